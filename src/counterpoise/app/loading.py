@@ -1,4 +1,4 @@
-"""When Python collects cyclic garbage: not while modules load, seldom while brokers serve."""
+"""Controls Python's cyclic garbage collection: off while modules load, rare while brokers serve."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ def loading() -> Iterator[None]:
 
 
 def collect_seldom() -> None:
-    """Collect garbage once, exempt what remains, and collect seldom from now on.
+    """Collect garbage once, exempt what remains, and collect rarely from now on.
 
-    For a broker: each message makes a few tuples without cycles, and by default every few hundred
-    of them start a collection.
-    """
+    Each message makes a few tuples without cycles, and by default every few hundred of them start a
+    collection, which slows a broker down."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)

@@ -1,4 +1,3 @@
-"""Apache BookKeeper: its metadata, its bookies, and what Pulsar keeps on them.
+"""Apache BookKeeper: its metadata, its bookies, and what Pulsar stores on them.
 
-Nothing outside `client/` writes to the metadata store or fences a ledger.
-"""
+Nothing outside `client/` writes to the metadata store or fences a ledger."""

@@ -1,8 +1,7 @@
 """The port of a BookKeeper client that writes: create, append, recover, read and delete ledgers.
 
-A managed ledger needs no more of BookKeeper than this. `client/` is the real one, over bookies and
-a metadata store; tests have one in memory.
-"""
+A managed ledger needs only this of BookKeeper. `client/` is the real one, over bookies and a
+metadata store; tests have one in memory."""
 
 from __future__ import annotations
 
@@ -34,9 +33,8 @@ class LedgerListener(Protocol):
     def ended(self, error: BookKeeperError) -> None:
         """Called at most once: no entry after the last confirmed one will be acknowledged.
 
-        Not called for the owner's own `LedgerWriter.close`. Some of the entries may be on bookies
-        all the same: the ledger's recovery decides.
-        """
+        Not called for the owner's own `LedgerWriter.close`. Some of these entries may be on bookies
+        nevertheless: the ledger's recovery decides."""
 
 
 class LedgerWriter(Protocol):

@@ -1,8 +1,7 @@
-"""Connections to bookies by TLS: a request START_TLS in the clear, its answer, the handshake.
+"""Connects to bookies by TLS: a START_TLS request in plain text, its response, the handshake.
 
-The request is of version 3 of BookKeeper's protocol. A bookie goes on with version 2 on the same
-connection, since what follows does not parse as version 3.
-"""
+The request is of version 3 of BookKeeper's protocol. A bookie then uses version 2 on the same
+connection, since later requests do not parse as version 3."""
 
 from __future__ import annotations
 

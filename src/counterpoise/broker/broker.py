@@ -66,9 +66,8 @@ class Broker:
     """One broker of a cluster.
 
     Needs its own session with the metadata store, and its own access to the shared ledgers; it
-    closes both when it ends. It builds everything else itself: `parts` has it from the start. The
-    other attributes are those of `BrokerFace`.
-    """
+    closes both when it ends. It builds all other `parts` itself. The other attributes are those of
+    `BrokerFace`."""
 
     parts: BrokerParts
     id: str

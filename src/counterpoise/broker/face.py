@@ -1,8 +1,7 @@
-"""The face that a broker shows to its administrators: all that `admin/` knows of this room.
+"""The interface of a broker for administration: all that `admin/` uses of `broker/`.
 
-`BrokerFace` is what the REST API asks of the broker behind it; the other names are the values that
-pass between the two, whatever rooms below they come from.
-"""
+`BrokerFace` is what the REST API calls; the other names are the values that it takes and
+returns."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The settings in force: those of the start, and dynamic changes.
+"""The current settings: those given at the start, and dynamic changes.
 
 Some of Pulsar's settings are dynamic: an administrator changes them for all brokers at once. Code
 that needs a setting reads `LiveSettings.config` at that moment; code that has to act on a change
-subscribes.
-"""
+subscribes."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""Leader election by one ephemeral node (Pulsar's ``LeaderElectionImpl``), as a table.
+"""Leader election by one ephemeral node (Pulsar's ``LeaderElectionImpl``), as a state table.
 
-The broker that creates the node leads until the node vanishes, with its session or by its own
-hand. A candidate that cannot know whether it still leads does not: it learns at once that its
-session is lost, and only a read of the node makes it leader again.
-"""
+The broker that creates the node leads until the node vanishes, by the end of its session or because
+it deletes the node. A broker that cannot know whether it still leads does not lead: it is notified
+at once that its session is lost, and only a read of the node makes it leader again."""
 
 from __future__ import annotations
 

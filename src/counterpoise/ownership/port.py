@@ -1,7 +1,6 @@
-"""The port behind which every ownership protocol stands: options, locations, state, protocol.
+"""The port of every ownership protocol: options, locations, state, protocol.
 
-A protocol is a state machine for each bundle; `events` has what goes in and comes out.
-"""
+A protocol is a state machine for each bundle; `events` has its inputs and outputs."""
 
 from __future__ import annotations
 
@@ -110,9 +109,8 @@ class BundleProtocol(Protocol[S]):
     def changes_by_record(self) -> bool:
         """Whether every change of a bundle is first written into a record that all brokers read.
 
-        Then any broker may assign a bundle without an owner (`Assign`) or have it released
-        (`OrderRelease`), and a split is announced before it is made (`Split`).
-        """
+        If so, any broker may assign a bundle without an owner (`Assign`) or have it released
+        (`OrderRelease`), and a split is announced before it is made (`Split`)."""
 
     @property
     def roots(self) -> tuple[str, ...]:

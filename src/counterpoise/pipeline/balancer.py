@@ -58,10 +58,9 @@ class Balancer:
     ) -> None:
         """`rules` limit what is carried out; `moved_before` are recent moves.
 
-        `trail` has what operators did by hand: brokers that they drained take no part in a round.
-        `watchdog` finds brokers that are slow: they take no part in a round, either.
-        `policies` reads the placement policies; without it every broker may have every bundle.
-        """
+        `trail` has operators' actions: brokers that they drained take no part in a round, nor do
+        slow brokers, which `watchdog` finds. `policies` reads the placement policies; without it
+        every broker may own every bundle."""
         self._metrics = metrics
         self._notices = notices or BalancerNotices(discard, wall_clock_ms)
         self._policies = policies
@@ -92,7 +91,7 @@ class Balancer:
         self._cut_off: Round | None = None
 
     def is_due(self, state: FoldState) -> bool:
-        """Whether a round is due at this state's poll, or an interrupted one has to be ended."""
+        """Whether a round is due at this state's poll, or an interrupted one must be completed."""
         poll_id = newest_poll(state)
         if not self._looked:
             self._looked, self._cut_off = True, self._history.cut_off()

@@ -1,11 +1,10 @@
-"""Who owns a bundle, by lookups, asked so that no broker is harmed by the question.
+"""Finds the owner of a bundle by lookups that harm no broker.
 
-A lookup is what clients do all the time. It is asked for a name that a topic of the bundle could
+A lookup is what clients do all the time. The name in it is one that a topic of the bundle could
 have: that creates nothing, and costs a broker two reads of its metadata store. Where clients may
-create no topics, such a name is not found; there the namespace's topics are listed once for all of
-its bundles, and one of the bundle's own is looked up. What else was tried, and stops a broker of
-Apache's for ever, is in `docs/BALANCER.md`.
-"""
+create no topics, such a name is not found. There the namespace's topics are listed once for all of
+its bundles, and an existing topic of the bundle is looked up. `docs/BALANCER.md` says which other
+requests were tried, and which of them make a broker of Apache Pulsar hang."""
 
 from collections.abc import Callable, Collection
 from typing import Final
@@ -48,10 +47,9 @@ class BundleLookup:
     ) -> str:
         """The broker that confirms that it owns the bundle; empty if none does.
 
-        `asked` is the first to be asked; with `takes` it acquires the bundle if it is unowned. If
-        it names another owner, that one has to confirm, unless it is among `believed`. `brokers`
-        are possible owners. Raises one of `UNREADABLE`.
-        """
+        `asked` gets the first lookup; with `takes` it acquires the bundle if it is unowned. If it
+        names another owner, that one has to confirm, unless it is among `believed`. `brokers` are
+        possible owners. Raises one of `UNREADABLE`."""
         owner = await self.named_by(asked, bundle, brokers, takes=takes)
         if owner in ("", asked) or owner in believed:
             return owner

@@ -1,4 +1,4 @@
-"""The wall clock, its possible error, and how long a cluster may take to respond."""
+"""The wall clock, its possible error, and a limit on how long a cluster may take to respond."""
 
 import time
 from typing import Final

@@ -1,8 +1,7 @@
 """Carries moves out through the admin API, and verifies each outcome.
 
-A 204 from the cluster proves nothing: a lookup that came first can win the bundle, and an unload
-can fail half-way. A move is done when the destination confirms that it owns the bundle.
-"""
+The response 204 proves nothing: a concurrent lookup can assign the bundle to another broker, and an
+unload can fail half-way. A move is done when the destination confirms that it owns the bundle."""
 
 import asyncio
 import contextlib
@@ -115,9 +114,8 @@ class Executor:
     ) -> None:
         """Carry out moves concurrently; `done` gets each outcome as soon as it is known.
 
-        `brokers` are those that may turn out to be the new owner. The moves in `first` are carried
-        out before the others. Never raises for what a cluster does or responds: outcomes say it.
-        """
+        `brokers` are possible new owners. The moves in `first` are carried out before the others.
+        Never raises for what a cluster does or responds: the outcomes have the reasons."""
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
         self.rise = None
 

@@ -201,7 +201,7 @@ class RoundPolicies:
 
 
 def facts_of(columns: Mapping[str, Column]) -> dict[str, BrokerFacts]:
-    """By broker, what placement filters need of its load report; `columns` are those of `FACTS`."""
+    """What placement filters need of each broker's load report; `columns` are those of `FACTS`."""
     # The extensible manager is always named: who gave a report without a name runs the modular one.
     return {
         broker: BrokerFacts(

@@ -1,4 +1,4 @@
-"""Looks at brokers' publish latency while bundles move, and says when that is to stop."""
+"""Measures brokers' publish latency while bundles move, and stops moves if it rises too far."""
 
 import asyncio
 import math
@@ -38,10 +38,10 @@ class LatencyWatchOptions:
 
 
 class MoveStop(Protocol):
-    """A function that is called with a rise of publish latency: no further move may begin."""
+    """A function called when publish latency has risen too far: no further move may begin."""
 
     def __call__(self, __rise: LatencyRise) -> None:
-        """Begin no further one."""
+        """Begin no further move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +61,11 @@ class LatencyWatch:
 
     @asynccontextmanager
     async def watching(self, brokers: Collection[str], stop: MoveStop) -> AsyncIterator[None]:
-        """Measure during the block; `stop` is called once, when latency rose so far that moves have
-        to stop.
+        """Measure during the block; call `stop` once if latency rose so far that moves have to
+        stop.
 
         Two measurements are made first, unless earlier moves left some, or no broker reports its
-        latency.
-        """
+        latency."""
         if not self._options.limit.times or not brokers:
             yield
             return

@@ -42,8 +42,7 @@ class RoundRunner:
     ) -> None:
         """`moved_before` counts for the rules' hour; `span_ms` is how long trails are kept.
 
-        `attempts` is how often a move is tried that the cluster fails at.
-        """
+        `attempts` is how often a move is tried if the cluster fails to carry it out."""
         self._history = history
         self._executor = executor
         self._log = log

@@ -1,4 +1,4 @@
-"""The balancer as a Spark application: collect, land, fold, decide, carry out."""
+"""The balancer as a Spark application: collects, folds, decides, carries out."""
 
 import asyncio
 import time
@@ -170,7 +170,7 @@ class SparkBalancer(HistoryKeeper):
     async def _collect(
         self, polling: Polling, folding: "asyncio.Task[None]", stop: asyncio.Event
     ) -> None:
-        """Poll and land until `stop` is set; raises the error that ends the fold."""
+        """Poll and commit until `stop` is set; raises the error that ends the fold."""
         stopping = asyncio.create_task(stop.wait())
         try:
             while not stop.is_set():
@@ -191,7 +191,7 @@ class SparkBalancer(HistoryKeeper):
             stopping.cancel()
 
     async def _fold(self, starting: "asyncio.Task[_Spark]") -> None:
-        """Fold what lands and make rounds of it, until stopped."""
+        """Fold committed polls and make rounds of them, until stopped."""
         spark = await asyncio.shield(starting)
         # A round that was cut off is seen through first: its state is folded already.
         if spark.fold.states:
@@ -219,9 +219,8 @@ class SparkBalancer(HistoryKeeper):
     async def _end(self, folding: "asyncio.Task[None]") -> None:
         """Wait a while for the running batch and round to end.
 
-        Errors do not matter on the way out: a signal to the process group ends the JVM as well, and
-        interrupted work continues from what was committed.
-        """
+        Errors are ignored: a signal to the process group ends the JVM as well, and interrupted work
+        continues from what was committed."""
         self._is_ending = True
         self._landed.set()
         await asyncio.wait([folding], timeout=FINISH_WITHIN_S)
@@ -277,7 +276,8 @@ class SparkBalancer(HistoryKeeper):
         return held
 
     async def _withheld(self) -> str:
-        """The same; raises `SupersededError` if another balancer has taken the history over."""
+        """As `_ordered`; raises `SupersededError` if another balancer has taken the history
+        over."""
         held = await self._ordered()
         await asyncio.to_thread(self._writer.expect_held)
         return held

@@ -1,4 +1,4 @@
-"""What consumers were sent and have not acknowledged: when a bundle moves, it is sent again."""
+"""Messages that consumers have not acknowledged: when a bundle moves, they are delivered again."""
 
 import asyncio
 from collections.abc import Iterator, Mapping

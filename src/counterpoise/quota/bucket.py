@@ -1,11 +1,10 @@
-"""The token bucket of PIP-322, in whole tokens and whole nanoseconds, and time as an argument.
+"""The token bucket of PIP-322: whole tokens, whole nanoseconds, and time as an argument.
 
-A bucket that holds ``rate`` tokens a period needs no scheduler: what has been earned follows from
-the time that passed. It never refuses what has already happened, so its balance may fall below
-zero; what caused that waits until it has been earned back.
+A bucket needs no scheduler: the tokens earned follow from the time that passed. Callers subtract
+what has already passed, so the balance may fall below zero; whatever comes next waits until it has
+been earned back.
 
-Source: PIP-322, and ``org.apache.pulsar.broker.qos.AsyncTokenBucket`` of Pulsar 4.0.7.
-"""
+Source: PIP-322, and ``org.apache.pulsar.broker.qos.AsyncTokenBucket`` of Pulsar 4.0.7."""
 
 from __future__ import annotations
 
@@ -186,10 +185,9 @@ class Bucket:
     ) -> None:
         """Change the rate from ``now`` (ns) on; tokens until then are earned at the former rate.
 
-        A negative balance stays, and a capacity that grows does not fill it: setting a rate again
-        lets nothing extra through. ``capacity`` defaults to what the new rate earns in a period,
-        ``target`` to 1 % of that.
-        """
+        A negative balance stays, and a larger capacity does not add tokens, so setting a rate again
+        allows nothing extra. ``capacity`` defaults to what the new rate earns in a period,
+        ``target`` to 1 % of that."""
         rate = self._rate if rate is None else rate
         period_ns = self._period_ns if period_ns is None else period_ns
         capacity = rate if capacity is None else capacity

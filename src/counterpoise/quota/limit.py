@@ -48,17 +48,16 @@ class RateLimit:
     """A limit on messages and bytes per period; either may be absent.
 
     It is exceeded while one of its two token buckets is empty. The entry that empties a bucket
-    still passes; what it took too much is earned back first. The buckets are small: they hold what
-    one resolution step earns, so that no second sees more than the rate, that step, and the one
-    entry that emptied the bucket. (Only what was earned while flows waited and the timer was late,
-    by up to `LATE_NS`, is kept for them.) Pulsar's hold a second's worth, and let through up to
-    twice the rate in the first second.
+    still passes, and what it took too much is earned back first. A bucket's capacity is what one
+    resolution step earns, so in any second at most the rate, that step and one entry pass. (Only
+    tokens earned while flows waited for a late timer, by up to `LATE_NS`, are kept for them.)
+    Pulsar's buckets have the capacity of a second, and allow up to twice the rate in the first
+    second.
 
-    Flows that find it exceeded wait in its queue. Turns are by start-time fair queuing: each flow
-    has a clock that advances by what it passes as a share of this limit, and the flow that is
-    furthest behind goes first. Equal flows take turns; a flow that sends little waits for at most
-    one turn of each other flow, however much these have to pass.
-    """
+    Flows that find the limit exceeded wait in its queue, by start-time fair queuing: each flow has
+    a clock that advances by its part of what passes this limit, and the flow that is furthest
+    behind has the next turn. Equal flows alternate. A flow that sends little waits for at most one
+    turn of each other flow, however much these have to pass."""
 
     level: LimitLevel
     subject: str
@@ -105,9 +104,8 @@ class RateLimit:
         """Allow ``messages`` and ``size`` bytes per period from ``now`` (ns) on; 0 or less means
         unlimited.
 
-        The balance is kept: excess is still owed, and setting a rate twice lets nothing extra
-        through.
-        """
+        The balance is kept: an excess is still earned back, and setting a rate twice allows nothing
+        extra."""
         period_ns = period_s * SECOND_NS
         waiting = self.throttled_since is not None
         self.messages = _changed(self.messages, messages, period_ns, now, waiting=waiting)

@@ -1,10 +1,9 @@
-"""How a limit that holds for a cluster is shared by its brokers: max-min fair, by what each needs.
+"""Divides a limit of a cluster among its brokers: max-min fair, by what each needs.
 
-Pulsar's ``ResourceQuotaCalculator`` gives each broker ``usage + (limit - total) * usage / total``:
-where all of the limit is used nothing changes any more, however many wait at one broker and however
-few at another. Here a broker that says that its producers wait gets a fair part of what the others
-do not use, so a limit that is wanted is passed whole, wherever it is wanted.
-"""
+Pulsar's ``ResourceQuotaCalculator`` gives each broker ``usage + (limit - total) * usage / total``.
+Once the whole limit is used, its shares no longer change, however many producers wait at one broker
+and however few at another. Here a broker whose producers wait gets a fair part of what the others
+do not use, so the whole limit is available wherever it is needed."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
-"""Flows under rate limits at several levels: which of them wait for which limit, and their turns.
+"""Flows under rate limits at several levels: which flow waits for which limit, and their turns.
 
-A flow passes when every limit of it has something left, and then costs at all of them: what empties
-a bucket still passes, and what it took too much is earned back first (PIP-322). Otherwise the flow
-waits at *one* limit, the narrowest that is exceeded. When it has its turn there, it passes, or goes
-on to the next limit that is exceeded. So a limit for which flows wait always has a time at which
-they have their turns (`RateLimit.resume_at`).
+A flow passes if none of its limits is exceeded, and is then charged to all of them. The entry that
+empties a bucket still passes, and what it took too much is earned back first (PIP-322). Otherwise
+the flow waits at *one* limit, the narrowest that is exceeded. At its turn there it passes, or waits
+at the next limit that is exceeded. So a limit with waiting flows always has a time of their next
+turn (`RateLimit.resume_at`).
 
-Pulsar pauses the connection instead, and with it every producer that shares it.
-"""
+Pulsar pauses the connection instead, and with it every producer that shares it."""
 
 from __future__ import annotations
 
@@ -72,7 +71,8 @@ class LimitedFlow(ABC):
         return None
 
     def charge(self, messages: int, size: int, now: int) -> None:
-        """Take tokens for what passed from each of the flow's limits. Ends the flow's turn."""
+        """Subtract what has passed from the tokens of each of the flow's limits, and end the flow's
+        turn."""
         for limit in self.limits:
             limit.charge(messages, size, now)
         if self.turn_at is not None:
@@ -197,10 +197,9 @@ def _end_wait(flow: LimitedFlow, now: int) -> None:
 class PublishFlow(LimitedFlow):
     """The entries of one producer. Those that exceed a limit are throttled, in order.
 
-    ``free_messages`` and ``free_bytes`` are tokens that its limits have reserved for it, so that
-    entry after entry passes for two subtractions, however many limits there are. They are returned
-    at the end of the same read (`Throttle.settle`).
-    """
+    ``free_messages`` and ``free_bytes`` are tokens reserved from its limits, so that each further
+    entry costs two subtractions, however many limits there are. They are returned at the end of the
+    same read (`Throttle.settle`)."""
 
     __slots__ = (
         "_lent_bytes",

@@ -69,9 +69,8 @@ class LogCache:
     def add(self, group: EntryGroup[Any]) -> None:
         """Cache a committed group of entries.
 
-        Its lists become the newest chunk's, to which later groups are appended: a chunk that was
-        read earlier may have grown at its end.
-        """
+        The group's lists begin a new chunk, and later groups are appended to them. So a chunk that
+        `read` returned earlier may have grown at its end."""
         size = group.size + _OVERHEAD * len(group.entries)
         self.size += size
         if (

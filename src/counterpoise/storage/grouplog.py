@@ -34,10 +34,9 @@ CLOSE_SECONDS = 20.0
 class GroupLog(ABC, Generic[C]):
     """Base of logs that commit appended entries in groups, few of which are in flight.
 
-    Everything appended in one turn of the event loop shares a commit, and so does everything
+    All entries appended in one turn of the event loop share a commit, and so do all entries
     appended while the maximal number of groups is in flight: the slower the disk, the larger the
-    groups.
-    """
+    groups."""
 
     #: Groups that are begun and not committed, at most.
     groups_in_flight = 1
@@ -108,9 +107,8 @@ class GroupLog(ABC, Generic[C]):
         return self._index.position(index)
 
     def index(self, position: tuple[int, int]) -> int:
-        """Index of the entry at ``position``, which may be to come; of the next one if it is
-        deleted.
-        """
+        """Index of the entry at ``position``, which may not exist yet; of the next one if it is
+        deleted."""
         last = self._index.last
         if position[0] == last.ledger_id and position[1] >= 0:
             return last.base + position[1]
@@ -123,10 +121,10 @@ class GroupLog(ABC, Generic[C]):
     def extend(
         self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C]
     ) -> None:
-        """Queue entries for the next group; if the log takes no more, they are reported as failed.
+        """Queue entries for the next group; if the log accepts no more, they are reported as
+        failed.
 
-        ``messages``: how many messages each entry holds.
-        """
+        ``messages``: how many messages each entry has."""
         if self._error is not None:
             raise self._error
         group = self._gathering

@@ -139,12 +139,11 @@ class LogListener(Protocol[C]):
         """Called when every entry of ``group`` is stored. Groups arrive in order of appending."""
 
     def refused(self, error: StorageError, contexts: Sequence[C]) -> None:
-        """Called when the entries of ``contexts`` were appended but are not stored; the log goes
-        on.
+        """Called when the entries of ``contexts`` were appended but are not stored; the log
+        continues.
 
-        They are everything that was waiting, in order: what is appended from now on comes after
-        them.
-        """
+        They are all entries that were waiting, in order: entries appended from now on come after
+        them."""
 
     def failed(self, error: StorageError, contexts: Sequence[C]) -> None:
         """Called when the log can take no more. Entries of ``contexts`` were never acknowledged."""
@@ -203,9 +202,8 @@ class Log(Protocol[C_contra]):
         """Position of the entry at ``index``; the next position to be written at the end."""
 
     def index(self, position: tuple[int, int]) -> int:
-        """Index of the entry at ``position``, which may be to come; of the next one if it is
-        deleted.
-        """
+        """Index of the entry at ``position``, which may not exist yet; of the next one if it is
+        deleted."""
 
     def cached(self, index: int) -> Chunk | None:
         """A cached chunk that contains ``index``; None if it has to be `read`."""
@@ -242,14 +240,13 @@ class Log(Protocol[C_contra]):
         """Wait until everything appended is committed or has failed, and cursors are saved."""
 
     async def close(self) -> None:
-        """Wait for what was appended, and release the log. A fenced log closes without an error.
+        """Wait for all appended entries, and release the log. A fenced log closes without an error.
 
-        The next owner finds everything, cursors included; their last state may reach the disk a
-        moment later, and until then the one before is found.
+        The next owner finds everything, cursors included. Their last state may reach the disk a
+        moment later; until then an owner finds the state before.
 
-        Raises `StorageError` if the disk fails or does not respond in time: the log is closed then
-        as well, and what was not acknowledged by then never is.
-        """
+        Raises `StorageError` if the disk fails or does not respond in time. The log is closed
+        nevertheless, and entries that are not acknowledged by then never will be."""
 
 
 class LedgerIds(Protocol):
@@ -285,8 +282,7 @@ class LedgerStore(Protocol):
 
         ``owner`` names the new owner in messages. ``ids`` supplies ids of its ledgers, by default a
         sequence of this store alone. ``persistence`` has quorums that differ from the store's.
-        Creates the log if it does not exist.
-        """
+        Creates the log if it does not exist."""
 
     async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
         """Read in advance what opening log ``name`` will need, while its owner still has it.

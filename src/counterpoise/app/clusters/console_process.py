@@ -27,8 +27,7 @@ class ConsoleProcess:
     ) -> None:
         """Start it and wait until it serves; raises `UserError` when it cannot.
 
-        ``log``: where what it complains of is written; None: a file among the temporary ones.
-        """
+        ``log``: the file for its error output; None: a temporary file."""
         if importlib.util.find_spec("nicegui") is None:
             raise UserError("the console needs more packages: pip install 'counterpoise[console]'")
         argv = [sys.executable, "-m", "counterpoise.app.main", "console", "--json"]

@@ -19,11 +19,10 @@ if TYPE_CHECKING:
 class LazyWebServer:
     """Serves the admin API, whose modules are imported only at the first connection.
 
-    The admin API and its HTTP library are a third of what an embedded cluster would load, and many
-    tests never use them. Until they are loaded, the first client waits in the socket's backlog. A
-    broker that is to run for months loads everything at its start, because an upgrade of the
-    package meanwhile must not mix two versions.
-    """
+    The admin API and its HTTP library are a third of what an embedded cluster imports, and many
+    tests never use them. Until they are imported, the first client waits in the socket's backlog. A
+    broker process imports everything at its start: if the package were upgraded while it runs,
+    modules of two versions would mix."""
 
     def __init__(self, broker: Broker, faults: FaultControl | None = None) -> None:
         """``faults``: the cluster's faults, if the API shall serve them."""

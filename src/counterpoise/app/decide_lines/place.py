@@ -33,14 +33,14 @@ def place_line(
     memory: Any,
     rng: Random | None = None,
 ) -> tuple[dict[str, Any], Any]:
-    """Place the bundle of one parsed line; gives the answer, and the memory for the next line.
+    """Place the bundle of one parsed line of ``decide place``; returns the answer and the
+    strategy's memory for the next line.
 
-    ``strategy`` None stands for the extensible manager, with `PlacementOptions`. The answer is
-    ``{"broker", "admissible", "reason", "sentence", "rejections"}``, the broker null when there is
-    none to choose. A line may name ``activeBrokers``: others are forgotten first
-    (``onActiveBrokersChange``). ``loadData`` with ``brokers`` is a line of the extensible manager
-    and is answered by its LeastResourceUsageWithWeight. Raises ``LoadDataError`` naming the field.
-    """
+    The answer is ``{"broker", "admissible", "reason", "sentence", "rejections"}``; ``broker`` is
+    null if no broker can be chosen. ``activeBrokers`` in a line makes the strategy forget all other
+    brokers (``onActiveBrokersChange``). With ``strategy`` None, or if the line has ``loadData`` and
+    ``brokers``, the answer is that of the extensible load manager (LeastResourceUsageWithWeight,
+    `PlacementOptions`). Raises ``LoadDataError`` naming the field."""
     line = read_object(value, "line")
     for field, expected in (("bundle", "a bundle's name"), ("loadData", "a LoadData object")):
         if field not in line:

@@ -30,9 +30,8 @@ _LOAD_FIELDS = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut"
 def split_line(value: object, name: str, options: SplitOptions) -> dict[str, Any]:
     """The boundaries at which an algorithm splits the bundle of one parsed line.
 
-    Answers ``{"boundaries": ["0x…"], "reason", "sentence"}``, no boundaries when nothing is split.
-    Raises ``LoadDataError`` naming the field that cannot be read.
-    """
+    Returns ``{"boundaries": ["0x…"], "reason", "sentence"}``, without boundaries if nothing is
+    split. Raises ``LoadDataError`` naming the field that cannot be read."""
     line = read_object(value, "line")
     bundle = _read_bundle(line)
     topics = _read_topics(line.get("topics"))

@@ -1,4 +1,4 @@
-"""A finding of the doctor: the trap, the settings that cause it, and what to change."""
+"""A finding of the doctor: what is wrong, the settings that cause it, and what to change."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Diagnosis:
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A setting's value as text, and where it is from: a line, ``--set``, or the default."""
+    """A setting's value as text, and its source: a line, ``--set``, or the default."""
 
     value: str
     line: int | None = None

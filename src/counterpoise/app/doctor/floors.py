@@ -83,7 +83,8 @@ def message_floor(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def swing(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a share above half of the difference, which makes two brokers change places."""
+    """Find a share of more than half of the difference, with which two brokers exchange their
+    roles."""
     if setup.shedder in ("UniformLoadShedder", "AvgShedder") and setup.number(_SHARE) > 0.5:
         yield Diagnosis(
             "moves-more-than-half",

@@ -114,7 +114,7 @@ _QUORUMS = (
 
 
 def copies(setup: Setup) -> Iterator[Diagnosis]:
-    """Find numbers of bookies that contradict each other, or store one copy of a message."""
+    """Find numbers of bookies that contradict each other, or store only one copy of a message."""
     ensemble, write, ack = (setup.number(name) for name in _QUORUMS)
     if not ensemble >= write >= ack:
         yield Diagnosis(
@@ -136,7 +136,8 @@ def copies(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def unknown_names(setup: Setup) -> list[str]:
-    """The names that neither Pulsar nor this program knows, misspelled ones included."""
+    """The names of settings that neither Pulsar nor this program knows, misspelled ones
+    included."""
     return unknown(setup.properties.values)
 
 

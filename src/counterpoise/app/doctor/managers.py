@@ -137,7 +137,7 @@ def avg_shedder_pair(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def placement_undoes_shedder(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a placement that may move bundles back, as it does not go by the shedder's figures."""
+    """Find a placement that may move bundles back, since it does not use the shedder's figures."""
     if setup.manager != "modular" or not setup.sheds:
         return
     by_usage = setup.shedder in ("ThresholdShedder", "OverloadShedder")

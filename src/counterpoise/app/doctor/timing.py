@@ -98,7 +98,7 @@ def _prompt(slow: list[str], setup: Setup) -> Iterator[tuple[str, str]]:
 
 
 def outdated_by_design(setup: Setup) -> Iterator[Diagnosis]:
-    """Find load reports that count as outdated before a quiet broker writes the next."""
+    """Find load reports that count as outdated before a broker with steady load writes the next."""
     if setup.manager != "extensible" or setup.number(_TTL) > setup.number(_REPORT_MAX) * 60:
         return
     yield Diagnosis(

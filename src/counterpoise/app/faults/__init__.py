@@ -1,1 +1,1 @@
-"""Faults that a test has an embedded cluster meet, and the log of what came of them."""
+"""Faults that a test injects into an embedded cluster, and the log of their effects."""

@@ -1,4 +1,4 @@
-"""The events of a cluster while a test watches it, and what a test may expect of them."""
+"""The events of a cluster while a test watches it, and expectations that a test awaits."""
 
 from __future__ import annotations
 

@@ -190,9 +190,8 @@ class ClusterClock:
         self._cluster = cluster
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock; returns when what expired is acknowledged.
+        """Advance the clock; returns when expired messages are acknowledged.
 
-        Messages expire by ``messageTTL``, delayed ones are delivered, and quotas of a backlog's age
-        are enforced. Rates, time-outs of clients and connections go by their own clocks.
-        """
+        Messages expire by ``messageTTL``, delayed ones are delivered, and limits on a backlog's age
+        are enforced. Rates, and time-outs of clients and connections, use clocks of their own."""
         self._cluster.do(self._cluster.watch().advance(seconds))

@@ -81,7 +81,7 @@ class ClusterWithFaults:
         return self._begin(broker, BrokerFault.SLOW_DISK, seconds)
 
     def lose_session(self, broker: EmbeddedBroker | str) -> None:
-        """End a broker's metadata session, and what it locked; it gets another at once."""
+        """End a broker's metadata session with its locks; it gets another at once."""
         found = self._brokers.find(broker)
         self.do(self.watch().lose_session(found))
 
@@ -124,8 +124,8 @@ class ClusterWithFaults:
     ) -> None:
         """Wait until every stored message was delivered to a subscription.
 
-        Counted from when the cluster is watched, and from the subscription's first SUBSCRIBE.
-        """
+        Messages count from the first call of `watch`, and from the subscription's first
+        SUBSCRIBE."""
         name = full_name(topic)
         self._expect(NothingLost(self.watch().log, name, subscription), within_s)
 

@@ -1,1 +1,1 @@
-"""What clients did, in a file, and again against brokers of now."""
+"""Records what clients send to brokers, and replays it against other brokers."""

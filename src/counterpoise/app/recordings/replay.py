@@ -1,4 +1,4 @@
-"""Replays what clients did in a recording, and compares the brokers' responses."""
+"""Replays a recording of clients' commands, and compares the brokers' responses."""
 
 from __future__ import annotations
 

@@ -1,9 +1,7 @@
 """Settings that are accepted without effect, and the warnings about them.
 
-A setting that looks like success and changes nothing is worse than one that is refused. Brokers log
-at their start which of those they were given, ``doctor`` reports them, and ``docs/UNREAD.md`` lists
-them.
-"""
+A setting that is accepted and changes nothing is worse than one that is refused. Brokers log those
+they were given at their start, ``doctor`` reports them, and ``docs/UNREAD.md`` lists them."""
 
 from __future__ import annotations
 

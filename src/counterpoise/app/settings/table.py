@@ -35,7 +35,8 @@ BALANCER_ROOMS = frozenset({"decide.shedding", "decide.placement", "pipeline"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A setting's option, and the rooms (top packages) that read it; none: it is only known."""
+    """A setting's option, and the rooms (top packages) that read it; without any it is only
+    known."""
 
     option: Option
     rooms: tuple[str, ...]
@@ -49,7 +50,8 @@ class Entry:
 
 @cache
 def table() -> Mapping[str, Entry]:
-    """By its broker.conf name, every setting for load balancing or rates, with who reads it."""
+    """Every setting for load balancing or rates by its broker.conf name, with the rooms that read
+    it."""
     entries: dict[str, Entry] = {}
     for room, settings in ROOMS:
         for option in all_options(settings):

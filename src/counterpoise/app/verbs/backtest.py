@@ -70,7 +70,7 @@ NO_POLICIES = (
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run ``backtest``: play the candidates on a trace, and rank or compare the results."""
+    """Run ``backtest``: replay a trace for each candidate, and rank or compare the results."""
     _check(args)
     try:
         if args.usage_at_most is not None:
@@ -102,7 +102,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> Optimum:
-    """Print, below the table, the balance that the best possible play would have reached."""
+    """Print the best possible balance below the table."""
     with needed_by("--optimum", "optimum"):
         best = optimum_of(changed_source(args).open(), results)
     if not args.json:
@@ -111,7 +111,7 @@ def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> Opt
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise `UserError` for what can be seen to be wrong before anything is played."""
+    """Raise `UserError` for options that are wrong whatever the trace."""
     if args.spans < 1 or not 0 < args.step < math.inf:
         raise UserError("--spans and --step must be more than 0")
     expect_move_seconds(args.move_seconds)
@@ -131,7 +131,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 class _PlayLines:
-    """Shows on stderr how many plays are done."""
+    """Shows on stderr how many replays are done."""
 
     def __init__(self, plays: int) -> None:
         self._plays = plays
@@ -200,7 +200,7 @@ def _played(
 
 
 def _plays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
-    """Who plays which load."""
+    """The candidates and the trace of each replay."""
     source = changed_source(args)
     if not args.compare:
         followed = [AS_RECORDED] if has_moves(source) else []

@@ -1,8 +1,7 @@
-"""``counterpoise backtest --compare``: what a change of configuration, or of version, would do.
+"""``counterpoise backtest --compare``: the effect of a change of configuration, or of version.
 
-Each side is a broker.conf, or the name of a version of Pulsar that stands for its defaults. Both
-are played as Pulsar's own leader would decide and place, since that is whom they configure.
-"""
+Each side is a broker.conf, or a version of Pulsar with its defaults. Both are replayed as Pulsar's
+own leader would decide and place, since the settings are the leader's."""
 
 from __future__ import annotations
 
@@ -73,10 +72,10 @@ def _conf(name: str, args: argparse.Namespace) -> Properties:
 
 
 def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
-    """A configuration's strategy, played with the rounds and placement of Pulsar's leader.
+    """The strategy that Pulsar's own leader would use under a configuration, for replay.
 
-    ``thrash_span_s``: for so many seconds a bundle may not return to a broker that it left.
-    """
+    It makes rounds and placements as the leader does. ``thrash_span_s``: seconds for which a bundle
+    is not moved back to a broker that it left."""
     try:
         return BacktestCandidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
     except ConfigError as error:
@@ -93,12 +92,12 @@ def cut_of(now: Side, then: Side) -> int:
 
 
 def sources_of(source: Source, cut: int) -> tuple[Source, Source]:
-    """The traces to play for ``now`` and ``then``; the latter with split bundles if `cut` > 1."""
+    """The traces to replay for ``now`` and ``then``; the latter with split bundles if `cut` > 1."""
     return source, (CutSource(source, cut) if cut > 1 else source)
 
 
 def differences(now: Side, then: Side, cut: int) -> list[str]:
-    """Sentences: which settings differ between the two, and what the play assumes."""
+    """Sentences: which settings differ between the two, and what the replay assumes."""
     before, after = now.conf.values, then.conf.values
     changed = [
         f"{name}: {_short(before.get(name, 'default'))} -> {_short(after.get(name, 'default'))}"

@@ -1,4 +1,5 @@
-"""``counterpoise backtest --strategies --grid``: who is tried, by which settings, each once."""
+"""``counterpoise backtest --strategies --grid``: the candidates, each strategy with each
+combination."""
 
 from __future__ import annotations
 
@@ -106,7 +107,7 @@ def _strategy(args: argparse.Namespace, conf: Properties, shedder: str, placemen
 
 
 def _read_by(strategy: Strategy, placement: str) -> frozenset[str]:
-    """The settings that change what a strategy does in a play."""
+    """The settings that change what a strategy does in a replay."""
     leads = strategy.as_leader is not None
     sections: list[type] = [type(strategy.options), type(strategy.placement_options)]
     sections += [BalanceOptions, FilterOptions] if leads else [BalanceOptions]

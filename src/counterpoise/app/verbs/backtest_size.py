@@ -33,7 +33,7 @@ class _PlayLine:
 
 
 def size(args: argparse.Namespace) -> int:
-    """Play the first strategy with more or fewer brokers, and print how many are enough."""
+    """Replay under the first strategy with more or fewer brokers, and print how many are enough."""
     if not 0 < args.usage_at_most < 100:
         raise UserError(f"--usage-at-most {args.usage_at_most:g}: expected a per cent, 0 to 100")
     if args.compare or args.plot or args.save or args.optimum:

@@ -1,4 +1,4 @@
-"""The load that ``counterpoise backtest`` plays: recorded or made up, and what is changed of it."""
+"""The load that ``counterpoise backtest`` replays: recorded or synthetic, with changes."""
 
 from __future__ import annotations
 

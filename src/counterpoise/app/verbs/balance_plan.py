@@ -65,7 +65,7 @@ async def _carry_out(
 
 
 def report_outcome(args: argparse.Namespace, plan: AdvisedPlan, came: CarriedOut) -> int:
-    """Print what became of a plan, and return the exit status."""
+    """Print the result of a plan, and return the exit status."""
     already = f", {came.done_before} done before" if came.done_before else ""
     for bundle, reason in came.left.items():
         sys.stdout.write(f"left: {bundle}: {reason}\n")

@@ -96,10 +96,9 @@ async def _started(broker: Broker) -> bool:
 
 
 async def _unless_stopping(stopping: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """The result of ``work``; None, and it is cancelled, when a stop is requested first.
+    """The result of ``work``; if a stop is requested first, ``work`` is cancelled and this is None.
 
-    A metadata store that does not answer is waited for until the operator gives up.
-    """
+    So an operator can stop a broker whose metadata store does not respond."""
     working, stop = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
     await asyncio.wait((working, stop), return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()
@@ -138,7 +137,7 @@ def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
 
 
 def _asked_at(broker: Broker) -> str:
-    """Where programs of this cluster ask a broker, as brokers ask each other."""
+    """The address at which programs of this cluster ask a broker, as brokers ask each other."""
     tls = broker.addresses.web_url_tls
     return tls if tls is not None and broker.config.client.tls else broker.web_url
 

@@ -1,4 +1,4 @@
-"""``counterpoise history import``: a history of what a Prometheus kept of a cluster."""
+"""``counterpoise history import``: a history from a cluster's metrics in a Prometheus."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def _source(args: argparse.Namespace) -> AsyncIterator[SeriesSource]:
 
 
 def _prometheus_security(args: argparse.Namespace) -> ClientSecurity:
-    """Who we are to the Prometheus; raises `UserError` and `ConfigError`."""
+    """The credentials for the Prometheus; raises `UserError` and `ConfigError`."""
     plugin = parameters = ""
     if args.prometheus_token_file and args.prometheus_user_file:
         raise UserError("--prometheus-token-file and --prometheus-user-file: give one of them")

@@ -1,4 +1,4 @@
-"""``counterpoise replay``: do again what clients of a recorded cluster did."""
+"""``counterpoise replay``: repeat what clients of a recorded cluster did."""
 
 from __future__ import annotations
 

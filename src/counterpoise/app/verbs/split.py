@@ -1,4 +1,4 @@
-"""``counterpoise split``: cut a bundle in two or more."""
+"""``counterpoise split``: split a bundle in two or more."""
 
 from __future__ import annotations
 

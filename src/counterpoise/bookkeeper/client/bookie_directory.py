@@ -63,11 +63,10 @@ class BookieDirectory:
             unsubscribe()
 
     async def refresh(self) -> None:
-        """Read the list if it may have changed; while the metadata store is away the known list is
-        used.
+        """Read the list if it may have changed; while the metadata store is unavailable the known
+        list is used.
 
-        Raises `MetadataError` if none is known.
-        """
+        Raises `MetadataError` if none is known."""
         if not self._stale:
             return
         self._stale = False

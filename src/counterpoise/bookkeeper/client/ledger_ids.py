@@ -1,9 +1,9 @@
 """Ids of new ledgers: unique in the cluster, also among those of Java's clients.
 
-The metadata store numbers a node that is created and deleted again. Ids that no longer fit into 31
-bits are made of two numbers: that of the greatest ``HOB-`` node are the high bits
-(``ZkLedgerIdGenerator``, ``LongZkLedgerIdGenerator``, and Pulsar's ``PulsarLedgerIdGenerator``).
-"""
+The metadata store assigns a sequential number to a node that is created and deleted again. Once
+these exceed 31 bits, an id is made of two numbers: that of the greatest ``HOB-`` node is its high
+bits (``ZkLedgerIdGenerator``, ``LongZkLedgerIdGenerator``, and Pulsar's
+``PulsarLedgerIdGenerator``)."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """Recovery of a ledger, without sockets and clocks: fence its writer, and find its last entry.
 
-Every bookie of the last segment is asked, with fencing, until no ack quorum can be left that would
-still take entries of the writer. Then entry after entry beyond the last that is known to be
-confirmed: one that a bookie has is written again to an ack quorum; one that too few bookies can
-have for an acknowledgement ends the ledger (Java's ``LedgerRecoveryOp``). A bookie that is silent
-or answers an error never counts as one that has no entry. These reads fence as well, because the
-bookies that were not asked in time at first may still take what the writer sends (BookKeeper's
-issue 2614).
-"""
+Every bookie of the last segment is asked, with fencing, until no ack quorum can remain that would
+accept entries of the writer. Then each entry after the last one known to be confirmed is read: one
+that a bookie has is written again to an ack quorum; one that too few bookies can have for an
+acknowledgement ends the ledger (Java's ``LedgerRecoveryOp``). A bookie that does not respond, or
+responds with an error, never counts as one that has no entry. These reads fence as well, because
+bookies that were not asked in time at first may still accept what the writer sends (BookKeeper's
+issue 2614)."""
 
 from __future__ import annotations
 

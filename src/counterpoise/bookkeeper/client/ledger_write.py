@@ -1,10 +1,10 @@
-"""The writer of a ledger, without sockets and clocks: entries to send, answers, acknowledgements.
+"""The writer of a ledger, without sockets and clocks: sends entries, handles responses,
+acknowledges.
 
 Each entry goes to its write set. It is acknowledged when an ack quorum has it, after all entries
 before it, and never while a failed bookie waits to be replaced (Java's ``PendingAddOp`` and
-``LedgerHandle``). What ends it: a bookie that answers that the ledger is fenced, no bookie to
-replace a failed one, metadata that another client changed.
-"""
+``LedgerHandle``). Writing ends if a bookie reports that the ledger is fenced, if no bookie can
+replace a failed one, or if another client changed the metadata."""
 
 from __future__ import annotations
 
@@ -119,9 +119,8 @@ class LedgerWrite:
             self._replace_failed()
 
     def ensemble_changed(self, segment: LedgerSegment) -> None:
-        """Continue with this segment, which is in the metadata now. What failed bookies had no
-        longer counts.
-        """
+        """Continue with this segment, which the metadata now contain. Copies on failed bookies no
+        longer count."""
         if self._over:
             return
         replaced = {self._places[bookie] for bookie in self._replacing}

@@ -1,9 +1,9 @@
-"""Changes of a ledger's metadata, each decided on what it finds and written by compare-and-set.
+"""Changes of a ledger's metadata, each decided on the present metadata and written by
+compare-and-set.
 
 Every change is a compare-and-set on the version of the ledger's node (Java's
 ``MetadataUpdateLoop``). After a conflict, or a write whose response was lost, it reads and decides
-again. A ledger's state goes from open to in recovery to closed, or from open to closed.
-"""
+again. A ledger's state goes from open to in recovery to closed, or from open to closed."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The choice of bookies for a ledger by their racks, as a function of what is known of them.
+"""Chooses bookies for a ledger by their racks.
 
 Each entry goes to a write set: ``write_quorum`` neighbours in the ensemble, whose last place is
 followed by its first. Every write set is to be on a minimal number of racks, so that no rack has
-all copies of an entry (Java's ``RackawareEnsemblePlacementPolicy``).
-"""
+all copies of an entry (Java's ``RackawareEnsemblePlacementPolicy``)."""
 
 from __future__ import annotations
 

@@ -34,9 +34,8 @@ def listeners_of(entries: Sequence[str], internal: str = "") -> dict[str, dict[s
     """Parse ``name:pulsar://host:port`` entries to each listener's URLs, the ``internal`` listener
     first.
 
-    Pulsar's rules, except that it takes a scheme it does not know, or none, for a listener without
-    an address. Raises `ConfigError`.
-    """
+    Raises `ConfigError`, also for a missing or unknown scheme, with which Pulsar makes a listener
+    without an address. Otherwise Pulsar's rules."""
     setting = "advertisedListeners"
     found: dict[str, dict[str, str]] = {}
     whose: dict[str, str] = {}

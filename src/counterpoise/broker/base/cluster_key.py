@@ -1,9 +1,9 @@
 """The key by which a cluster's brokers recognise each other's producers on system topics.
 
 Brokers write bundles' records and load data as clients of one another. A cluster without
-authentication cannot recognise them by role, so each presents a key that is kept in the metadata
-store, where clients do not read: a property of its producer, which statistics leave out.
-"""
+authentication cannot recognise them by role. So each presents a key, which is stored in the
+metadata store, where clients cannot read it. The key is a property of the producer that statistics
+omit."""
 
 from __future__ import annotations
 

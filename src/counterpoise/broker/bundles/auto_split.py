@@ -1,11 +1,10 @@
-"""Splits bundles that have grown too big, without being asked.
+"""Splits bundles automatically once they exceed a limit.
 
 Under the modular load manager Pulsar's leader decides, and orders the owners
-(``BundleSplitterTask``). Here every broker works the same decisions out of the same reports, and
-each carries out those about its own bundles, so no order is sent and nothing waits for a
-leader. Under the extensible one each broker decides about its own, there and here
-(``SplitScheduler``).
-"""
+(``BundleSplitterTask``). Here every broker derives the same decisions from the same reports, and
+carries out those about its own bundles, so no order is sent and nothing waits for a leader. Under
+the extensible load manager each broker decides about its own bundles, as in Pulsar
+(``SplitScheduler``)."""
 
 from __future__ import annotations
 

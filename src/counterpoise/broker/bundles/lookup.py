@@ -57,11 +57,10 @@ class LookupService:
         self._affinity[str(bundle)] = broker_id
 
     async def place_unowned(self, bundle: BundleName, broker_id: str) -> None:
-        """Assign a bundle without an owner to a broker: by its record now, or else by affinity at
-        its next lookup.
+        """Assign a bundle without an owner to a broker: at once by its record, or else by affinity
+        at its next lookup.
 
-        Raises `StoreUnavailable`.
-        """
+        Raises `StoreUnavailable`."""
         if self._ownership.changes_by_record:
             await self._orders.assign(bundle, broker_id)
         else:

@@ -183,11 +183,10 @@ class BundleOwnership:
         return self._options.prepare_s + self._options.drain_s + self._options.successor_s
 
     async def acquire(self, bundle: BundleName, *, as_split_part: bool = False) -> bool:
-        """Try to own a bundle; returns whether this broker owns it, at the latest after
-        `PATIENCE_S`.
+        """Try to own a bundle; returns whether this broker owns it, after `PATIENCE_S` at the
+        latest.
 
-        ``as_split_part``: the bundle is part of one that this broker owns.
-        """
+        ``as_split_part``: the bundle is part of one that this broker owns."""
         await self.request(bundle, events.Acquire(as_split_part=as_split_part))
         return self.serves(bundle)
 

@@ -1,7 +1,6 @@
-"""Writes of any broker into a bundle's record: assign an owner, order a release.
+"""Changes of a bundle's record that any broker may write: assigning an owner, ordering a release.
 
-Only for a protocol that `changes_by_record`.
-"""
+Only for a protocol that `changes_by_record`."""
 
 from __future__ import annotations
 
@@ -27,10 +26,9 @@ class RecordOrders:
         return await self.owner_after_change(bundle)
 
     async def owner_after_change(self, bundle: BundleName) -> BundleLocation:
-        """Wait until a bundle has an owner, at most `PATIENCE_S`; its owner and successor then.
+        """Wait at most `PATIENCE_S` until a bundle has an owner; returns its owner and successor.
 
-        Raises `StoreUnavailable`.
-        """
+        Raises `StoreUnavailable`."""
 
         async def owned() -> bool:
             where = await self._ownership.locate(bundle)

@@ -35,12 +35,11 @@ RETRY_S: Final = 1.0
 
 
 class OwnershipRepairs:
-    """Checks bundles' records at an interval, and whenever a broker joins or leaves; repairs broken
-    ones.
+    """Checks bundles' records at an interval, and whenever a broker joins or leaves; repairs
+    invalid ones.
 
     Only the leader acts, and only while its own session is healthy: a broker whose session was
-    interrupted a moment ago may not see brokers that are alive.
-    """
+    interrupted a moment ago may not see brokers that are alive."""
 
     def __init__(
         self,
@@ -206,9 +205,7 @@ class OwnershipRepairs:
             self._due.set()
 
     async def _watch(self) -> None:
-        """Check each record when it is written. A record that makes no sense is repaired in a
-        second.
-        """
+        """Check each record when it is written. An invalid record is repaired in a second."""
         while True:
             await self._news.wait()
             self._news.clear()

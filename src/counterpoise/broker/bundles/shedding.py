@@ -1,9 +1,8 @@
-"""The leader takes bundles from busy brokers (``doLoadShedding``, ``UnloadScheduler``).
+"""The leader unloads bundles from overloaded brokers (``doLoadShedding``, ``UnloadScheduler``).
 
-Every broker keeps the time, and the one that leads acts. `counterpoise.decide.balancing` decides,
-as it does for the balancer beside a cluster; the bundle's owner moves it, ordered as an
-administrator would order it, or by the bundle's record under the extensible load manager.
-"""
+Every broker runs the timer, and only the leader acts. `counterpoise.decide.balancing` decides, as
+for the balancer beside a cluster. The bundle's owner moves it, on a request like an
+administrator's, or under the extensible load manager by the bundle's record."""
 
 from __future__ import annotations
 
@@ -53,9 +52,8 @@ class SheddingSource(Protocol):
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> View:
         """The cluster's load now, as the strategy reads it.
 
-        ``recent``: bundles moved a moment ago, which do not move again yet; ``unloaded``: when
-        bundles last left a broker (milliseconds), by its id.
-        """
+        ``recent``: bundles in their grace period, which do not move again yet; ``unloaded``: when
+        bundles last left a broker (milliseconds), by its id."""
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
         """The placement policies for bundles to be shed; None if no destination is to be chosen."""

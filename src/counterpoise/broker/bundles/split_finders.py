@@ -64,8 +64,7 @@ class OwnFinder:
     """Finds bundles to split in this broker's last measurement, as the extensible load manager
     does.
 
-    Counts how often in a row each bundle was found too big.
-    """
+    Counts in how many consecutive measurements each bundle exceeded a limit."""
 
     unloads = False
 

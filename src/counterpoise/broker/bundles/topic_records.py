@@ -1,10 +1,10 @@
 """The records of bundles on a system topic (``ServiceUnitStateTableViewImpl``).
 
-Ownership uses it as a metadata store: the nodes of records are read from a table that the topic's
-messages make, and written by publishing to it; all other nodes are the store's own. A write is a
-compare-and-set as in the store, although the topic knows none: all brokers refuse the same messages
-(`ownership/channel/view.py`), and the writer waits until it has read its own.
-"""
+Bundle ownership uses it as a metadata store. Nodes of records are read from a table that is built
+from the topic's messages, and written by publishing to it; all other nodes are those of the
+underlying store. A write is a compare-and-set, although topics have none: all brokers ignore the
+same messages (`ownership/channel/view.py`), and the writer waits until it has read its own
+message."""
 
 from __future__ import annotations
 
@@ -327,10 +327,10 @@ class TopicRecords:
             listener(Notification(kind, f"{_BELOW}{bundle}"))
 
     def _on_session(self, event: SessionEvent) -> None:
-        """Read the topic again after a lost session: other brokers took this one for dead.
+        """Read the topic again after a lost session, since other brokers may have changed its
+        records.
 
-        Messages of that time may be unread, or on a connection whose other end is gone.
-        """
+        Messages of that time may be unread, or on a connection whose other end is gone."""
         if event is SessionEvent.SESSION_LOST:
             self._read_again("this broker's session was lost")
 

@@ -1,8 +1,7 @@
 """Injects faults between a connection and its handlers, while faults are set.
 
-A connection without faults has no gate: it is put into the connection's table of handlers, and in
-front of its outbox, when an interceptor is set, and removed with it.
-"""
+A connection without faults has no gate. Setting an interceptor adds one to the connection's table
+of handlers and before its outbox, and removing the interceptor removes it."""
 
 from __future__ import annotations
 
@@ -106,10 +105,9 @@ _Waiting = deque[tuple[float, Notify]]
 class FaultGate:
     """Asks an interceptor about each operation of one connection before serving it.
 
-    A delayed operation delays those after it of the same producer or consumer, so that their order
-    stays; other requests of the connection go on. After a refused message the producer's later ones
-    are refused too until it reconnects, as in Pulsar.
-    """
+    A delayed operation delays later ones of the same producer or consumer, so that their order
+    stays; other requests of the connection are served. After a refused message the producer's later
+    ones are refused too until it reconnects, as in Pulsar."""
 
     def __init__(
         self,

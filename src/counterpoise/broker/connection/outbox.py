@@ -57,12 +57,10 @@ class KeptFrames:
 
 
 class Outbox:
-    """Collects the frames that a client is sent in one turn of the event loop, and writes them at
-    once.
+    """Collects the frames for a client during one turn of the event loop, and writes them at once.
 
-    A receipt or a message is ten to some hundred bytes. One write per turn, and not per frame, is
-    what makes tens of thousands of them per second possible.
-    """
+    A receipt or a message is ten to some hundred bytes. One write per turn instead of one per frame
+    makes tens of thousands of them per second possible."""
 
     __slots__ = (
         "_frames",

@@ -197,11 +197,10 @@ class ClientProducers:
             self.send_error(send.producer_id, send.sequence_id, refusal)
 
     def sends(self, run: Sequence[Send]) -> None:
-        """Publish several SENDs in a row; faster than `send` for each if one producer sent them.
+        """Publish several consecutive SENDs; faster than `send` for each if one producer sent them.
 
         All are counted as pending before the first is stored, so a receipt always finds its entry
-        counted.
-        """
+        counted."""
         producer_id = run[0].producer_id
         if len(set(map(_PRODUCER_ID, run))) > 1:
             for send in run:
@@ -216,10 +215,11 @@ class ClientProducers:
         attached.producer.publish(run, size)
 
     def after_reading(self) -> None:
-        """Pause reading if too much is pending; called when all bytes read have been served.
+        """Pause reading if too many publishes are pending; called when all bytes read have been
+        served.
 
-        Not earlier: what was read already takes its memory, and shares the next commit.
-        """
+        Pausing earlier would save nothing: entries that were read already take memory, and share
+        the next commit."""
         if self._pending >= self._pending_max:
             self._link.pause.hold(_PENDING)
 
@@ -268,10 +268,9 @@ class ClientProducers:
         first_entry_id: int,
         published: Sequence[tuple[object, int, int]],
     ) -> None:
-        """SEND_RECEIPTs: entries are stored at consecutive positions.
+        """Send SEND_RECEIPTs for entries that are stored at consecutive positions.
 
-        ``published``: for each anything, its sequence id and highest sequence id.
-        """
+        ``published``: for each entry, its sequence id and highest sequence id."""
         self._link.outbox.write(send_receipts(producer_id, ledger_id, first_entry_id, published))
         self._answered(producer_id, len(published))
 

@@ -35,9 +35,8 @@ class ReadingRounds:
     """Divides the time for reading among a broker's connections: ``left`` is the rest of this
     round, in seconds.
 
-    A client's turn is short, but a thousand may want one. Connections that find nothing left wait
-    in a queue, so a client that sends little is served between two rounds.
-    """
+    A client's turn is short, but a thousand clients may want one. Connections wait in a queue once
+    the round's time is used up, so a client that sends little is served between two rounds."""
 
     __slots__ = ("_line", "_renews", "left")
 

@@ -2,9 +2,8 @@
 
 A subscription that has exceeded a limit waits there for its turn.
 
-Topics that store nothing have no dispatch limits, as in Pulsar: a message that is not delivered at
-once is lost there, so a limit would lose what it should delay.
-"""
+Non-persistent topics have no dispatch limits, as in Pulsar: they drop a message that is not
+delivered at once, so a limit would drop messages instead of delaying them."""
 
 from __future__ import annotations
 

@@ -1,13 +1,12 @@
 """Resource groups: limits that all brokers share for all namespaces of a group.
 
-Each broker that serves a group publishes, every `RateOptions.share_interval_s`, how much of it
-passed and whether producers had to wait, in an ephemeral node of its own. Every broker computes the
-shares from those nodes by the same function (`quota.shares`). So there is no leader, a broker that
-dies returns its share with its session, and one that reads late is late by one interval.
+Every `RateOptions.share_interval_s` each broker that serves a group publishes its usage, and
+whether producers had to wait, in an ephemeral node of its own. Every broker computes the shares
+from those nodes by the same function (`quota.shares`). So there is no leader, the share of a dead
+broker is divided once its session ends, and a broker that reads late is late by one interval.
 
-Deliveries of a group are limited and shared as well; Pulsar 4.0.7 counts them, and limits them
-nowhere.
-"""
+Deliveries of a group are limited and shared as well; Pulsar 4.0.7 counts them, and does not limit
+them."""
 
 from __future__ import annotations
 

@@ -43,11 +43,10 @@ class PolicyFollower(Protocol):
 
 
 class LimitPolicies:
-    """Keeps a broker's limits in step with policies and settings.
+    """Updates a broker's limits when policies or settings change.
 
     Changes reported by the store are collected and applied by one task: nothing polls, and a policy
-    that is written a hundred times is read once.
-    """
+    that is written a hundred times is read once."""
 
     def __init__(
         self,

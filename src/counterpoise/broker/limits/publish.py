@@ -1,11 +1,10 @@
 """Publish limits: an entry that exceeds a limit is throttled, and released in fair turns.
 
-Pulsar stops reading from a connection when one of its producers has reached a limit, and with it
-everything else on that connection. Here the entries of that producer are throttled, in its order,
-and the connection is read on; reading stops only when too many of its entries are throttled
-(`PauseReason.PUBLISH_RATE`). A client that waits for receipts before it sends more, as all do up to
-their queue's size, never gets there; so its other producers keep their rate and latency.
-"""
+Pulsar stops reading from a connection when one of its producers has reached a limit, which stops
+everything else on that connection. Here only the entries of that producer are throttled, in their
+order. Reading stops only when too many entries of the connection are throttled
+(`PauseReason.PUBLISH_RATE`). A client that waits for receipts before it sends more, as all do once
+their queue is full, never has that many; so its other producers keep their rate and latency."""
 
 from __future__ import annotations
 

@@ -16,13 +16,12 @@ MINUTE_MS = 60_000
 def needs_update(
     written: LocalBrokerData, now: LocalBrokerData, now_ms: int, config: LoadReportConfig
 ) -> bool:
-    """Whether a load report ``now`` differs enough from the one last written to be written.
+    """Whether a load report ``now`` differs enough from the last one written to be written.
 
-    It does when that one is older than the longest interval, or when any of these changed by more
+    It does if the last one is older than the longest interval, or if one of these changed by more
     than the threshold: the sum of message rates, the sum of throughputs, the number of bundles
-    (each relative to before), and the weighted maximal usage (in percentage points, not relative).
-    All comparisons are strict.
-    """
+    (each relative to before), and the weighted maximal usage (in percentage points). All
+    comparisons are strict."""
     if now_ms - written.last_update > config.max_interval_minutes * MINUTE_MS:
         return True
     changes = (

@@ -1,7 +1,6 @@
 """The cluster's load as this broker knows it: every report and every bundle's averages.
 
-What ``ModularLoadManagerImpl`` keeps in ``LoadData``, by the fold that the balancer uses too.
-"""
+It corresponds to ``LoadData`` of ``ModularLoadManagerImpl``, computed by the balancer's fold."""
 
 from __future__ import annotations
 
@@ -41,9 +40,7 @@ log = logging.getLogger(__name__)
 class ClusterLoad:
     """All brokers' load reports and bundles' averages; up to date after `refresh`.
 
-    What is derived from them is computed once after each change, since placing bundles needs it
-    again and again.
-    """
+    Derived values are cached until the next change, since every placement needs them."""
 
     def __init__(
         self,

@@ -50,8 +50,7 @@ class LoadReportConfig:
 
     @property
     def kept_ms(self) -> int:
-        """How long the averages of a bundle that no broker reports are kept, in milliseconds.
+        """For how many milliseconds the averages of a bundle are kept that no broker reports.
 
-        Long enough that a broker without changes publishes its report in the meantime.
-        """
+        It is long enough for a broker without changes to publish its report."""
         return max(FORGET_AFTER_MS, 2 * self.max_interval_minutes * 60_000)

@@ -1,10 +1,9 @@
-"""How much of its host's resources a broker uses, measured by the broker.
+"""The usage of host resources by a broker, as it measures it itself.
 
 Pulsar measures the whole host (or the container). Brokers that share a laptop would then all report
 the same, and nothing could be balanced; so this measures the broker's own process and its own
-sockets. Where several brokers run in one process, each gets the share of the process's CPU and
-memory that corresponds to the bytes it handled.
-"""
+sockets. If several brokers run in one process, each gets the share of the process's CPU and memory
+that corresponds to the bytes it handled."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Brokers' load under the extensible load manager: published on two topics, read by all (PIP-192).
 
-Each broker writes its `BrokerLoadData` and its busiest bundles under its id. The topics are not
-persistent: a broker that reconnects publishes at once, and one that sees another for the first time
-publishes again, so that a broker that joins knows the others in a moment (Pulsar's waits for their
-next report).
-"""
+Each broker writes its `BrokerLoadData` and its busiest bundles, with its id as key. The topics are
+not persistent: a broker publishes at once when it reconnects, and when it sees another broker for
+the first time. So a broker that joins knows the others immediately (Pulsar's waits for their next
+report)."""
 
 from __future__ import annotations
 
@@ -154,12 +153,12 @@ class LoadDataExchange:
         background: BackgroundTasks,
         clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
-        """``broker_url``: any broker, to look the topics up at; ``terms``: those in force now.
+        """``broker_url``: any broker, to look the topics up at; ``terms``: the current options.
 
         ``security`` and ``cluster_key``: this broker's credentials.
 
-        ``gone``: returns which of some brokers are gone, so that this one publishes that.
-        """
+        ``gone``: returns which of some brokers have left, so that this one publishes tombstones for
+        them."""
         self._me = me
         self._broker_url = broker_url
         self._security = security

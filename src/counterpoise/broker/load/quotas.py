@@ -17,11 +17,11 @@ _FIELDS = ("bandwidthIn", "bandwidthOut", "msgRateIn", "msgRateOut")
 
 
 def quota_data(value: bytes) -> BundleData:
-    """A new bundle's averages from its stored quota, as if that had been measured very often.
+    """A new bundle's averages from its stored quota, weighted as if it had been measured very
+    often.
 
-    So reports change them slowly, and an operator can set in advance what a bundle will carry.
-    Raises `LoadDataError`. Source: ``ModularLoadManagerImpl.getBundleDataOrDefault``.
-    """
+    So reports change them slowly, and an operator can set a bundle's expected load in advance.
+    Raises `LoadDataError`. Source: ``ModularLoadManagerImpl.getBundleDataOrDefault``."""
     try:
         quota = json.loads(value)
         rates = [float(quota.get(name, 0.0)) for name in _FIELDS]

@@ -1,4 +1,5 @@
-"""Settings for creation: maxima, and topics that clients create by using them."""
+"""Limits on the number of tenants, namespaces, topics and partitions, and their automatic
+creation."""
 
 from __future__ import annotations
 

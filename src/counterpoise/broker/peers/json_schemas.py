@@ -1,8 +1,8 @@
-"""The schemas of the topics by which brokers talk to each other, as Pulsar's brokers register them.
+"""The schemas of the topics by which brokers exchange records and load data.
 
-Word for word what ``Schema.JSON`` of its classes ``ServiceUnitStateData``, ``BrokerLoadData`` and
-``TopBundlesLoadData`` says, so that clients find on our topics what they find on Pulsar's.
-"""
+They equal what ``Schema.JSON`` gives for Pulsar's classes ``ServiceUnitStateData``,
+``BrokerLoadData`` and ``TopBundlesLoadData``, so clients find the same schemas on these topics as
+on Pulsar's."""
 
 from __future__ import annotations
 

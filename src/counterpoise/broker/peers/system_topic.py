@@ -1,10 +1,9 @@
-"""A topic that all brokers of a cluster read and write: the last value of each key counts.
+"""A topic that all brokers of a cluster read and write: the last value of each key is current.
 
-What Pulsar's ``TableView`` is to its extensible load manager. One of the brokers serves the topic,
-which moves like any other: when it does, or its broker dies, the link reconnects and the topic is
-read from its beginning. A listener is called when a reading begins and when it has caught up, so
-reading twice does no harm.
-"""
+It corresponds to the ``TableView`` of Pulsar's extensible load manager. One of the brokers serves
+the topic, and it can move like any other. If it moves, or its broker dies, the link reconnects and
+reads the topic from its beginning. A listener is called when a reading begins and when it has
+caught up, so reading twice does no harm."""
 
 from __future__ import annotations
 

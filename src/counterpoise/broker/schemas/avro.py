@@ -1,10 +1,10 @@
-"""Avro's rule of schema resolution: can a reader with one schema read what another wrote?
+"""Avro's schema resolution: whether a reader with one schema can read what was written with
+another.
 
-Schemas are what ``json.loads`` gives for an Avro schema declaration. Pulsar uses these for its
-AVRO and JSON types, and asks Avro's ``SchemaValidator``; the rules are those of the Avro
-specification's section "Schema Resolution", as Avro 1.11.4's ``Resolver`` reads it: records go by
-their fields whatever they are called, and an enum's symbols are not compared.
-"""
+Schemas are the results of ``json.loads`` for Avro schema declarations. Pulsar uses these for its
+AVRO and JSON types, and compares them by Avro's ``SchemaValidator``. The rules are those of the
+Avro specification's section "Schema Resolution", as Avro 1.11.4's ``Resolver`` implements them:
+records match whatever their names are, and an enum's symbols are not compared."""
 
 from __future__ import annotations
 
@@ -194,10 +194,10 @@ class _Resolution:
         return None
 
     def _check_unstructured(self, reader: _Type, writer: _Type, at: str) -> str | None:
-        """An enum or a fixed goes by its name without namespace, or by an alias.
+        """An enum or a fixed matches by its name without namespace, or by an alias.
 
-        An enum's symbols are not compared: one that the reader does not know fails when it is read.
-        """
+        An enum's symbols are not compared: one that the reader does not know fails when it is
+        read."""
         short = [each.name.rpartition(".")[2] for each in (reader, writer)]
         if short[0] != short[1] and writer.name not in reader.names:
             return f"{at or '/'}: the reader expects {reader.name}, the writer wrote {writer.name}"

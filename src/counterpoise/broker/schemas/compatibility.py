@@ -1,8 +1,7 @@
-"""Whether a topic takes a schema beside those it has.
+"""Whether a topic accepts a schema in addition to its existing ones.
 
-The strategies are ``SchemaCompatibilityStrategy``'s. Records (AVRO, JSON) are compared by Avro's
-rules; of the other types each is compatible with itself alone.
-"""
+The strategies are those of ``SchemaCompatibilityStrategy``. Records (AVRO, JSON) are compared by
+Avro's rules; a schema of any other type is compatible only with an equal one."""
 
 from __future__ import annotations
 

@@ -41,9 +41,9 @@ class SchemaRegistry:
     """Stores the schemas of topics by version; all partitions of a topic share them.
 
     Pulsar stores schemas in BookKeeper ledgers, which the nodes below ``/schemas`` name; here a
-    node has the schema itself. On Pulsar's own BookKeeper the nodes are elsewhere, and a topic of
-    which Pulsar has schemas gets none here: its messages carry the versions that it gave.
-    """
+    node contains the schema itself. On Pulsar's own BookKeeper the nodes have another path. A topic
+    of which Pulsar has schemas gets none here: its messages carry the versions of Pulsar's
+    schemas."""
 
     def __init__(
         self,
@@ -116,10 +116,10 @@ class SchemaRegistry:
         )
 
     async def attach(self, topic: TopicName, schema: Schema) -> None:
-        """Check a consumer's schema by the topic's strategy; the first of a topic is registered.
+        """Check a consumer's schema by the topic's strategy; the first schema of a topic is
+        registered.
 
-        Raises `BrokerError` (IncompatibleSchema).
-        """
+        Raises `BrokerError` (IncompatibleSchema)."""
         if schema.type == AUTO_CONSUME:
             return
         versions = await self.versions(topic)

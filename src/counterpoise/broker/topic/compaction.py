@@ -1,10 +1,9 @@
-"""Compaction of a system topic, of which only the last value of each key counts.
+"""Compaction of a system topic, of which only the last value of each key is needed.
 
-Pulsar's compactor writes the remaining values to a ledger of its own, beside the topic. Here they
-are written to the topic again while it is being loaded: no producer is attached then, so nothing
-comes in between, and a reader from the beginning reads the remaining values and then the changes.
-The ledgers before them are deleted once the subscription that keeps them has acknowledged them.
-"""
+Pulsar's compactor writes these values to a ledger of its own, beside the topic. Here they are
+published to the topic again while it is being loaded. No producer is attached then, so a reader
+from the beginning reads the current values and then the changes. The earlier ledgers are deleted
+once the subscription that retains them has acknowledged them."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
 """Ledger ids that are unique in the cluster, reserved in ranges from one metadata node.
 
-The node holds the next id that is free. A broker reserves a range by compare-and-set, hands its ids
-out without asking again, and reserves the next range before the last one is used up, so opening a
-topic waits for the metadata store only when its log comes from a broker with a later range: once
-for all topics of a move. Ids of a range that its broker did not use are never used.
-"""
+The node contains the next free id. A broker reserves a range by compare-and-set, uses its ids
+without a further request, and reserves the next range before the range ends. So opening a topic
+waits for the metadata store only if its log comes from a broker with a later range: once for all
+topics of a move. Ids of a range that its broker did not use are never used."""
 
 from __future__ import annotations
 

@@ -11,12 +11,11 @@ MIN_SECONDS: Final = 1.0
 
 
 class RateClock:
-    """The time windows over which all rates of one broker are taken.
+    """The time windows over which all rates of one broker are computed.
 
-    A window ends when its broker calls `turn`, every ``statsUpdateFrequencyInSecs``. Nothing is
-    done for a meter then: each notices the new window when it next counts or is read. So idle
-    topics cost nothing, however many there are.
-    """
+    A window ends when its broker calls `turn`, every ``statsUpdateFrequencyInSecs``. Each meter
+    notices the new window when it next counts or is read, so idle topics cost nothing, however many
+    there are."""
 
     __slots__ = ("began", "former_began", "now", "window")
 
@@ -35,10 +34,9 @@ class RateClock:
 class Meter:
     """Counts messages and bytes, and computes their rates per second.
 
-    A rate covers the last window and the current one together, that is one to two windows. So it is
-    right from the first seconds, steady, and 0 two windows after the last message. Pulsar shows the
-    last window alone, which is nothing at first.
-    """
+    A rate is the mean over the last window and the current one. So it is correct from the first
+    seconds, steady, and 0 two windows after the last message. Pulsar shows only the last window,
+    which is empty at first."""
 
     __slots__ = (
         "_began",

@@ -199,11 +199,10 @@ class PersistentTopic(TransactionalTopic):
             subscription.wake()
 
     def refused(self, error: StorageError, contexts: Sequence[Published]) -> None:
-        """Called by the log: entries could not be stored, so their producers have to reconnect.
+        """Called by the log if entries could not be stored, so their producers have to reconnect.
 
-        As in Pulsar, each entry gets an error and then the producer is closed, since what it sent
-        after them may not be stored before them.
-        """
+        As in Pulsar, each entry gets an error and then the producer is closed: entries that it sent
+        later must not be stored before these."""
         producers = {id(producer): producer for producer, _, _ in contexts}
         for producer in producers.values():
             if self._known is not None:

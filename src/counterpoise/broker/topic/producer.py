@@ -185,8 +185,7 @@ class ProducerSet:
 def refuse_all(error: BrokerError, published: Iterable[tuple[Producer, int, int]]) -> None:
     """Send errors for entries that are not stored, and close their producers, as Pulsar does.
 
-    What a producer sent after them may not be stored before them.
-    """
+    Entries that a producer sent later must not be stored before these."""
     refused: dict[int, Producer] = {}
     for producer, sequence_id, _ in published:
         refused[id(producer)] = producer

@@ -14,10 +14,9 @@ Published = tuple[Producer, int, int]
 def send_receipts(
     group: EntryGroup[Published], meter_in: Meter, known: Deduplication | None
 ) -> None:
-    """Count a committed group, and send each producer a receipt for its entries in a row.
+    """Count a committed group, and send each producer a receipt for each run of its entries.
 
-    ``known``: the sequence ids that are stored, where the topic deduplicates.
-    """
+    ``known``: the sequence ids that are stored, if the topic deduplicates."""
     contexts = group.contexts
     begin, count = 0, len(contexts)
     while begin < count:

@@ -1,7 +1,6 @@
-"""How long a topic is kept: its acknowledged messages, and the topic itself.
+"""For how long acknowledged messages, and unused topics, are retained.
 
-Sources: ``ManagedLedgerImpl.internalTrimLedgers``, ``PersistentTopic.checkGC`` of Pulsar 4.0.7.
-"""
+Sources: ``ManagedLedgerImpl.internalTrimLedgers``, ``PersistentTopic.checkGC`` of Pulsar 4.0.7."""
 
 from __future__ import annotations
 
@@ -35,9 +34,8 @@ class Retention(NamedTuple):
     async def first_kept(self, log: Log[Any], done: int, now_s: float) -> int:
         """The index before which ledgers may be deleted; ``now_s`` is in seconds since 1970.
 
-        ``done``: the first index that a subscription needs. A ledger is as old as the publish time
-        of its last entry.
-        """
+        ``done``: the first index that a subscription needs. The age of a ledger is that of its last
+        entry."""
         if self.keeps_nothing:
             return done
         index, left = log.begin, log.size

@@ -253,14 +253,14 @@ class Topic(ABC):
     async def leave(self, assigned_broker_url: ServiceUrls | None) -> None:
         """Close this topic so that its next owner finds everything acknowledged.
 
-        Stops accepting and delivering, sends outstanding receipts, saves every cursor, closes the
-        log. Then producers are disconnected: a client that reaches the next owner finds the log
+        It stops accepting and delivering, sends outstanding receipts, saves every cursor and closes
+        the log. Producers are disconnected last: a client that reaches the next owner finds the log
         closed, and is served at once.
 
-        Consumers are disconnected first, and producers continue until the consumers have read that:
-        from then on a client keeps its acknowledgements for the next owner instead of sending them
-        to one that can save no more. The best moment is right after it has sent some (`_send_on`).
-        """
+        Consumers are disconnected first, and producers continue until the consumers have read that.
+        From then on a client keeps its acknowledgements for the next owner instead of sending them
+        to this one, which can no longer save them. The best moment is right after the client has
+        sent some (`_send_on`)."""
         self.leaving = True
         if assigned_broker_url is not None:
             leaving = (self._send_on(s, assigned_broker_url) for s in self.subscriptions.values())
@@ -311,11 +311,10 @@ class Topic(ABC):
     async def _send_on(self, subscription: Subscription, assigned_broker_url: ServiceUrls) -> None:
         """Redirect a subscription's consumers to the next owner right after they have acknowledged.
 
-        Clients batch acknowledgements for a tenth of a second. Redirected right after a batch, a
-        client has few that the next owner does not know of, and drops redeliveries of those until
-        it has sent them; redirected just before one, it would have a whole batch. Until then they
-        are served.
-        """
+        Clients batch acknowledgements for a tenth of a second. A client that is redirected right
+        after a batch has few acknowledgements left, and drops redeliveries of those until it has
+        sent them; right before one, it would have a whole batch. Until then the consumers are
+        served."""
         if subscription.durable and subscription.consumers:
             await asyncio.wait([subscription.acknowledging()], timeout=ACKS_S)
         subscription.stop()

@@ -1,8 +1,8 @@
 """Compaction of one topic: on demand, or when it has grown by its ``compactionThreshold``.
 
-The subscription ``__compaction`` records how far it has come, as in Pulsar, and in its properties
-the oldest value that counts: from there on the topic's ledgers are kept.
-"""
+The subscription ``__compaction`` records the position up to which the topic is compacted, as in
+Pulsar, and in its properties the oldest current value, from which on the topic's ledgers are
+kept."""
 
 from __future__ import annotations
 

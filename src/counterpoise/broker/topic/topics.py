@@ -66,12 +66,11 @@ class TopicRegistry:
         compaction: Compaction | None = None,
         ids: LedgerIds | None = None,
     ) -> None:
-        """``owner`` names this broker in messages about fencing; ``now`` is what rates go by.
+        """``owner`` names this broker in messages about fencing; ``now`` is the clock of rates.
 
-        ``live``: the options that hold now, for rules. ``policies``: those of a topic. ``stays``:
-        which topics are not unloaded with their bundle. ``compaction``: of a topic of key-value
-        records. ``ids``: of new ledgers.
-        """
+        ``live``: the current options of retention and backlog. ``policies``: those of a topic.
+        ``stays``: which topics are not unloaded with their bundle. ``compaction``: of a topic of
+        key-value records. ``ids``: of new ledgers."""
         self._stays = stays
         self._compaction = compaction
         self._store = store
@@ -234,8 +233,7 @@ class TopicRegistry:
     async def prepare(self, names: Iterable[TopicName], *, within_s: float | None = None) -> int:
         """Read in advance what loading these topics needs, while their owner still serves them.
 
-        Returns how many were left out after ``within_s`` seconds, if given.
-        """
+        Returns how many topics were not read within ``within_s`` seconds, if given."""
         wanted = [name for name in names if name not in self._topics]
         return await self._preparation.run(wanted, within_s)
 
@@ -257,12 +255,11 @@ class TopicRegistry:
         *,
         timeout_s: float = UNLOAD_TIMEOUT_S,
     ) -> int:
-        """Close every topic of the bundle; returns their number. See `Topic.leave`.
+        """Close every topic of the bundle, as `Topic.leave` does; returns their number.
 
         `OwnedBundles.owns` must already refuse the bundle, so that no topic is loaded meanwhile. If
-        the disk does not respond in time, clients are redirected all the same: the next owner
-        fences the logs.
-        """
+        the disk does not respond in time, clients are redirected nevertheless: the next owner
+        fences the logs."""
         under_way = [
             task
             for tasks in (self._loading, self._deleting)

@@ -20,9 +20,8 @@ class EntryAck(NamedTuple):
 
 
 class CumulativeAck(NamedTuple):
-    """The acknowledgement of all entries up to ``through``, and ``part`` of the batch after
-    them.
-    """
+    """The acknowledgement of all entries up to ``through``, and of ``part`` of the batch after
+    them."""
 
     transaction: TransactionId
     through: int

@@ -169,7 +169,9 @@ class CoordinatorTable:
         return next(iter(self.transactions), self.next) - 1
 
     def kept_from(self, end: int) -> int:
-        """The index of the first record that is still needed; the last record always is."""
+        """The index of the log's first record that is still needed; earlier ones may be deleted.
+
+        ``end`` is the index after the last record, which is always kept."""
         firsts = min((it.first_record for it in self.transactions.values()), default=end)
         return min(firsts, end - 1)
 

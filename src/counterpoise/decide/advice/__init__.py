@@ -1,5 +1,5 @@
-"""A plan that a person can read, approve and have carried out: pure functions of what was seen.
+"""Plans that a person reads and approves before they are carried out; pure functions of snapshots.
 
-Start at `plan.py`, what a plan says; `planned.py` makes one; `splits.py` says which bundle is worth
-a split, which cannot be undone; `changed.py` says whether a plan still fits the cluster.
-"""
+Start at `plan.py`, the content of a plan; `planned.py` makes one; `splits.py` finds bundles that
+are worth a split, which cannot be undone; `changed.py` checks whether a plan still fits the
+cluster."""

@@ -1,8 +1,7 @@
-"""Which bundles are worth a split. A split cannot be undone: Pulsar merges no bundles.
+"""Finds bundles that are worth a split. A split cannot be undone: Pulsar merges no bundles.
 
-So the advice is slow to say yes: only for a bundle that is above a limit, or too large for any
-broker to be even with the others, that has been so for a while, and whose topics a cut divides.
-"""
+So a split is advised only for a bundle that exceeds a limit, or is too large for any broker to be
+even with the others, if that has lasted a while and a boundary divides its topics."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

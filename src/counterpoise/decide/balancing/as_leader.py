@@ -1,12 +1,11 @@
-"""Where a bundle goes when Pulsar's own leader sheds it, and not our balancer.
+"""The destination that Pulsar's own leader chooses for a bundle that it sheds.
 
-The modular manager's leader chooses a destination as for a lookup: by the policies' filters, then
-those brokers that have the fewest bundles of the namespace, then the placement strategy. The
-bundle's own broker competes, and when it wins, the bundle stays. All of a round are chosen by what
-was reported before it, so that several may go to one broker.
+The modular manager's leader chooses as for a lookup: by the policies' filters, then those brokers
+that have the fewest bundles of the namespace, then the placement strategy. The bundle's own broker
+is a candidate; if it is chosen, the bundle stays. All bundles of a round are placed by what was
+reported before it, so several may go to one broker.
 
-Parity: ``ModularLoadManagerImpl.doLoadShedding`` of 4.0.7.
-"""
+Parity: ``ModularLoadManagerImpl.doLoadShedding`` of 4.0.7."""
 
 from bisect import bisect_left
 from collections import Counter
@@ -44,9 +43,8 @@ def select_as_leader(
     """The destination that Pulsar's leader would choose for a bundle that is shed.
 
     ``placement.admissible`` of the result lists every broker that its random choice could have
-    returned. ``given`` counts, by broker, bundles of the namespace that were placed there and are
-    not reported yet.
-    """
+    returned. ``given`` is the number of the namespace's bundles by broker that were placed there
+    and are not reported yet."""
     view = chooser.view
     reported = _bundles_of(view, namespace_of(decision.bundle))
     around = Surroundings(

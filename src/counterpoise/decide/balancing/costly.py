@@ -1,9 +1,8 @@
-"""Leaves bundles alone whose last moves cost their clients far more than a move does here.
+"""Excludes bundles whose last moves disturbed their clients far more than a usual move does.
 
-A bundle may have so many topics, such clients or such ledgers that each of its moves is a long gap,
-or that the broker which takes it publishes slowly afterwards. A strategy sees its load alone, and
-would move it again whenever that helps.
-"""
+A bundle may have so many topics, such clients or such ledgers that each move makes it unavailable
+for long, or that its new broker publishes slowly afterwards. A strategy sees only its load, and
+would move it again whenever that helps."""
 
 from collections.abc import Collection, Iterable, Mapping
 from statistics import median
@@ -80,11 +79,10 @@ def _hurt(move: EndedMove, known: Collection[float]) -> str:
 
 
 def left_for_cost(now_ms: int, costs: Costs, span_ms: int) -> dict[str, Rejection]:
-    """The bundles whose last moves all disturbed their clients, each with the rejection of further
-    ones.
+    """The bundles whose last moves all disturbed their clients, each with the rejection of a
+    further move.
 
-    They are left alone for ``span_ms`` after the last of them; 0 turns this off.
-    """
+    They are not moved for ``span_ms`` after the last of them; 0 turns this off."""
     left = {}
     for bundle, moves in sorted(recent_costs(now_ms, costs, span_ms).items()):
         if len(moves) >= IN_A_ROW:

@@ -47,11 +47,12 @@ class Destinations:
         memory: Any,
         left_lately: frozenset[str],
     ) -> Placement[Any]:
-        """The destination of a decision: the one that it names, or any other broker that qualifies.
+        """The destination of a decision: the broker that it names, or any other broker that
+        qualifies.
 
-        The bundle's own broker is no candidate. In Pulsar it is, and the bundle stays if it wins;
-        since the fullest broker soon has the fewest bundles, nothing would move any more.
-        """
+        The bundle's own broker is no candidate. In Pulsar it is, and the bundle stays if that
+        broker is chosen. Since the fullest broker soon has the fewest bundles, nothing would move
+        any more."""
         if self._policies is not None:
             return self._policies.destination(decision, chooser, memory, left_lately)
         wanted = decision.destination

@@ -1,9 +1,8 @@
 """The goal of a drain: every bundle of a broker on another one.
 
-Each bundle is placed as if no broker had it, by the filters and the placement strategy that place
-any other bundle, and counts for the next: no bundle has to show a gain, and a hundred bundles do
-not pile up on the broker that was the emptiest at first.
-"""
+Each bundle is placed by the same filters and placement strategy as a bundle without an owner, and
+counts for those after it. So a hundred bundles do not all go to the broker that was least loaded at
+first. A move needs no gain."""
 
 import math
 from collections import Counter
@@ -85,16 +84,16 @@ class EmptyBroker:
         return ""
 
     def bound(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
-        """The broker's bundles that a drain leaves alone, sorted by name.
+        """The broker's bundles that a drain does not move, sorted by name.
 
-        They are those of its own namespaces, such as heartbeats, which end with it, and those of
-        `pulsar/system`, which the cluster moves when the broker stops.
-        """
+        These are bundles of its own namespaces, such as heartbeats, which end with it, and those of
+        `pulsar/system`, which the cluster moves when the broker stops."""
         mine = snapshot.owned.get(self.broker, ())
         return tuple(sorted(each for each in mine if is_left_in_place(namespace_of(each))))
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
-        """Plan moves of all its bundles, the largest first, since they are the hardest to place.
+        """Plan moves of all bundles of the broker, the largest first, since they are the hardest to
+        place.
 
         Before them, each broker of `DrainRules.first_to` that owns nothing of a namespace gets the
         lightest bundle of it, so that few clients wait until it serves it (`warm_up.py`). Without a

@@ -15,11 +15,9 @@ UNREPORTED_MOST = 0.1
 
 
 def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:
-    """A sentence that says what keeps a round from being made, apart from its interval; empty if
-    nothing.
+    """A sentence that says what delays a round, apart from its interval; empty if nothing does.
 
-    Such as settings that are off, or reports that are missing or older than the last moves.
-    """
+    For example settings that are off, or reports that are missing or older than the last moves."""
     for name, wanted in (
         ("loadBalancerEnabled", options.enabled),
         ("loadBalancerSheddingEnabled", options.shedding_enabled),

@@ -1,9 +1,8 @@
-"""What a round is for, as every caller asks for it: the leader, the balancer, a plan, a backtest.
+"""The goal of a round, as every caller needs it: the leader, the balancer, a plan, a backtest.
 
-`Strategy` (`round.py`) sheds load, `EmptyBroker` (`drain.py`) and `FillBrokers` (`refill.py`) do
-what their names say. The way is the same for all: a snapshot and the memory give a round, an
-executor carries its moves out, and `RoundMemory.after` takes in their outcomes.
-"""
+`Strategy` (`round.py`) sheds load, `EmptyBroker` (`drain.py`) drains a broker, and `FillBrokers`
+(`refill.py`) refills some. All are used alike: a snapshot and the memory give a round, an executor
+carries its moves out, and `RoundMemory.after` adds their outcomes."""
 
 from typing import Protocol
 

@@ -65,9 +65,9 @@ class BalanceOptions:
     def unreported_ms(self) -> int:
         """Milliseconds for which a round waits for a bundle that no broker reports any more.
 
-        Its last report is up to one measurement old, Pulsar misses a broker that died after half a
-        minute, and the next owner reports it a measurement later.
-        """
+        That is the time until a dead broker's bundles are reported again: its last report is up to
+        one measurement old, Pulsar notices its death after half a minute, and the next owner
+        reports the bundle one measurement later."""
         return 3000 * self.stats_s
 
     @property

@@ -1,10 +1,10 @@
-"""How many bundles may be on their way at once, by what became of those before them.
+"""Limits how many bundles move at once, by the outcomes of the moves before.
 
-A cluster that fails at moves is given fewer at once, and none any more when most of them fail: each
-failed move may have left clients waiting. So is one whose moves take far longer side by side than
-one alone: the longest gap counts for clients, and not when the last bundle has moved. The first is
-therefore alone. Additive increase, multiplicative decrease, as TCP does (Chiu and Jain 1989).
-"""
+A cluster that fails to carry out moves gets fewer at once, and none if most of them fail, since
+each failed move may have left clients waiting. So does one whose moves take far longer concurrently
+than alone: clients feel how long each bundle is unavailable, not when the last bundle has moved.
+The first move is therefore made alone. Additive increase, multiplicative decrease, as TCP does
+(Chiu and Jain 1989)."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ SLOW_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class MovePace:
-    """How many bundles may be moved at the same time in one round; rises and falls with
-    outcomes.
-    """
+    """How many bundles may move at once in one round; rises and falls with outcomes."""
 
     most: int
     """How many may be under way when none fails."""

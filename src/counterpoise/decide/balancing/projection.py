@@ -1,9 +1,8 @@
-"""Where a bundle goes, when several move in one round.
+"""The destinations of several bundles that move in one round.
 
-Pulsar asks its placement strategy about each bundle against the same, unchanged picture, so a round
-of several bundles can pile them onto one broker. Here each move is entered into the picture before
-the next is placed.
-"""
+Pulsar asks its placement strategy about each bundle on the same load data, so the bundles of a
+round can all go to one broker. Here each move changes the load data before the next bundle is
+placed."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -1,11 +1,10 @@
-"""Whether publishing has become so slow while bundles move that no further one may.
+"""Whether publish latency has risen so far during moves that no further move may begin.
 
-Brokers count what they have published and how long it took since they started, so two looks give
-the exact mean of what was published between them, however rarely a broker renews its own averages.
-A percentile is not to be had that fast: Pulsar renews those once in `statsUpdateFrequencyInSecs`.
-Apache's brokers (4.0.7, `DataSketchesSummaryLogger`) cut each latency to whole milliseconds before
-they add it up: a mean of nothing is less than one.
-"""
+Brokers count their publishes and add up the latencies from their start. So the difference of two
+measurements gives the exact mean of what was published between them, however rarely a broker
+updates its own averages. No percentile is available that fast: Pulsar updates them once in
+`statsUpdateFrequencyInSecs`. Apache's brokers (4.0.7, `DataSketchesSummaryLogger`) truncate each
+latency to whole milliseconds before they add it up: a mean of 0 is less than one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass

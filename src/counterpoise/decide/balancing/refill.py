@@ -1,10 +1,10 @@
-"""The goal of a refill: brokers that carry too little, after a restart or because they are new.
+"""The goal of a refill: bundles for brokers that carry too little, after a restart or because they
+are new.
 
-No strategy's threshold need be crossed for that: five brokers at half of what they can carry and a
-sixth at nothing overload no broker. Each broker to be filled gets bundles until it carries the
-mean, the largest that fit first, so that few clients have to move; each comes from the broker that
-carries the most by then.
-"""
+No strategy's threshold need be exceeded: if five brokers are at half of their capacity and a sixth
+at none, no broker is overloaded. Each broker to be filled gets bundles until it carries the mean,
+from the broker with the most load at that moment. The largest bundles that fit come first, so that
+few clients have to move."""
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator

@@ -1,10 +1,9 @@
-"""A rolling restart as decisions: in which order brokers are restarted, what comes next for one.
+"""Decisions of a rolling restart: the order of brokers, and the next stage of each.
 
-Each broker is emptied before it is restarted. Its bundles go to brokers that have been restarted
-already, where those can carry them: the second broker's go to the first, which is empty, and so on.
-So a bundle moves once, and twice if it was on the first broker; the last broker is filled from the
-others.
-"""
+Each broker is drained before it is restarted. Its bundles go to brokers that have been restarted
+already, if these can carry them: the second broker's go to the first, which is empty, and so on. So
+a bundle moves once, or twice if it was on the first broker; the last broker is refilled from the
+others."""
 
 from __future__ import annotations
 
@@ -55,9 +54,8 @@ def restart_order(
 def resumed_stage(stage: RestartStage, *, has_restarted: bool, answers: bool) -> RestartStage:
     """The stage at which an interrupted rolling restart continues with a broker.
 
-    One that was drained, answers and has not restarted is drained again: it may have got bundles
-    since.
-    """
+    A broker that was drained, responds and has not restarted is drained again: it may have acquired
+    bundles since."""
     if stage in (RestartStage.DRAINING, RestartStage.RESTARTING):
         if has_restarted or not answers:
             return RestartStage.RESTARTING

@@ -1,10 +1,10 @@
-"""A guard against thrash: no bundle goes back where it came from, or wanders, for a while.
+"""Rejects moves that would return a bundle to a broker it just left, and moves of a bundle too
+often.
 
-The grace period holds a bundle where it has just come to. It does not see that a bundle left the
-same broker an hour ago, and a strategy whose averages lag, or whose placement scores brokers by
-other figures than its shedder, moves it again and again (P#26609 shows it). Each move costs its
-clients a pause, and the next one undoes it.
-"""
+A bundle's grace period only prevents a move right after another one. It does not prevent that a
+strategy moves a bundle back after an hour, again and again, because its averages lag, or because
+its placement uses other figures than its shedder (P#26609 shows it). Each move makes the bundle
+unavailable for a moment, and the next one undoes it."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -25,13 +25,11 @@ from counterpoise.names.units import bytes_text
 class LeastUsage(Memoryless):
     """The broker with the least weighted usage, if it stays less used than the bundle's source.
 
-    Pulsar has no such strategy. Ties are broken by bytes/s, then by name. A bundle that would make
-    its destination as hot as its source is stays where it is: moving it would only move the
-    problem.
+    Pulsar has no such strategy. Ties are broken by bytes/s, then by name. A bundle that would load
+    its destination as much as its source is now stays where it is.
 
-    Brokers that share a host measure the same machine, whichever of them keeps it busy: among them
-    usage says nothing, and bytes/s decide.
-    """
+    Brokers that share a host report the usage of the whole host, whichever of them causes it. Among
+    them the broker with the least bytes/s is chosen."""
 
     name = "LeastUsage"
     options = PlacementOptions
@@ -96,9 +94,8 @@ def _why(view: ClusterView, best: int, usage: float) -> str:
 
 
 def _refused(view: ClusterView, bundle: str, target: int, usage: Floats) -> Rejection | None:
-    """Why the move would leave the destination as hot as the source; None if it would not, or
-    the bundle has no owner.
-    """
+    """Why the move would load the destination as much as the source; None if it would not, or the
+    bundle has no owner."""
     row = view.bundle_index(bundle)
     source = None if row is None else view.first_reporter(row)
     if row is None or source is None:

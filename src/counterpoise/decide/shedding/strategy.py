@@ -1,13 +1,13 @@
-"""The contract of a shedding strategy, and how to write one's own.
+"""The contract of a shedding strategy, and how to write one.
 
 A strategy decides which bundles leave which brokers. It is an object without state: what it
-remembers between calls is its *memory*, a frozen value that it is handed and hands back, so a plan
-can be repeated, explained, replayed and carried over to the next leader.
+remembers between calls is its *memory*, a frozen value that each call takes and returns. So a plan
+can be repeated, explained, replayed and passed on to the next leader.
 
-One's own strategy is any object with these members; ``tests/decide/shedding/test_own_strategy.py``
-has a whole one in thirty lines (a deviation shedder, what Pulsar's old abstract
-``DeviationShedder`` was for). Name it as ``module:Class`` wherever a strategy's name is asked for.
-"""
+A strategy of your own is any object with these members;
+``tests/decide/shedding/test_own_strategy.py`` has a complete one in thirty lines (a deviation
+shedder, for which Pulsar had the abstract class ``DeviationShedder``). Give its name as
+``module:Class`` wherever a strategy's name is asked for."""
 
 from collections.abc import Collection
 from random import Random

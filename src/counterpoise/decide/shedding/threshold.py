@@ -96,17 +96,17 @@ class _Cluster:
 class ThresholdShedder(Remembering[ThresholdMemory]):
     """Pulsar's ``ThresholdShedder``, decision for decision.
 
-    Each call moves every broker's running usage one step; a broker at or above the average plus
-    the threshold sheds ``(usage - average - threshold + 0.05)`` of its bytes/s, busiest bundles
-    first, unless that is below the minimum throughput or it reports fewer than two bundles.
+    Each call adds the reported usage of every broker to its moving average. A broker whose average
+    usage is at or above the mean of all plus the threshold sheds ``(usage - mean - threshold +
+    0.05)`` of its bytes/s, busiest bundles first, unless that is below the minimum throughput or it
+    reports fewer than two bundles.
 
-    Quirks kept: the running usages of brokers that left stay until :meth:`forget`; a broker's
-    first usage is taken as it is; an average of exactly 0 ends the call; with the lower boundary
-    enabled and nothing found above, the running usages move *a second step* in the same call;
-    the broker chosen for the lower boundary may itself be below the average. The average is summed
-    by broker name, where Java sums in a hash table's order: within rounding any sum is admissible,
-    and so is any bundle among equals.
-    """
+    Quirks kept: the moving averages of brokers that left stay until :meth:`forget`; a broker's
+    moving average begins with its first usage; a mean of exactly 0 ends the call; with the lower
+    boundary enabled, a call that sheds nothing above the threshold updates the moving averages
+    *twice*; the broker chosen for the lower boundary may itself be below the mean. The mean is
+    summed by broker name, where Java sums in a hash table's order: within rounding any sum is
+    admissible. Among bundles of equal throughput any is admissible."""
 
     name = "ThresholdShedder"
     options = ThresholdOptions

@@ -74,9 +74,9 @@ class Exchange:
     def even_out(self) -> None:
         """Choose moves, going through the busier broker's bundles from the least busy up.
 
-        A bundle larger than what is left to move may still go if smaller ones can come back for it;
-        the first for which that fails ends the walk. At least one listed bundle stays.
-        """
+        A bundle larger than what is left to move may still move if smaller ones can come back for
+        it; the search ends at the first bundle for which none can. At least one listed bundle
+        stays."""
         busy, idle, to = self._ends()
         target, debug, bound = self.target, self.options.debug_mode, self._bound()
         moves, skipped = self.moves, self.skipped

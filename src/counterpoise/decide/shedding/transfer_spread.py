@@ -124,11 +124,10 @@ class Spread:
 
     @staticmethod
     def of(view: LoadStoreView, options: TransferOptions, fresh: Floats) -> "Spread":
-        """The spread before any move. Brokers with old data are part of the order, too.
+        """The spread before any move. Brokers with old load data have a place in the order as well.
 
-        ``fresh`` loads are summed in order of name, in Java in that of its hash table: sums may
-        differ by rounding.
-        """
+        ``fresh`` are the loads that are recent enough. They are summed in order of name, in Java in
+        that of a hash table: sums may differ by rounding."""
         order = ascending(view.load)
         lowest, highest = view.load.item(order.item(0)), view.load.item(order.item(-1))
         if lowest > -_ORDINARY and highest < _ORDINARY:

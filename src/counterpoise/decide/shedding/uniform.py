@@ -98,15 +98,14 @@ class UniformLoadShedder(Memoryless):
     """Pulsar's ``UniformLoadShedder``, decision for decision.
 
     When the busiest broker's messages/s are more than a percentage above the idlest's, or else its
-    bytes/s more than a multiple, it gives up ``maxUnloadPercentage`` of the difference.
+    bytes/s more than a multiple, it sheds ``maxUnloadPercentage`` of the difference.
 
-    Quirks kept, all from the 4.0.7 class: a bundle is taken when it carries no more than what is
-    left *plus 1000*, whichever unit is counted; what is left is a 32-bit integer that cuts,
+    Quirks kept, all from the 4.0.7 class: a bundle is chosen if it carries no more than what is
+    left *plus 1000*, whichever unit is counted; what is left is a 32-bit integer that truncates,
     saturates and wraps, so a broker more than 10.7 GB/s above the idlest (at 0.2) sheds nothing;
-    the idlest broker's figure never counts as more than 2147483647; a rate gap wins even when it
-    can move nothing. Among brokers of equal traffic, and bundles of equal traffic, any is
-    admissible; here the first by name.
-    """
+    the idlest broker's figure never counts as more than 2147483647; a difference in messages/s
+    takes precedence even if no bundle can be moved for it. Among brokers of equal traffic, and
+    bundles of equal traffic, any is admissible; here the first by name."""
 
     name = "UniformLoadShedder"
     options = UniformOptions

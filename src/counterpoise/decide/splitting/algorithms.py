@@ -22,9 +22,8 @@ ALGORITHMS: Mapping[str, SplitAlgorithm] = {
 def algorithm(name: str | None, options: SplitOptions) -> SplitAlgorithm:
     """The algorithm of this name; the configured default for none or an unknown one.
 
-    As Pulsar resolves it, except that the flow algorithm works whatever the default is, where
-    Pulsar 4.0.7 answers a ClassCastException unless flow is the configured default.
-    """
+    As in Pulsar, except that the flow algorithm works whatever the default is, where Pulsar 4.0.7
+    responds with a ClassCastException unless flow is the configured default."""
     return (
         ALGORITHMS.get(name or "")
         or ALGORITHMS.get(options.default_algorithm)

@@ -78,14 +78,14 @@ def find_own_bundles_to_split(
     """The bundles this broker is to split now, each with its one boundary.
 
     ``loads`` are `BundleLoads.measured`; ``cut`` is the default algorithm over a bundle's topics. A
-    bundle is split when it has been above a limit for more checks in a row than
-    ``loadBalancerNamespaceBundleSplitConditionHitCountThreshold``, which makes it the fourth.
+    bundle is split when it has been above a limit in more consecutive checks than
+    ``loadBalancerNamespaceBundleSplitConditionHitCountThreshold``, by default in the fourth.
 
     Parity: ``DefaultNamespaceBundleSplitStrategyImpl`` of 4.0.7. Quirks kept: an algorithm that
-    answers more than one boundary fails (P#22254); a splitting bundle of ``t/ns2`` can hold back
-    one of ``t/ns``; a bundle that is skipped keeps its hits. A boundary on the bundle's own edge
-    throws there and is a rejection here. Which bundles come first follows the order of ``loads``.
-    """
+    returns more than one boundary fails (P#22254); a bundle of ``t/ns2`` that is being split can
+    delay one of ``t/ns``; a bundle that is skipped keeps its hits. A boundary on the bundle's own
+    edge throws in Pulsar and is a rejection here. Which bundles come first follows the order of
+    ``loads``."""
     limits = limits_of(loads, options)
     reasons = first_reasons(limits, loads.topics >= MIN_TOPICS)
     present = set(loads.bundles)

@@ -1,4 +1,3 @@
-"""Judges what is wrong with a cluster that still answers; pure functions of observations.
+"""Finds faults of a cluster that still responds; pure functions of observations.
 
-`observation.py` is the input; `judge.py` finds what is wrong, and what would help.
-"""
+`observation.py` is the input; `judge.py` finds the faults and their remedies."""

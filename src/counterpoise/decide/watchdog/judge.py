@@ -94,12 +94,11 @@ def remember(
 def slow_looks(
     answered_s: Mapping[str, float], before: WatchdogMemory, options: WatchdogOptions
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Two counts by broker: observations in a row in which it was slow; and, for a broker found
+    """Two counts by broker: consecutive observations in which it was slow; and, for a broker found
     slow, those since then in which it was quick.
 
     It is found slow, and recovered, after the same number. `answered_s` is each broker's response
-    time now, in seconds.
-    """
+    time now, in seconds."""
     slow, quick = {}, {}
     for broker, seconds in answered_s.items():
         looks, since = before.slow_looks.get(broker, 0), before.quick_looks.get(broker, 0) + 1

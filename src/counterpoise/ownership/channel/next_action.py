@@ -1,9 +1,8 @@
-"""What one broker has to do next about a bundle, by its record on the state channel.
+"""Decides what a broker does next about a bundle, by the bundle's record on the state channel.
 
-The answer follows from the record, from whether topics of the bundle are open here, and from what
-this broker was asked to do (``ServiceUnitStateChannelImpl``'s handlers and ``publish…Async``). So a
-broker that missed a notification, or failed half-way, reads the record again and goes on.
-"""
+It follows from the record, from whether topics of the bundle are open here, and from what this
+broker was asked to do (``ServiceUnitStateChannelImpl``'s handlers and ``publish…Async``). So a
+broker that missed a notification, or failed half-way, reads the record again and continues."""
 
 from __future__ import annotations
 
@@ -35,8 +34,7 @@ class OpenTopics(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class LocalBundle:
     """What broker ``me`` knows of a bundle besides its record: its topics, and a pending
-    request.
-    """
+    request."""
 
     me: str
     """The broker's id."""

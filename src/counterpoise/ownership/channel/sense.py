@@ -1,9 +1,9 @@
-"""Reads a bundle's record and checks it for sense before any broker believes it.
+"""Reads a bundle's record, and validates it before any broker acts on it.
 
-A client that may write to the channel can write what no broker would. `read_record` refuses what
-makes no sense by itself: it depends on the bundle's name and the bytes alone, so all readers refuse
-the same. `why_unbelievable` is the leader's check, by its clock and the brokers that are alive.
-"""
+A client with write access to the channel can write what no broker would. `read_record` refuses a
+record that is invalid by itself: it depends on the bundle's name and the bytes alone, so all
+readers refuse the same. `why_unbelievable` is the leader's check, by its clock and the brokers that
+are alive."""
 
 from __future__ import annotations
 

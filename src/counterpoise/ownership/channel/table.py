@@ -1,10 +1,9 @@
-"""How one broker follows the record of one bundle on the state channel, as a table.
+"""How one broker follows the record of one bundle on the state channel, as a state table.
 
-Every step begins with the record: it is read, then `next_action` says what to do, and a command
-does it. A record is only ever written over the very one that it follows, so of two brokers that
-write at once one gets `VersionDiffers`, and reads again. After a failure the record is read again,
-too, after pauses that grow to seconds.
-"""
+Every step begins with the record: it is read, `next_action` decides what to do, and a command does
+it. A write is a compare-and-set on the record that was read. So if two brokers write at once, one
+gets `VersionDiffers` and reads again. After a failure the record is read again, too, after pauses
+that grow to seconds."""
 
 from __future__ import annotations
 
@@ -59,7 +58,7 @@ def advance(state: ChannelBundle, event: object) -> Next:
 
 
 def read(state: ChannelBundle, _: object = None) -> Next:
-    """Begin to read the bundle's record; returns the next state and that effect."""
+    """Issue the command that reads the bundle's record; returns the next state with it."""
     after = replace(state, phase=P.READING, writing=None, trust=_without_change(state.trust))
     return after, (events.ReadNode(state.path),)
 

@@ -1,9 +1,8 @@
 """Which record may follow which (``ServiceUnitStateDataConflictResolver``).
 
-Every reader of the channel checks each record and ignores those that are refused. It depends on
-the two records and the kind of channel alone, so brokers that read the same records in the same
-order believe the same, and a record that lost a race is ignored by everybody alike.
-"""
+Every reader of the channel checks each record and ignores invalid ones. The check depends only on
+the two records and the kind of channel. So brokers that read the same records in the same order
+reach the same state, and all of them ignore a record that another one preceded."""
 
 from __future__ import annotations
 

@@ -1,9 +1,8 @@
-"""The table that a reader of the state channel's topic keeps: every bundle's record.
+"""The table that a reader of the state channel's topic maintains: every bundle's record.
 
-All brokers read the same messages in the same order and check each alike (`transitions.refusal`),
-so they believe the same, whatever was written at once, twice or too late. A writer finds out by
-reading whether its record counts.
-"""
+All brokers read the same messages in the same order and check each alike (`transitions.refusal`).
+So they have the same table, even if records were written concurrently, twice or too late. A writer
+reads the topic to learn whether its record was accepted."""
 
 from __future__ import annotations
 

@@ -123,10 +123,9 @@ class BundleLock:
     def holds(self) -> bool:
         """Whether open topics of the bundle stay open.
 
-        They do while it is unknown whether the lock still exists: once another broker has fenced
+        They do even while it is unknown whether the lock still exists: if another broker has fenced
         their logs, no client can publish to them. No topic is opened then, since that would fence
-        the logs of the bundle's owner; nor while a successor is preparing.
-        """
+        the logs of the bundle's owner; nor while a successor is preparing."""
         return self.phase in _HOLDING
 
     @property

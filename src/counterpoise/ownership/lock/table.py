@@ -1,22 +1,21 @@
-"""Ownership of one bundle by lock and redirect (Pulsar's ``OwnershipCache``), as a table.
+"""Ownership of one bundle by lock and redirect (Pulsar's ``OwnershipCache``), as a state table.
 
-The owner holds an ephemeral node at ``/namespace/<bundle>``. To release the bundle it first
-announces that, names its successor if it has one (`HandOver`), and goes on serving until the
-successor is ready. Then it deletes the node, and still goes on until the successor has the lock, so
-no client waits for the store while the bundle is served nowhere. Only then it closes its topics and
-withdraws the announcement; from then on the successor serves them all. A topic whose log says that
-it is closed may be served by the successor before that.
-The successor sees the announcement, prepares itself, waits for the node to vanish and takes the
-lock at once, so that clients sent on to it need no new lookup. If it is not ready in time, or there
-is none, topics are closed before the node is deleted.
-Pulsar's own protocol has no announcement and leaves the bundle to the next lookup; the lock itself
-is the same.
+The owner has an ephemeral node at ``/namespace/<bundle>``. To release the bundle it first announces
+that, with its successor if there is one (`HandOver`), and serves the bundle until the successor is
+ready. Then it deletes the node, and still serves until the successor has the lock, so no client
+waits for the store while no broker serves the bundle. Then it closes its topics and withdraws the
+announcement; from then on the successor serves them all. A topic that is closed according to its
+log may be served by the successor before that.
 
-What fails is tried again, after pauses that grow to seconds: for ever where the store has to answer
-(is the lock still ours, is it gone, is the announcement), since nothing else can be done without
-it; a few times elsewhere (closing topics: the successor fences their logs; taking a bundle: the
-next lookup tries again).
-"""
+The successor reads the announcement, prepares, waits for the node to vanish and acquires the lock
+at once, so that clients redirected to it need no new lookup. If it is not ready in time, or there
+is none, topics are closed before the node is deleted. Pulsar's own protocol has no announcement and
+leaves the bundle to the next lookup; the lock itself is the same.
+
+Failed commands are repeated, after pauses that grow to seconds. Reads of the lock and the
+announcement are repeated for ever, since nothing else can be done without them. Others are repeated
+a few times: if topics cannot be closed, the successor fences their logs, and if a bundle cannot be
+acquired, the next lookup tries again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The snapshot and the memory that a plan rests on, read from a cluster, a history, or both."""
+"""Reads what a plan needs: a snapshot and the balancer's memory, from a cluster, a history, or
+both."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -40,7 +41,7 @@ NO_POLICIES = (
 
 
 class NothingToAdviseOnError(ExplainedError):
-    """Neither the cluster nor the history has the load of any broker; the message says why."""
+    """Neither the cluster nor the history has a load report; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,7 +220,7 @@ def _made_by_hand(actions: Iterable[OperatorAction]) -> list[_SeenMove]:
 
 
 def _figures(seen: Sequence[_SeenMove], kind: str) -> MoveTime:
-    """What these moves took, and for how many seconds of messages they were delivered again."""
+    """The durations of these moves, and how many seconds of messages each delivered again."""
     took = [each.ended_ms - each.started_ms for each in seen]
     waiting = [each.unacknowledged_s for each in seen if each.unacknowledged_s is not None]
     again = Redelivery()

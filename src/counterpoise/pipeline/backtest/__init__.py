@@ -1,5 +1,4 @@
-"""Plays strategies on recorded or synthetic loads: which moves they make, and with what effect.
+"""Replays recorded or synthetic loads under a strategy: which moves it makes, and with what effect.
 
-Start at `simulate.py`, which plays one strategy over one trace with the same `decide` functions
-that balance a cluster; `trace.py` says what a trace is, `run.py` spreads the plays over Spark.
-"""
+Start at `simulate.py`, which replays one trace under one strategy with the same `decide` functions
+that balance a cluster. `trace.py` defines a trace, and `run.py` distributes replays over Spark."""

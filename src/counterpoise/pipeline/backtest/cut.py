@@ -1,9 +1,8 @@
-"""What if namespaces had more bundles: a trace whose bundles are cut into several.
+"""A trace as if its namespaces had more bundles: each bundle is split into several.
 
-Loads are known by bundle, not by topic. So the topics of a bundle are taken to be equally busy, and
-fall onto its parts by chance, as hashes do; a bundle of one topic stays in one part, however often
-it is cut.
-"""
+The trace has loads by bundle, not by topic. The topics of a bundle are assumed to be equally busy,
+and are assigned to its parts at random, as hashes would. A bundle of one topic stays in one part,
+however often it is split."""
 
 import zlib
 from collections.abc import Sequence

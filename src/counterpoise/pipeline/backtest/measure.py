@@ -1,4 +1,4 @@
-"""The figures by which a play is judged."""
+"""The figures by which a replay is judged."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -23,7 +23,7 @@ UNEVEN = 1.25
 
 @dataclass(frozen=True, slots=True)
 class BacktestResult:
-    """How one strategy did on one span of a trace: imbalance, moves and their cost."""
+    """The figures of one strategy on one span of a trace: imbalance, moves and their cost."""
 
     label: str
     first_ms: int
@@ -92,7 +92,7 @@ class BacktestResult:
 
 
 class Measure:
-    """Accumulates the figures of one simulated play of a strategy, step by step."""
+    """Accumulates the figures of one replay under a strategy, step by step."""
 
     def __init__(self, move_s: float) -> None:
         self.move_s = move_s
@@ -111,7 +111,8 @@ class Measure:
         self._highest: dict[str, Rejection] = {}
 
     def step(self, through: Floats, owners: Indices, up: Masks, size: Floats, used: float) -> None:
-        """Add one step: each bundle's bytes/s and owner, brokers present, their size and usage."""
+        """Add a step: each bundle's bytes/s and owner, and the brokers present, their size and
+        usage."""
         self._used.append(used)
         carried = (np.bincount(owners, through, minlength=len(up)) * (size.mean() / size))[up]
         mean = carried.mean()
@@ -145,11 +146,11 @@ class Measure:
                 self._highest[each.rule] = each
 
     def orphan(self) -> None:
-        """Count a bundle that got another broker because its own left the cluster."""
+        """Count a bundle that was placed on another broker because its own left the cluster."""
         self._orphans += 1
 
     def result(self, label: str, trace: LoadTrace, first: int, last: int) -> BacktestResult:
-        """The figures of the play from step `first` up to, not including, `last`."""
+        """The figures of the replay from step `first` up to, not including, `last`."""
         soon = THRASH_WITHIN_MS // trace.step_ms
         ratios = np.array(self._ratios or [1.0])
         return BacktestResult(

@@ -1,4 +1,4 @@
-"""What brokers measure of their bundles' loads, and the averages that are made of it."""
+"""What brokers measure of their bundles' loads, and the averages of these measurements."""
 
 from typing import Any
 
@@ -69,9 +69,9 @@ class Measurements:
         """Add a step with these loads; brokers in `measured` then report the mean since their last
         report.
 
-        `measured` None: all brokers report at every step. ``held_back``: how many steps' traffic a
-        bundle that just moved brings along, because its clients had to wait.
-        """
+        `measured` None: all brokers report at every step. ``held_back``: for each bundle that just
+        moved, how many steps of its traffic its clients could not publish meanwhile and publish
+        now."""
         sample = np.stack([getattr(loads, name) for name in RATE_NAMES]).T
         if measured is None:
             self._reported = sample
@@ -94,7 +94,8 @@ class Measurements:
             self._sample(np.flatnonzero(self.listed >= 0) if self._sampled_together else mine)
 
     def brought(self, row: int) -> None:
-        """The bundle at index `row` changed brokers: its next report covers the time since."""
+        """Note that the bundle at index `row` changed brokers: its next report covers the time
+        since."""
         self._forget_flow(row, arrived=True)
 
     def _sample(self, rows: Any) -> None:

@@ -1,9 +1,8 @@
-"""A recorded history as a trace: each bundle's load, whichever broker had it.
+"""A recorded history as a trace: the load of each bundle, independent of its broker.
 
-Every recording is played five seconds at a time: brokers measure and bundles move within a minute,
-a minute is a whole number of such steps, so that rounds stay a minute apart, and what a play finds
-depends on no option.
-"""
+Every recording is replayed in steps of five seconds: brokers measure and bundles move within a
+minute. A minute is a whole number of steps, so that rounds are a minute apart, and results depend
+on no option."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -45,12 +44,13 @@ _BYTES_MOST = 1.25e9
 
 
 class NothingRecordedError(ExplainedError, ValueError):
-    """The history has no load to play in the requested span."""
+    """The history has no load in the requested span."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """A span of a history to play as a trace; serialisable, since each process reads it itself."""
+    """A span of a history to replay as a trace; serialisable, since each process reads it
+    itself."""
 
     uri: str
     first_ms: int = 0
@@ -129,7 +129,7 @@ class RecordedTrace:
 
 @dataclass(frozen=True)
 class RecordedHosts(Hosts):
-    """Hosts whose usage is the recorded one, adjusted for load that differs from the recorded."""
+    """Hosts with the recorded usage, adjusted if the load differs from the recorded load."""
 
     used: Any
     """Per cent, by step, broker and resource."""
@@ -140,7 +140,7 @@ class RecordedHosts(Hosts):
     0 where there is none."""
 
     def usage(self, loads: Rates, step: int = 0) -> Floats:
-        """The recorded usage in per cent, plus what load that differs from the recorded costs."""
+        """The recorded usage in per cent, adjusted if the load differs from the recorded load."""
         known = self.carried[step].astype(np.float64)
         used: Floats = self.used[step].astype(np.float64)
         used[:, 0] += self.cpu_of_rate * (loads.rate() - known[:, 0] - known[:, 1])
@@ -304,7 +304,7 @@ def _listed(steps: Any, brokers: Any, rows: Any, count: int, size: int) -> Any:
 
 
 def _hosts(whole: pa.Table, brokers: Any, rows: Any, count: int) -> Hosts:
-    """What load cost in the recording: the network's size, and a line for the processor."""
+    """The cost of load in the recording: the network's capacity, and a line for the processor."""
 
     usage = _used(whole, rows)
     usage[~np.isfinite(usage)] = 0.0

@@ -1,10 +1,9 @@
 """Loads and owners over time, from measurements that each cover the time before them.
 
-A broker measures rates once in a while, once a minute by default, and a report is about the time
-since the measurement before. So load is known later than it flowed. The first report of a bundle
-after a move covers only part of that time, and includes what clients had held back: it is replaced
-by the next one.
-"""
+A broker measures rates once a minute by default, and reports the rates since the measurement
+before. So the load of a moment is in a later report. The first report of a bundle after a move
+covers only part of that time, and includes what clients could not publish during the move: it is
+replaced by the next one."""
 
 from dataclasses import dataclass
 
@@ -39,7 +38,7 @@ class BundleReports:
 
 @dataclass(frozen=True)
 class LoadChanges:
-    """When the load of which bundle changed, and its new rates, as columns in order of time."""
+    """The times at which bundles' loads changed, and the new rates, as columns in order of time."""
 
     from_ms: Integers
     bundle: Indices
@@ -48,7 +47,8 @@ class LoadChanges:
 
 @dataclass(frozen=True)
 class OwnerChanges:
-    """When which bundle changed brokers, with source and destination, as columns in order."""
+    """The times at which bundles changed brokers, with source and destination, as columns in
+    order."""
 
     at_ms: Integers
     bundle: Indices

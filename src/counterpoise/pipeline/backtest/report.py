@@ -1,4 +1,4 @@
-"""A backtest's results for a person: ranked, compared, drawn."""
+"""A backtest's results, ranked, compared and plotted."""
 
 import math
 from collections.abc import Sequence
@@ -19,9 +19,8 @@ NAMED = 24
 def ranked(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     """Sort results, the best first: by score, then fewer moves, then name.
 
-    Results without moves come after all that left the brokers more even than those; the recorded
-    behaviour, which is no choice, comes last.
-    """
+    Results without moves follow all results that left the brokers more even than those. The
+    recorded behaviour comes last, since it cannot be chosen."""
     idle = _still(results)
     return sorted(
         results,
@@ -32,11 +31,10 @@ def ranked(results: Sequence[BacktestResult]) -> list[BacktestResult]:
 
 
 def best_trades(results: Sequence[BacktestResult]) -> list[BacktestResult]:
-    """The Pareto-optimal results: no other has at most their imbalance with less load moved.
+    """The Pareto-optimal results: no other result has at most their imbalance with less load moved.
 
-    Only results that moved something, and left the brokers more even than no moves would have,
-    count.
-    """
+    A result counts only if it moved something and left the brokers more even than no moves
+    would."""
     idle = _still(results)
     tried = [one for one in results if _helped(one, idle) and not one.as_recorded]
     return [
@@ -60,11 +58,10 @@ def _helped(result: BacktestResult, idle: float) -> bool:
 
 
 def calibration(results: Sequence[BacktestResult]) -> list[str]:
-    """Sentences on how far each play differs from what was recorded: the simulation's error, if
-    that strategy was the recorded balancer.
+    """Sentences on how far each replay differs from what was recorded.
 
-    Empty without recorded moves.
-    """
+    The difference is the simulation's error if the replayed strategy was the recorded balancer.
+    Empty without recorded moves."""
     recorded = next((one for one in results if one.as_recorded), None)
     if recorded is None:
         return []

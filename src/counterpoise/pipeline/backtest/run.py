@@ -1,4 +1,5 @@
-"""Plays, one for each strategy, configuration and span of the trace: here, or as one Spark job."""
+"""Runs replays, one for each strategy, configuration and span of the trace: here, or as one Spark
+job."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -37,7 +38,7 @@ far off, and the mean of many with it; the median of three is not.
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """One simulated play of a strategy, with everything that its result depends on."""
+    """One replay under a strategy, with everything that its result depends on."""
 
     candidate: BacktestCandidate
     source: Source
@@ -77,8 +78,7 @@ def tasks_of(
     followed: int = 0,
 ) -> list[Task]:
     """A task for each candidate, each of `parts` spans of the trace, and each time at which a
-    simulated leader may begin its rounds.
-    """
+    simulated leader may begin its rounds."""
     return [
         Task(candidate, source, part, parts, move_s, seed, followed, begins_ms)
         for candidate in candidates
@@ -88,7 +88,8 @@ def tasks_of(
 
 
 def _beginnings(candidate: BacktestCandidate, source: Source) -> list[int]:
-    """When a candidate's first round is due, in milliseconds after the start, one for each play."""
+    """When a candidate's first round is due, in milliseconds after the start, one for each
+    replay."""
     by = candidate.strategy
     if by is None or by.as_leader is None or source.open().measured(0) is None:
         return [0]
@@ -99,11 +100,10 @@ def _beginnings(candidate: BacktestCandidate, source: Source) -> list[int]:
 def followed_steps(
     candidates: Iterable[BacktestCandidate], trace: LoadTrace, parts: int = 1
 ) -> int:
-    """For how many steps a play first repeats the recorded moves, so that simulated leaders begin
-    with the recorded leader's knowledge.
+    """The number of steps in which a replay first repeats the recorded moves, so that a simulated
+    leader begins with the recorded leader's knowledge.
 
-    That is a grace period and one measurement; 0 if no candidate plays Pulsar's own leader.
-    """
+    That is a grace period and one measurement; 0 if no candidate simulates Pulsar's own leader."""
     leaders = [one.strategy for one in candidates if one.strategy and one.strategy.as_leader]
     balances = [leader.balance for leader in leaders]
     wanted_ms = max((each.leave_alone_ms + 1000 * each.stats_s for each in balances), default=0)
@@ -111,17 +111,17 @@ def followed_steps(
 
 
 class PlayFailedError(RuntimeError):
-    """A simulated play could not be finished; the message says why, in a sentence."""
+    """A replay could not be finished; the message says why, in a sentence."""
 
 
 class PlayLog(Protocol):
-    """Reports progress while plays run."""
+    """Reports progress while replays run."""
 
     def played(self, done: int) -> None:
-        """Report that `done` plays have ended so far."""
+        """Report that `done` replays have ended so far."""
 
     def waits(self, why: str) -> None:
-        """Report that no play is running; `why` is a sentence with the reason and what to do."""
+        """Report that no replay is running; `why` is a sentence with the reason and what to do."""
 
 
 _TYPES: Final = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
@@ -135,7 +135,7 @@ _PLAYED: Final = RESULTS.insert(0, pa.field("play", pa.int64())).append(
 
 
 def is_little(trace: LoadTrace, plays: int) -> bool:
-    """Whether so many plays of a trace take less time here than starting Spark would."""
+    """Whether so many replays of a trace take less time here than starting Spark would."""
     return len(trace.bundles) * trace.steps * plays <= LITTLE
 
 
@@ -160,8 +160,7 @@ def play_on_spark(
     """Run the tasks as one Spark job with a partition for each; results in the same order.
 
     Spark runs as many at once as its executors have cores, and repeats those of a lost executor. A
-    play that failed is not repeated: it would fail again.
-    """
+    replay that failed is not repeated: it would fail again."""
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Plays(tasks), spark_type(_PLAYED))
     with ThreadPoolExecutor(1) as pool, JobWatch(spark, "backtest") as watch:
         try:
@@ -189,7 +188,7 @@ def _awaited(running: "Future[pa.Table]", watch: JobWatch, plays: int, log: Play
 
 
 class _Plays:
-    """Plays the tasks whose numbers a partition has, and gives their results as rows."""
+    """Runs the replays whose numbers a partition has, and yields their results as rows."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks
@@ -225,8 +224,7 @@ _AVERAGED: Final = ("imbalance", "deviation", "uneven", "converged_min")
 def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     """Merge the results of each candidate's spans: averages weighted by time, counts added up.
 
-    Of plays that differ in when the first round is due, the result is the median of each figure.
-    """
+    Of replays that differ only in when the first round is due, each figure is the median."""
     plays: dict[tuple[str, int], list[BacktestResult]] = {}
     for result in results:
         plays.setdefault((result.label, result.begins_ms), []).append(result)
@@ -237,7 +235,7 @@ def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
 
 
 def _median(plays: Sequence[BacktestResult]) -> BacktestResult:
-    """The median of each figure, with the least and the most of those that are judged by."""
+    """The median of each figure, and the least and greatest value of those that rank results."""
     imbalances, moves = ([getattr(one, name) for one in plays] for name in ("imbalance", "moves"))
     medians = {
         name: median_low([getattr(one, name) for one in plays])

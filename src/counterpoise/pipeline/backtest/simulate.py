@@ -1,15 +1,16 @@
-"""One strategy over one trace: the same averages, the same decisions, owners that follow them.
+"""Replays one trace under one strategy: the same averages and decisions as on a live cluster.
 
-What is modelled, because it hurts: a decision goes by what brokers reported last, and each broker
-measures when it did in the recording (on made-up load, once a step); a bundle that moved is in the
-old broker's report until that measures again, and in the new one's from its next measurement on,
-which is about the time since its clients came back and what they had held back by then; averages
-lag behind the load; a bundle that moved is left alone for the grace period and unavailable for a
-moment; the bundles of a broker that leaves are placed one by one, as lookups would, by the
-strategy's own placement; where a strategy plays Pulsar's own leader, destinations are chosen as
-that does (`decide/balancing/as_leader.py`). What is not: isolation policies and anti-affinity
-groups, which no history has; or that load changes because it was moved.
-"""
+Modelled are the delays that affect decisions. A decision uses what brokers reported last. Each
+broker measures when it did in the recording, or once a step on synthetic load. A moved bundle stays
+in the old broker's report until that broker measures again. The new broker's next report covers the
+time since the bundle's clients reconnected, with what they published late. Averages lag behind the
+load. A moved bundle is unavailable for a moment, and not moved again in its grace period. Bundles
+of a broker that leaves are placed one by one, as lookups would, by the strategy's own placement. A
+strategy that simulates Pulsar's own leader chooses destinations as that does
+(`decide/balancing/as_leader.py`).
+
+Not modelled are isolation policies and anti-affinity groups, which no history contains, and load
+that changes because it was moved."""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -72,13 +73,12 @@ def simulate(
     followed: int = 0,
     begins_ms: int = 0,
 ) -> BacktestResult:
-    """Play a strategy on steps `first` up to `last` of a trace; a moved bundle is unavailable for
-    `move_s` seconds.
+    """Replay steps `first` up to `last` of a trace under a strategy; a moved bundle is unavailable
+    for `move_s` seconds.
 
-    In the first ``followed`` steps bundles move as they were recorded to, and nothing counts: this
-    gives the strategy realistic averages and grace periods. Its first round is due ``begins_ms``
-    after them.
-    """
+    In the first ``followed`` steps the recorded moves are repeated, and nothing counts: this gives
+    the strategy realistic averages and grace periods. Its first round is due ``begins_ms`` after
+    them."""
     play = _Simulation(candidate, trace, first, move_s, seed)
     counted = first + followed
     for step in range(first, counted):
@@ -173,7 +173,8 @@ class _Simulation:
         return loads, now_ms
 
     def _used(self, step: int, loads: Rates) -> Floats:
-        """By broker: per cent used of its processor or its network, whichever is higher."""
+        """The usage of each broker in per cent: of its processor or its network, whichever is
+        higher."""
         size = len(self._brokers)
         carried = [
             np.bincount(self._owners, getattr(loads, n), size).astype(float) for n in RATE_NAMES
@@ -200,7 +201,7 @@ class _Simulation:
         self._published.publish(now_ms, there, figures, averages)
 
     def _bring(self, row: int, broker: int) -> None:
-        """Give a bundle to a broker, to which its clients reconnect."""
+        """Move a bundle to a broker, to which its clients reconnect."""
         if self._published is not None:
             self._published.moved(np.array([self._owners[row], broker]))
         self._owners[row] = broker
@@ -346,9 +347,8 @@ class _Simulation:
     def _placed_in_recording(self) -> dict[tuple[int, int], int]:
         """Where the cluster placed the bundles of brokers that left, by bundle and broker.
 
-        The cluster places them itself, whichever balancer moves bundles otherwise. Where a strategy
-        plays Pulsar's own leader, this is not used.
-        """
+        Brokers place bundles themselves, whichever balancer moves them otherwise. Unused for a
+        strategy that simulates Pulsar's own leader."""
         if self._leads:
             return {}
         step = self._step

@@ -1,4 +1,4 @@
-"""Synthetic loads from a seed: shapes that clusters have, and shapes that hurt."""
+"""Synthetic loads from a seed: the shapes of real clusters, and ones that are hard to balance."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -116,7 +116,8 @@ class SyntheticTrace:
 
     @property
     def hosts(self) -> Hosts:
-        """Equal hosts; in the kind `heterogeneous` every fourth has half the network."""
+        """Hosts of equal capacity; in the kind `heterogeneous` every fourth has half the
+        bandwidth."""
         size = np.full(self.count_of_brokers, self.bytes_most)
         if self.kind == "heterogeneous":
             size[::4] /= 2

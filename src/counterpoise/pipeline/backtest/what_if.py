@@ -1,8 +1,7 @@
-"""A trace of another cluster: what if there were more brokers, fewer, larger ones, or more load?
+"""A trace of a different cluster: with more brokers, fewer, larger ones, or more load.
 
-A broker that is added is taken for the median of those that are there, and measures when they do.
-Load does not depend on which broker carries it: what was recorded is played on the other cluster.
-"""
+An added broker has the median size of the others, and measures when they do. The load of a bundle
+does not depend on its broker: the recorded load is replayed on the other cluster."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -27,12 +26,12 @@ _RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 
 
 class ImpossibleChangeError(ExplainedError, ValueError):
-    """The trace cannot be played with this change; the message says why."""
+    """The trace cannot be replayed with this change; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """How a played cluster differs from a trace's: brokers, load, capacity, bundles."""
+    """How a simulated cluster differs from a trace's: brokers, load, capacity, bundles."""
 
     added: int = 0
     """Brokers more, empty at the start."""
@@ -46,7 +45,7 @@ class Change:
     """Of how many bundles a namespace was made."""
 
     def sentences(self) -> list[str]:
-        """Sentences for a person: what is changed, and what the play assumes about it."""
+        """Sentences for a person: what is changed, and what the replay assumes about it."""
         named = ", ".join(_new_names(self.added))
         lines = []
         if self.added:
@@ -112,9 +111,8 @@ class ChangedTrace(DerivedTrace):
         return up
 
     def measured(self, step: int) -> Masks | None:
-        """The brokers that measure at the end of the step; None: all, at each step. A new broker
-        measures when the first one does.
-        """
+        """The brokers that measure at the end of the step; None if all do at every step. An added
+        broker measures when the first one does."""
         measured = self._whole.measured(step)
         return None if measured is None else self._spread(measured, others=bool(measured[0]))
 
@@ -200,10 +198,10 @@ def _parts(bundle: str, count: int | None) -> int:
 
 
 class SizedPlay(Protocol):
-    """A function that plays the load with `more` brokers (negative: fewer)."""
+    """A function that replays the load with `more` brokers (negative: fewer)."""
 
     def __call__(self, more: int) -> BacktestResult:
-        """The result of the play."""
+        """The result of the replay."""
 
 
 def resized(change: Change, brokers: Sequence[str], more: int) -> Change:
@@ -215,12 +213,11 @@ def resized(change: Change, brokers: Sequence[str], more: int) -> Change:
 
 
 def fewest_brokers(play: SizedPlay, most_used: float, fewest: int, most: int) -> int | None:
-    """How many brokers to add at least so that none uses more than `most_used` per cent; None if
+    """The least number of brokers to add so that none uses more than `most_used` per cent; None if
     `most` do not suffice.
 
     Assumes that usage falls as brokers are added. `fewest`, where the search starts, may be
-    negative.
-    """
+    negative."""
     low, high = fewest, 0
     while play(high).usage > most_used:
         if high >= most:

@@ -1,5 +1,4 @@
-"""Reads a cluster's load through its admin API, with what could not be read and its age.
+"""Reads a cluster's load through its admin API, with its age and what could not be read.
 
 Start at `collector.py`. `modular.py` and `extensible.py` read one broker each, by the load manager
-it runs; every request to a broker goes through `admin.py`.
-"""
+it runs; every request to a broker goes through `admin.py`."""

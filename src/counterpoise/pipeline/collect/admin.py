@@ -1,9 +1,9 @@
-"""Asking brokers: bounded in how many at once, patient with our own slowness, exact about refusals.
+"""Requests to brokers: limited in number at once, with time-outs for the broker's time alone.
 
-A broker is given `timeout_s` from the moment its request is on the way. Neither the time a request
-waits for its turn nor the time our own event loop was busy counts: neither is the broker's doing.
-Who has not answered after a while lets the next have its turn, and is waited for all the same.
-"""
+A broker has `timeout_s` from the moment its request is sent. The time a request waits for its turn
+does not count, nor the time this process's event loop was busy: neither is due to the broker. A
+request that takes longer than its turn lets the next one start, and its response is still
+awaited."""
 
 import asyncio
 import math
@@ -87,7 +87,8 @@ class Admin:
 
     @property
     def aside(self) -> "Admin":
-        """A client with its own limit of requests, so that brokers that hung delay no others."""
+        """A client with its own limit of requests, so that brokers that do not respond delay no
+        others."""
         return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
     def slow(self) -> frozenset[str]:

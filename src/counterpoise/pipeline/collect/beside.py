@@ -1,9 +1,8 @@
-"""Brokers that hung are asked in parallel, so that none of them delays every poll.
+"""Requests brokers that did not respond in parallel, so that none of them delays every poll.
 
-A broker that took all its time is a gap, and has delayed that one poll. From then on the poll does
-not wait for it, and its response counts for the next poll. It is asked with the others again once
-it has responded in half its time.
-"""
+A broker that timed out is a gap, and has delayed that one poll. From then on a poll does not wait
+for it, and its response counts for the next poll. Once it responds in half its time, polls wait for
+it again."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -18,7 +17,7 @@ AT_LEAST_S = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Hung:
-    """The result of asking a broker that did not answer within the time-out."""
+    """The result of a request to a broker that did not respond within the time-out."""
 
     reason: str
     until_asked: str = "no answer yet: it hung, and is asked beside the others"
@@ -40,7 +39,8 @@ class _Asked:
 
 
 class Beside:
-    """Requests to brokers that hung, made in parallel to the polls, so that they delay no poll."""
+    """Requests to brokers that timed out, made in parallel to the polls, so that they delay no
+    poll."""
 
     def __init__(self, ask: Ask, timeout_s: float, clock_ms: MillisecondClock) -> None:
         self._ask = ask
@@ -57,16 +57,16 @@ class Beside:
             self._asked.pop(broker).task.cancel()
 
     def hung(self, broker: str, hung: Hung) -> Fetched:
-        """Start asking a broker that hung in parallel; returns the gap to report in this poll."""
+        """Start asking a broker that timed out in parallel; returns the gap to report in this
+        poll."""
         self._begin(broker, hung)
         return self._gap(broker, hung.reason)
 
     async def answers(self, began: float) -> list[Fetched]:
-        """What these brokers answered, or a gap for each that has not yet.
+        """The responses of these brokers, or a gap for each that has not responded yet.
 
-        `began` is when the poll began, by the event loop's clock: answers are awaited for a minimum
-        time from then.
-        """
+        `began` is when the poll began, by the event loop's clock: responses are awaited for a
+        minimum time from then."""
         loop = asyncio.get_running_loop()
         open_ = {each.task for each in self._asked.values() if not each.task.done()}
         left = began + AT_LEAST_S - loop.time()

@@ -1,8 +1,7 @@
 """One poll of a cluster: asks every listed broker, according to the load manager that it runs.
 
-The same for every cluster: the list of brokers, and what each reports. What cannot be read is a
-row, too.
-"""
+A poll has a row for the list of brokers, and rows for what each reports. What cannot be read is a
+row, too."""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +35,7 @@ from counterpoise.pipeline.collect.words import line, said
 
 
 class ClusterUnreachableError(ConnectionError):
-    """None of the cluster's addresses responded; the message has each one's error."""
+    """None of the cluster's addresses responded; the message has the error of each."""
 
 
 @dataclass(slots=True)
@@ -85,8 +84,7 @@ class Collector:
     async def poll(self) -> ReportRows:
         """Ask all brokers for their load; returns the rows of the poll.
 
-        Never raises: a broker, or a cluster, that does not respond is a row with the reason.
-        """
+        Raises nothing if a broker or the cluster does not respond: a row has the reason."""
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
         began = asyncio.get_running_loop().time()
         try:

@@ -1,12 +1,12 @@
-"""A broker under Pulsar's extensible load manager (PIP-192): no load report, but its figures.
+"""Reads the load of a broker under Pulsar's extensible load manager (PIP-192), which has no load
+report.
 
 `ExtensibleLoadManagerWrapper.generateLoadReport` throws `UnsupportedOperationException` (4.0.7).
-The same facts are elsewhere, and not cut to the busiest bundles as the load-data topics are:
-`broker-stats/topics` has every loaded topic by bundle, and `broker-stats/metrics`, or `/metrics/`
-where that one is not to be had, the host's usage (`pulsar_lb_*`, per cent). A request for
+Other endpoints have the same facts, and of all bundles, where the load-data topics have only the
+busiest: `broker-stats/topics` has every loaded topic by bundle. `broker-stats/metrics`, or
+`/metrics/` where that is unavailable, has the host's usage (`pulsar_lb_*`, per cent). A request for
 metrics makes the broker take one more sample for its averages
-(`ExtensibleLoadManagerImpl.getMetrics`), so they are asked for once for each measurement.
-"""
+(`ExtensibleLoadManagerImpl.getMetrics`), so they are requested once for each measurement."""
 
 import math
 import re
@@ -49,12 +49,10 @@ async def fetch_topics(admin: Admin, address: str) -> bytes:
 
 
 async def fetch_usage(admin: Admin, address: str) -> Row:
-    """A broker's usage and limits of host resources, and its own average of them, by
+    """A broker's usage and limits of host resources, and its own average of its weighted usage, by
     `rows.COLUMNS`.
 
-    The average is that of its weighted usage, by which a leader decides: a fraction, 0 where the
-    broker names none.
-    """
+    The leader decides by that average: a fraction, 0 if the broker reports none."""
     try:
         body = await admin.get(f"{address}/admin/v2/broker-stats/metrics", of_itself=True)
         return usage_of_json(body)

@@ -1,13 +1,12 @@
-"""Who owns what, by the brokers' own word, asked so that no broker is harmed by the question.
+"""Reads which bundles brokers own, by requests that harm no broker.
 
-`ownedNamespaces` has all bundles of a broker in one answer. But a broker of Apache Pulsar 4.0.7
-under the modular load manager that is asked for it while it takes over two bundles waits, in the
-one thread that answers for its metadata store, for what only that thread can bring about; it serves
-no lookup any more until it is restarted (`NamespaceService.getOwnedNameSpacesStatusAsync`). So one
-that may be such a broker is never asked for it, but bundle by bundle: by the list of a bundle's
-non-persistent topics, which the owner answers and others redirect to the owner. Unlike a lookup it
-leaves an unowned bundle unowned.
-"""
+`ownedNamespaces` lists all bundles of a broker in one response. But a broker of Apache Pulsar 4.0.7
+under the modular load manager can deadlock on it while it acquires two bundles: the one thread that
+handles its metadata store's results waits for such a result
+(`NamespaceService.getOwnedNameSpacesStatusAsync`). It then serves no lookups until it is restarted.
+So a broker that may be one of these is asked bundle by bundle, for the list of a bundle's
+non-persistent topics: the owner responds, and other brokers redirect to the owner. Unlike a lookup,
+this leaves an unowned bundle unowned."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -67,7 +66,7 @@ def to_be_spared(rows: ReportRows) -> frozenset[str]:
 
 
 def question(address: str, bundle: str) -> str:
-    """The admin URL that asks a broker for a bundle; status 200 means that it owns the bundle."""
+    """The admin URL that asks a broker about a bundle; status 200 means that it owns the bundle."""
     name = BundleName.parse(bundle)
     return f"{address}/admin/v2/non-persistent/{name.namespace}/{name.range}"
 
@@ -84,11 +83,10 @@ class Ownership:
     async def listed(
         self, brokers: Sequence[str]
     ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
-        """The bundles that each broker lists as its own, and for each that did not respond the
-        reason.
+        """The bundles that each broker lists as its own, and the reason for each that did not
+        respond.
 
-        No broker may be one that is `to_be_spared`.
-        """
+        No broker may be one that is `to_be_spared`."""
         owned: dict[str, dict[str, OwnedBundle]] = {}
         silent: dict[str, str] = {}
 
@@ -118,8 +116,7 @@ class Ownership:
     async def whose(self, bundle: str, asked: str, brokers: Collection[str]) -> Whose:
         """The owner of a bundle according to the broker `asked`; raises one of `UNREADABLE`.
 
-        `brokers` are those by whose id the owner's address may be named.
-        """
+        `brokers` are possible owners, by whose id a redirect's address is recognised."""
         reply = await self._admin.ask(question(self._where(asked), bundle))
         if reply.status == 200:
             return Whose(asked)
@@ -136,13 +133,12 @@ class Ownership:
     async def by_bundle(
         self, brokers: Sequence[str], reported: Mapping[str, str]
     ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
-        """What each broker owns, asked bundle by bundle; and for each that did not respond the
-        reason.
+        """What each broker owns, asked bundle by bundle; and the reason for each that did not
+        respond.
 
         `reported` has the owner of each bundle by load reports; it is asked first. Bundles of
         brokers' own namespaces are taken as reported. Raises one of `UNREADABLE` if no broker lists
-        the bundles, or names the owner of one.
-        """
+        the bundles, or names the owner of one."""
         owned: dict[str, dict[str, OwnedBundle]] = {broker: {} for broker in brokers}
         silent: dict[str, str] = {}
 

@@ -1,4 +1,4 @@
-"""Logs what polls show as sentences, each once until it changes."""
+"""Logs what changes between polls as sentences."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable

@@ -1,9 +1,9 @@
-"""Whether a broker serves lookups: one that answers can serve none.
+"""Whether a broker serves lookups, which a broker that responds to other requests may not.
 
-A broker of Apache Pulsar whose metadata thread is blocked answers whatever needs no read of its
-metadata store, its load report among it, and serves no lookup until it is restarted. One of the
-extensible manager whose bundle state channel has not started answers them for its own namespaces.
-"""
+A broker of Apache Pulsar whose metadata thread is blocked responds to whatever needs no read of its
+metadata store, such as its load report, and serves no lookup until it is restarted. A broker of the
+extensible load manager whose bundle state channel has not started serves lookups for its own
+namespaces only."""
 
 from contextlib import suppress
 from http import HTTPStatus

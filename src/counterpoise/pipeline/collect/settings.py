@@ -1,4 +1,4 @@
-"""What a cluster says of itself: its settings, whether it sheds load, its name and its leader."""
+"""Facts that a cluster reports: its settings, whether it sheds load, its name and its leader."""
 
 from collections.abc import Iterable, Mapping
 from urllib.parse import quote

@@ -14,15 +14,14 @@ class AddressOf(Protocol):
     """A function from a broker's id to the URL of its admin API."""
 
     def __call__(self, __broker: str) -> str:
-        """Its URL, by its id."""
+        """The admin URL of the broker with this id."""
 
 
 def web_address(broker: str, addresses: Sequence[str]) -> str:
     """The admin URL of a broker by its id, plain or TLS as the cluster's ``addresses`` are.
 
-    A broker's id has its plain port, or its TLS port if it has no other. If the ``addresses`` use
-    TLS and none of them has the id's port, the first one's port is used.
-    """
+    A broker's id has its plain port, or its TLS port if it has no other. If ``addresses`` use TLS
+    and none has the port of the id, the port of the first address is used."""
     scheme, _, there = addresses[0].rstrip("/").partition("://")
     if scheme == "https":
         ports = [each.rstrip("/").rpartition(":")[2] for each in addresses]

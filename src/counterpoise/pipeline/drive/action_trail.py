@@ -1,10 +1,9 @@
-"""Operators' actions by hand: each drain, refill, unload and release, by whom and why.
+"""Records operators' own actions: each drain, refill, unload and release, by whom and why.
 
-Each action is a small file of a history, written by the process that carries it out, beside
-whatever balancer has the history: an action is not the balancer's, and needs none of its rights.
-The balancer reads them before each round. A drained broker is cordoned, that is it takes no part in
-balancing, until it is refilled or released.
-"""
+Each action is a small file of a history, written by the process that carries it out. A balancer may
+write the same history meanwhile: the action needs none of the writer's rights. The balancer reads
+the actions before each round. A drained broker is cordoned, that is it takes no part in balancing,
+until it is refilled or released."""
 
 import asyncio
 import getpass
@@ -105,8 +104,7 @@ class OperatorAction:
 class ActionTrail:
     """The operators' actions recorded in one history, a file for each.
 
-    Its methods raise `HistoryFaultError` if the place cannot be used.
-    """
+    Its methods raise `HistoryFaultError` if the directory cannot be used."""
 
     def __init__(self, place: Location) -> None:
         self.place = place
@@ -184,7 +182,7 @@ def cordoned(actions: Iterable[OperatorAction]) -> dict[str, OperatorAction]:
 
 
 def cordons(actions: Iterable[OperatorAction]) -> dict[str, str]:
-    """For each cordoned broker a sentence: who drained it, and how the cordon is ended."""
+    """A sentence for each cordoned broker: who drained it, and how to end the cordon."""
     return {
         broker: f"{drain.who} drained it{f': {drain.why}' if drain.why else ''}; it gets nothing "
         f"until `counterpoise refill {broker}`, or `counterpoise drain {broker} --release`"
@@ -281,7 +279,8 @@ class NewAction:
         return ActionLog(self.trail, begun)
 
     async def held(self) -> str:
-        """Why no further move of the action may begin now; empty if it may. For an `Executor`."""
+        """Why no further move of the action may begin now; empty if one may. An `Executor` calls
+        it."""
         return "" if self.trail is None else await asyncio.to_thread(self.trail.held)
 
 

@@ -1,8 +1,8 @@
-"""Carries out a plan that the operator approved: as it stands, or not at all.
+"""Carries out a plan that the operator approved: unchanged, or not at all.
 
-Before each of the plan's rounds the cluster is read again, once its brokers have measured what the
-former round did. A step that does not fit any more refuses the plan, unless ``--partial`` is given.
-"""
+Before each of the plan's rounds the cluster is read again, once its brokers have measured the
+effect of the round before. A step that no longer fits makes the plan refused, unless ``--partial``
+is given."""
 
 import asyncio
 from collections.abc import Collection
@@ -64,7 +64,7 @@ class ApprovedOptions:
 
 @dataclass(frozen=True, slots=True)
 class CarriedOut:
-    """What came of a plan: outcomes of moves, and which steps were not carried out, and why."""
+    """The result of a plan: outcomes of moves, which steps were not carried out, and why."""
 
     before: float
     """The imbalance when it was begun."""

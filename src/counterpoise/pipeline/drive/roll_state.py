@@ -1,8 +1,7 @@
 """The progress of a rolling restart: one small file of a history, written before each step.
 
-Whatever kills the process that carries it out, the next one continues from there. The balancer of
-the history makes no round meanwhile, since it would move what the rolling restart is about to move.
-"""
+If the process that carries it out ends, the next one continues from there. The history's balancer
+makes no round meanwhile, since it would move what the rolling restart is about to move."""
 
 import json
 import uuid

@@ -28,7 +28,7 @@ from counterpoise.pipeline.policies import FACTS, CannotSeeError, PolicyReader, 
 
 @dataclass(frozen=True, slots=True)
 class ClusterReading:
-    """One poll of a cluster, with the owners that the brokers name, and the cluster's name."""
+    """One poll of a cluster, with the owners that the brokers report, and the cluster's name."""
 
     rows: ReportRows
     snapshot: ClusterSnapshot

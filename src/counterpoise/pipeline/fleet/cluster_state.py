@@ -1,4 +1,4 @@
-"""The state of one cluster of a fleet and of its balancer at one look."""
+"""The state of one cluster of a fleet and of its balancer at one poll."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,7 +12,7 @@ LATE_AFTER_MS: Final = 60_000
 
 
 class BalancerState(StrEnum):
-    """Whether a cluster's balancer runs, is held back, or is late, judged by its history."""
+    """Whether a cluster's balancer runs, is paused, or is late, according to its history."""
 
     NONE = "no history named"
     UNREADABLE = "history cannot be read"

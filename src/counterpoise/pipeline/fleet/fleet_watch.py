@@ -1,4 +1,4 @@
-"""Looks at all clusters of a fleet concurrently; one that hangs delays no other."""
+"""Polls all clusters of a fleet concurrently; one that does not respond delays no other."""
 
 import asyncio
 import contextlib
@@ -76,7 +76,7 @@ class StatusReading(threading.Thread):
 
 
 class ClusterLook:
-    """Polls one cluster and its balancer's status, again and again."""
+    """Polls one cluster and its balancer's status repeatedly."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class ClusterLook:
         )
 
     async def look(self) -> ClusterState:
-        """Poll once; what does not answer in time is missing, and the state says why."""
+        """Poll once; what does not respond in time is missing, and the state says why."""
         now_ms = self._clock_ms()
         rows, status = await asyncio.gather(self._rows(), self._status(now_ms))
         away = rows if isinstance(rows, str) else trouble(rows)

@@ -34,7 +34,7 @@ _MADE_OF: Final = "made-of-"
 
 
 class _DayFiles:
-    """Writes a task's rows into one file per day; they count once a commit names them."""
+    """Writes a task's rows into one file per day; a commit lists them later."""
 
     def __init__(self, location: Location, table: str) -> None:
         self._location, self._table = location, table

@@ -1,4 +1,4 @@
-"""The events of which an operator is notified."""
+"""The events that an operator is notified of."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -33,7 +33,7 @@ class NoticeSeverity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One event of which an operator is notified."""
+    """One event that an operator is notified of."""
 
     kind: NoticeKind
     severity: NoticeSeverity
@@ -58,7 +58,7 @@ def discard(notice: Notice) -> None:
 
 
 class BalancerNotices:
-    """Makes notices of what happens in a watcher or a balancer, and passes them to a sink."""
+    """Makes notices of the events of a watcher or a balancer, and passes them to a sink."""
 
     def __init__(self, sink: NoticeSink, clock_ms: MillisecondClock) -> None:
         self._sink = sink
@@ -66,7 +66,7 @@ class BalancerNotices:
         self._held: set[str] = set()
 
     def decided(self, made: Round) -> None:
-        """Notify of a round that was committed, if it moves anything."""
+        """Notify of a committed round if it moves anything."""
         if made.moves:
             first = made.moves[0]
             more = f", and {len(made.moves) - 1} more" if len(made.moves) > 1 else ""
@@ -103,10 +103,10 @@ class BalancerNotices:
         )
 
     def held(self, what: str, reason: str) -> None:
-        """Notify once that `what` (rounds or moves) is withheld, and once when it no longer is.
+        """Notify once that `what` (rounds or moves) is withheld for a reason, and once when it no
+        longer is.
 
-        An empty `reason` means that it no longer is.
-        """
+        An empty `reason` means that it no longer is."""
         if reason and what not in self._held:
             self._held.add(what)
             self._note(NoticeKind.STOP, NoticeSeverity.WARNING, what, f"nothing is moved: {reason}")
@@ -116,7 +116,8 @@ class BalancerNotices:
             self._note(NoticeKind.STOP, NoticeSeverity.INFO, what, sentence, is_over=True)
 
     def stopped(self, why: str, *, by_itself: bool) -> None:
-        """Notify that the watcher or balancer ends; `by_itself`: unasked, which is critical."""
+        """Notify that the watcher or balancer ends; without an order (`by_itself`) this is
+        critical."""
         severity = NoticeSeverity.CRITICAL if by_itself else NoticeSeverity.INFO
         self._note(NoticeKind.STOP, severity, "balancer", f"the balancer has ended: {why}")
 

@@ -35,7 +35,7 @@ class NotifyError(ExplainedError):
 
 
 class NoticeFate(StrEnum):
-    """What became of a notice: sent, failed, or dropped because too many were queued."""
+    """The fate of a notice: sent, failed, or dropped because too many were queued."""
 
     SENT = "sent"
     FAILED = "failed"
@@ -43,10 +43,10 @@ class NoticeFate(StrEnum):
 
 
 class FateCounter(Protocol):
-    """A function that counts a notice by what became of it."""
+    """A function that counts notices by their fate."""
 
     def __call__(self, __fate: NoticeFate) -> None:
-        """Count a notice that was delivered, dropped or refused."""
+        """Count a notice that was sent, failed or was dropped."""
 
 
 @dataclass(frozen=True, slots=True)

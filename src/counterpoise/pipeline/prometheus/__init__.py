@@ -1,1 +1,1 @@
-"""Imports histories from the metrics that a Prometheus keeps of brokers and topics."""
+"""Imports histories from the metrics of brokers and topics in a Prometheus."""

@@ -26,7 +26,7 @@ _PREFIX_MOST: Final = 4096
 
 
 class AnswerError(ValueError):
-    """A response that is cut off or does not belong to a range query; the message says which."""
+    """A response that is cut off or is not that of a range query; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)

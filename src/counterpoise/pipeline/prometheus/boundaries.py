@@ -1,8 +1,8 @@
-"""The bundles of namespaces, to which topics are hashed: from a cluster, a file or a default.
+"""The bundle boundaries of namespaces, by which topics are hashed: from a cluster, a file or a
+default.
 
-They are today's. A bundle that has been split since was one in the past, and its parts were on one
-broker then, which is what the imported history says.
-"""
+They are those of today. A bundle that was split in the imported time is imported as its present
+parts, all on the broker that owned the bundle."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -23,7 +23,7 @@ DEFAULT_BUNDLES: Final = 4
 
 
 class BoundariesError(ExplainedError):
-    """Bundles cannot be read; the message says whose, why, and what to do."""
+    """Bundles cannot be read; the message says of which namespace, why, and what to do."""
 
 
 class BundleBoundaries(Protocol):

@@ -1,8 +1,7 @@
-"""What an imported history says of itself: `HISTORY/imported.json`, beside its tables.
+"""What an imported history records about itself: `HISTORY/imported.json`, beside its tables.
 
-It is a declaration: where the figures are from, how far apart they are, what was left out. How far
-an import has come is in the table `reports`, committed with the rows.
-"""
+The record has the figures' source, their distance in time, and what was left out. The position of
+the import is in the table `reports`, committed with the rows."""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final

@@ -1,9 +1,9 @@
-"""A piece of a cluster's past as the rows that a collector would have landed (`load/rows.py`).
+"""Turns a piece of a cluster's past into the rows that a collector would have written
+(`load/rows.py`).
 
-Each moment is a poll. A broker's report is fresh when it differs from the one before, as for a
-collector. A moment for which there is no series of a broker is a gap for ten minutes, after which
-the broker is taken for one that is gone; a moment without any broker is a poll that saw nothing.
-"""
+Each moment is a poll. A broker's report is fresh if it differs from the one before, as for a
+collector. If there is no series of a broker at a moment, the broker is a gap for ten minutes, and
+has left after that. A moment without any broker is a poll that found none."""
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence

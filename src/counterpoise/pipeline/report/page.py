@@ -1,4 +1,4 @@
-"""A report as one HTML file: pictures first, each followed by the figures behind it."""
+"""A report as one HTML file: plots first, each followed by its figures."""
 
 from pathlib import Path
 from typing import Any

@@ -1,4 +1,4 @@
-"""Pictures of a report."""
+"""Plots of a report."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta

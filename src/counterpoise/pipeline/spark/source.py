@@ -1,11 +1,10 @@
-"""A history's tables as a batch source of Spark's, read by Python in the executors.
+"""A history's tables as a batch source for Spark, read by Python in the executors.
 
 `spark.read.format("counterpoise").option("table", "bundle_loads").load("s3://bucket/history")`
 
 Options: `table`, the name of a table or view; `from` and `to`, times in milliseconds since 1970.
-It needs no jar: delta-rs lists the files of the table as it is now, in the driver, and each task
-reads some of them by `pyarrow`, with the keys that this finds there.
-"""
+The source needs no jar: delta-rs lists the table's current files in the driver, and each task reads
+some of them by `pyarrow`, with the credentials that `pyarrow` finds there."""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,12 +1,11 @@
 """The fold on Spark: tasks write the state of each shard to files, the driver commits them.
 
-What is columnar stays out of the JVM. State is kept by shard, not by bundle: a keyed Python state
-costs half a millisecond a key, while a shard's thousands of bundles are columns that NumPy folds
-at once. A batch is one task for each shard: it reads the shard's rows of the polls that come next,
-folds them into the shard's state, and writes that to a data file of its own name. Only the names
-of files go through Spark. The driver commits the files of all shards at once, with the poll up to
-which they go; a task that was retried, speculated or killed leaves a file that no commit names.
-"""
+State is kept by shard, not by bundle: a keyed Python state costs half a millisecond a key, while a
+shard's thousands of bundles are columns that NumPy folds at once. Columns do not pass through the
+JVM. A batch is one task for each shard: it reads the shard's rows of the next polls, folds them
+into the shard's state, and writes that to a data file with a unique name. Only the names of files
+go through Spark. The driver commits the files of all shards at once, with the number of the last
+poll. A task that was retried, speculated or killed leaves a file that no commit names."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -104,7 +104,8 @@ class _Live(DataSourceReader):
 
 
 def _security(options: Mapping[str, str]) -> ClientSecurity:
-    """Who we are to a cluster, by the options of Pulsar's own clients; raises `ConfigError`."""
+    """The credentials for a cluster, from the options of Pulsar's own clients; raises
+    `ConfigError`."""
     given = {_CLIENT[name]: value for name, value in options.items()}
     names = Names("authPlugin", "authParams", "tlsTrustCertsFilePath")
     return ClientSecurity(from_conf(ClientOptions, given), names)

@@ -1,10 +1,9 @@
 """Runs the balancer's fold on Spark, and repeats a batch after a transient failure.
 
-Transient are a machine that is too busy and a lost executor. Nothing is lost by a failure, since
-only a completed batch is committed; ten failures in a row are not transient. Spark gives each
-Python process that it starts ten seconds to connect back, so a machine may be too busy for that for
-some minutes.
-"""
+A machine that is too busy and a lost executor are transient; ten failures in a row are not. A
+failure loses nothing, since only a completed batch is committed. Spark gives each Python process
+that it starts ten seconds to connect back, so a machine may be too busy for that for some
+minutes."""
 
 import re
 

@@ -55,10 +55,9 @@ def start_session(
     """Start a Spark session with the data source `pulsar-load`; raises `SessionError`.
 
     `partitions` is the number of the state's shards, which are folded in parallel; executors get
-    the code of an operator's own `strategies`. `conf` has Spark settings that override ours. A
-    `local` master stays on the loopback interface; with any other, executors get this package from
-    the driver, and run the Python of `python_of`.
-    """
+    the code of an operator's own `strategies`. `conf` has Spark settings that override those of
+    this package. A `local` master stays on the loopback interface. With any other, executors get
+    this package from the driver, and run the Python that `python_of` returns."""
     given = dict(conf or {})
     if _is_connect(master, given):
         raise SessionError(
@@ -122,9 +121,9 @@ def home_without_zips() -> str:
     """A temporary `SPARK_HOME` without Spark's Python packages, so that Python processes start
     faster.
 
-    Spark puts `python/lib/pyspark.zip` first on the path of each Python process it starts;
-    importing from a zip costs a second at each start, and a slow start is given up.
-    """
+    Spark puts `python/lib/pyspark.zip` first on the path of each Python process it starts.
+    Importing from a zip takes a second at each start, and Spark gives up a process that starts
+    slowly."""
     home = tempfile.mkdtemp(prefix="counterpoise-spark-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     for each in Path(pyspark.__file__).parent.iterdir():

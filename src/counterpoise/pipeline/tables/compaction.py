@@ -1,9 +1,8 @@
-"""Merges small data files into few, in bounded memory; and removes old days.
+"""Merges small data files into few in bounded memory, and removes old days.
 
-A compaction writes the file that replaces others, and one commit names it and drops them: a reader
-sees either. Each file has a level, how often its rows were compacted; `PER_LEVEL` of a day's files
-of one level become one of the next, so a row is written a few times, however long the day.
-"""
+A compaction writes the file that replaces others; one commit adds it and removes them. Each file
+has a level, the number of times its rows were compacted. `PER_LEVEL` of a day's files of one level
+are merged to one of the next level, so each row is written a few times, however long the day."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta

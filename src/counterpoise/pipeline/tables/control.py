@@ -1,9 +1,8 @@
 """An operator's order to the balancer of a history: go on, pause, or stop.
 
-A file of its own in the history (`HISTORY/control`), which the balancer reads before each move,
-wherever the two run. A pause outlives the balancer: one that is started again is still paused. A
-stop is for the balancer that runs at that time.
-"""
+It is a file of the history (`HISTORY/control`), which the balancer reads before each move, on
+whatever machine it runs. A pause stays in force when the balancer is restarted. A stop ends only
+the balancer that runs at that time."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -51,9 +50,9 @@ class Control:
     def in_force(self, seen_ms: int) -> str:
         """The order that forbids moves, as a sentence; empty if none is in force at `seen_ms`.
 
-        `seen_ms` is when the history was last written. A stop is over when that is later than
-        `STOP_TAKES_MS` after it: the stopped balancer had ended, and another one writes.
-        """
+        `seen_ms` is when the history was last written. A stop is no longer in force if that is more
+        than `STOP_TAKES_MS` after it: the stopped balancer has ended by then, so another one
+        writes."""
         over = self.wish is Wish.STOP and seen_ms > self.since_ms + STOP_TAKES_MS
         return "" if over else self.withholds(0)
 

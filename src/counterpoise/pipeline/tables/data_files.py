@@ -1,8 +1,7 @@
-"""Data files of a history's tables: written under a name of their own, which a commit then names.
+"""Data files of a history's tables, written under unique names that a commit then lists.
 
-Nothing here needs delta-rs, so a Spark task writes a file and hands what describes it to the
-driver. A file that no commit names counts for nothing, and goes with the next vacuum.
-"""
+Nothing here needs delta-rs, so a Spark task writes a file and returns its description to the
+driver. A file that no commit lists is ignored, and removed by the next vacuum."""
 
 import contextlib
 import uuid
@@ -32,7 +31,7 @@ _STATISTICS = ("kind", "poll_id", "digest")
 
 @dataclass(frozen=True, slots=True)
 class DataFile:
-    """A data file of a table, with what its commit says of it."""
+    """A data file of a table, with its description in the commit."""
 
     table: str
     path: str
@@ -59,11 +58,10 @@ class DataFile:
 
 
 def write_file(location: Location, table: str, rows: pa.Table, *, level: int = 0) -> DataFile:
-    """Write rows of one day; they are a table's as soon as a commit names the file.
+    """Write rows of one day; they become part of the table when a commit lists the file.
 
     `rows` has the columns of the table's schema, at least one row, in the order of polls. Raises
-    `HistoryFaultError`.
-    """
+    `HistoryFaultError`."""
     with writing_file(location, table, rows.schema, int(rows["poll_id"][0].as_py()), level) as file:
         file.write(rows)
     return file.written
@@ -141,7 +139,7 @@ def writing_file(
 
 
 def level_of(path: str) -> int:
-    """How often a data file's rows were compacted, from its name; 0 if another program named it."""
+    """How often a data file's rows were compacted, by its name; 0 if another program named it."""
     parts = path.rpartition("/")[2].split("-")
     return int(parts[1]) if len(parts) == 3 and parts[1].isdecimal() else 0
 

@@ -1,8 +1,7 @@
 """Shows which writer of a history is alive: a small file that the writer renews.
 
-It only keeps a second writer from starting by mistake. That two never write is Delta's doing: the
-one that took over last has a higher epoch (`history.py`), and the other is refused.
-"""
+It only prevents that a second writer is started by mistake. Delta prevents concurrent writes: the
+latest writer has a higher epoch (`history.py`), and commits of the other are refused."""
 
 import asyncio
 import contextlib
@@ -34,7 +33,7 @@ NAME = "writer"
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatOptions:
-    """How often a history's writer renews its heartbeat, and how long one counts."""
+    """How often a history's writer renews its heartbeat, and how long a heartbeat is valid."""
 
     lasts_s: float = 30.0
     """For how long a heartbeat counts that is not renewed."""
@@ -43,7 +42,8 @@ class HeartbeatOptions:
     """How long to wait for another writer, that is alive, to end."""
 
     def after_an_outage(self) -> "HeartbeatOptions":
-        """The options to reopen a history after an outage, when one's own heartbeat may remain."""
+        """The options to reopen a history after an outage, when this writer's own heartbeat may
+        remain."""
         return replace(self, wait_s=max(self.wait_s, 2 * self.lasts_s))
 
 

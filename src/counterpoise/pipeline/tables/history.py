@@ -1,11 +1,10 @@
-"""A history's Delta tables, opened to be read, or to be written by the one writer of an epoch.
+"""A history's Delta tables, opened to read, or to write by the one writer of an epoch.
 
-A process that takes a history over commits the next epoch to every table, as an application
-transaction that each of its commits carries, too. Delta refuses a commit when another has committed
-the same transaction since the table was read. So a writer that was stopped and comes back is
-refused at its next commit to any table, as long as it holds on to what it opened: it never opens a
-table again.
-"""
+A process that takes a history over commits the next epoch to every table as an application
+transaction, which each of its commits contains, too. Delta refuses a commit if another process has
+committed the same transaction since the table was opened. So a former writer that continues is
+refused at its next commit to any table. A writer must never open a table again: that would read the
+new epoch."""
 
 import json
 import threading
@@ -133,9 +132,8 @@ class TablesWriter(TablesReader):
     def vacuum(self, table: str, *, at_once: bool = False) -> int:
         """Remove data files that no readable version needs; returns their number.
 
-        That includes files that no commit named, left by failed tasks. With `at_once`, all files
-        that the newest version does not need: no task may be writing then.
-        """
+        That includes files that no commit lists, left by failed tasks. With `at_once`, all files
+        that the newest version does not need: no task may be writing then."""
         with self._current(table) as handle:
             gone: list[str] = handle.vacuum(
                 retention_hours=0 if at_once else None,

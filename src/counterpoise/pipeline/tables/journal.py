@@ -1,8 +1,7 @@
 """The table `journal`: rounds, decisions, rejections, outcomes and memory.
 
-One table, since Delta has no transaction over several: a round, its decisions and its rejections
-are one commit, and so are there together or not at all.
-"""
+It is one table, since Delta has no transaction over several: one commit has a round with its
+decisions and rejections."""
 
 import json
 from collections import OrderedDict

@@ -1,4 +1,4 @@
-"""The location of a history's tables: for `pyarrow`, for delta-rs, and for a person."""
+"""The location of a history's tables, as `pyarrow`, delta-rs and a person need it."""
 
 import os
 import re

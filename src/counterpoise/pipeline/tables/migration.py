@@ -1,4 +1,4 @@
-"""A history of an older layout, taken over into Delta tables with all that is in it."""
+"""Converts a history of an older layout into Delta tables, with all its rows."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain

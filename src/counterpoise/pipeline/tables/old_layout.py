@@ -38,7 +38,8 @@ def has_tables(names: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OldWriter:
-    """One writer of an old-layout history, and from which polls and rounds on its files count."""
+    """One writer of an old-layout history, and from which polls and rounds on its files are
+    valid."""
 
     token: str
     first: Mapping[str, int]
@@ -131,10 +132,10 @@ class _OldFile:
 
 
 def _writers(location: Location) -> list[OldWriter]:
-    """Those that led to the newest, oldest first.
+    """The writers whose files count, oldest first; the newest is the last.
 
-    Of several records it is the one whose writer no other names, as earlier or as dead.
-    """
+    Of several, the newest is the one that no other record names, as an earlier or as a dead
+    writer."""
     records = []
     for name in names_below(location, WRITERS):
         said = read_plain(location, f"{WRITERS}/{name}")

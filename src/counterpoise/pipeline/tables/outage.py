@@ -31,12 +31,10 @@ async def through_outages(
     report: SentenceSink,
     pauses_s: tuple[float, ...] = PAUSES_S,
 ) -> None:
-    """Run `first`; whenever an outage of the storage ends it, wait and run a new one, until `stop`
-    is set.
+    """Run `first`; after each outage of the storage, wait and run a new one, until `stop` is set.
 
-    It continues from its history as after a kill. An outage before anything was written is raised:
-    the address may be wrong.
-    """
+    The new one continues from the history as after a kill. An outage before anything was written is
+    raised: the address may be wrong."""
     keeper, was_there, pauses = first, False, _each(pauses_s)
     while not stop.is_set():
         try:

@@ -1,12 +1,11 @@
-"""The table `ownership_changes`: which broker reports a bundle from which poll on.
+"""The table `ownership_changes`: from which poll on a broker reports a bundle.
 
-A row says that a bundle is reported by another broker than before; its first has no `source`. So
-the last row of each bundle names its broker, and a change of owner is found in a small table and
-not in a month of reports.
+A row says that another broker than before reports a bundle; the first row of a bundle has no
+`source`. So the last row of each bundle names its broker, and a change of owner is found in a small
+table instead of a month of reports.
 
-Rows are committed before the poll they come from. Rows of a poll that never landed, because of a
-crash, are removed when the next writer starts, which finds those changes again.
-"""
+Rows are committed before the poll they come from. If that poll was never committed, because of a
+crash, the next writer removes its rows when it starts, and finds the changes again."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -58,10 +57,9 @@ class BundleOwners:
     def changes(self, poll: Table) -> pa.Table:
         """The rows of ownership changes that one poll shows.
 
-        If two brokers report a bundle, the newer report wins; at the same time, the broker that did
-        not have it wins, since the other was asked before the move. `poll` has the columns
-        `poll_id`, `kind`, `bundle`, `broker` and `report_at_ms`.
-        """
+        If two brokers report a bundle, the newer report wins. Of reports of the same time, that of
+        the broker that did not own the bundle wins, since the other was asked before the move.
+        `poll` has the columns `poll_id`, `kind`, `bundle`, `broker` and `report_at_ms`."""
         schema = SCHEMAS[OWNERSHIP_CHANGES]
         kept = np.flatnonzero(poll["kind"] == BUNDLE)
         bundles, brokers = (poll[name][kept].tolist() for name in ("bundle", "broker"))

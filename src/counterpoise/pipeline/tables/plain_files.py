@@ -1,4 +1,4 @@
-"""Files of a history as such: durable once written; small ones are replaced as a whole."""
+"""Reads and writes a history's plain files: durable once written; small ones are replaced whole."""
 
 import contextlib
 import os

@@ -1,8 +1,7 @@
-"""Checks that a store honours conditional writes.
+"""Checks that an object store honours conditional writes.
 
-Delta's commits rest on it: where a store ignores the condition, the second of two commits of one
-version replaces the first, and no writer notices.
-"""
+Delta's commits depend on them: in a store that ignores the condition, the second of two commits of
+one version replaces the first, and no writer notices."""
 
 import threading
 import uuid
@@ -27,8 +26,7 @@ def expect_conditional_writes(location: Location) -> None:
     """Try concurrent commits in a store without a history; raises `HistoryFaultError` if two
     succeed.
 
-    Skipped on a local file system, which makes a second file of a name impossible.
-    """
+    Skipped on a local file system, where no name can be created twice."""
     if location.local is not None or names_below(location, f"{REPORTS}/_delta_log"):
         return
     name = f"probe-{uuid.uuid4().hex}"

@@ -1,8 +1,7 @@
-"""The table `reports`: landing polls, and reading on after one in bounded memory.
+"""The table `reports`: writes polls, and reads those after an offset in bounded memory.
 
-A stream's offset is a poll's number. Polls only grow, and each file's statistics say which it has:
-so an offset stays valid whatever was compacted, and however much of the log is gone.
-"""
+A stream's offset is the number of a poll. These numbers only grow, and each file's statistics have
+its least and greatest, so an offset stays valid after compaction and after cleanup of the log."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -108,10 +107,10 @@ def shard_of(digests: Column, shards: int) -> Column:
 
 
 def read_shard(location: Location, part: ReportSlice, shard: int, shards: int) -> Batch:
-    """The rows of a slice for one shard: those of its bundles, and all that are not of bundles.
+    """The rows of a slice for one shard: those of its bundles, and all rows that are not about
+    bundles.
 
-    Raises `HistoryFaultError`.
-    """
+    Raises `HistoryFaultError`."""
     samples: list[Table] = []
     reports: list[Table] = []
     for file in part.files:

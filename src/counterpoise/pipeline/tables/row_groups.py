@@ -1,4 +1,4 @@
-"""Parts of a data file of reports, of which only the row groups are read that may have them."""
+"""Selections of a data file of reports; only the row groups that may match are read."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,8 @@ from counterpoise.pipeline.tables.location import Location
 
 @dataclass(frozen=True, slots=True)
 class ReportPart:
-    """A selection of a data file's rows: bundles by a range of name digests, and others or not."""
+    """A selection of a data file's rows: bundles by a range of name digests, and other rows or
+    not."""
 
     others: bool
     """Those that are no bundle's."""
@@ -26,8 +27,7 @@ class ReportPart:
         """Whether a row group may have selected rows, by the least and greatest `kind` and `digest`
         in it.
 
-        None: not known, so it may.
-        """
+        True if these are unknown."""
         if kinds is None or kinds[0] != kinds[1]:
             return True
         if kinds[0] != BUNDLE:
@@ -37,7 +37,7 @@ class ReportPart:
         )
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """The selected ones of these rows, which have the columns `kind` and `digest`."""
+        """Those of these rows that are selected; they have the columns `kind` and `digest`."""
         bundles = pc.equal(rows.column("kind"), BUNDLE)
         digests = rows.column("digest")
         inside = pc.and_(

@@ -147,7 +147,8 @@ def day_of(poll_id: int) -> str:
 
 
 def statistics_of(table: str) -> tuple[str, ...]:
-    """The columns whose extremes the Delta log has: few, since each makes commits slower."""
+    """The columns whose least and greatest values the Delta log has: few, since each makes commits
+    slower."""
     return ("kind", "poll_id") if table == JOURNAL else ("poll_id",)
 
 
@@ -159,7 +160,7 @@ def rows_to_arrow(rows: ReportRows) -> pa.Table:
 
 
 def completed(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """These columns of a table; one that did not exist when the rows were written is zero."""
+    """These columns of a table, with zeros for a column that is newer than the rows."""
     for name in set(names).intersection(ADDED).difference(table.column_names):
         nothing = pa.repeat(pa.scalar(0, REPORTS_SCHEMA.field(name).type), len(table))
         table = table.append_column(REPORTS_SCHEMA.field(name), nothing)
@@ -167,7 +168,7 @@ def completed(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def columns_of(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
-    """These columns as NumPy arrays; one that did not exist when the rows were written is zero."""
+    """These columns as NumPy arrays, with zeros for a column that is newer than the rows."""
     table = completed(table, names)
     return {name: _column(table.column(name)) for name in names}
 

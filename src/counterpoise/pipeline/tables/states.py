@@ -1,10 +1,9 @@
-"""The state of each shard after a poll: the table `fold_state`, which says how far the stream is.
+"""The table `fold_state`: the state of each shard after a poll, and so the stream's offset.
 
-A task folds its shard and writes the state to a data file; the driver commits the files of all
-shards at once, with the poll up to which they go as application transaction. So a state counts when
-all shards have it, once, and the stream goes on behind it, whichever process folded it: a task that
-was retried or killed leaves a file that no commit names.
-"""
+A task folds its shard and writes the state to a data file. The driver commits the files of all
+shards at once, with the number of the last folded poll as application transaction. So a poll's
+states are committed for all shards or for none, and once, whichever process folded them. A task
+that was retried or killed leaves a file that no commit lists."""
 
 import contextlib
 import zlib
@@ -47,7 +46,7 @@ class FoldedStates:
 def write_state(
     location: Location, state: FoldState, *, up_to: int, shard: int, shards: int
 ) -> DataFile:
-    """Write a shard's state after poll `up_to`; it counts once `commit_states` names the file."""
+    """Write a shard's state after poll `up_to`; it is valid once `commit_states` lists the file."""
     rows = {
         "poll_id": [up_to],
         "at": pa.array([up_to]).cast(MOMENT),
@@ -61,8 +60,7 @@ def write_state(
 def commit_states(writer: TablesWriter, files: Sequence[DataFile], up_to: int) -> None:
     """Replace the states of all shards; does nothing if poll `up_to` is folded already.
 
-    The previous files are deleted at once, since each batch writes megabytes.
-    """
+    The previous files are deleted at once, since each batch writes megabytes."""
     if (writer.transaction(FOLD_STATE, FOLD) or 0) >= up_to:
         return
     before = writer.files(FOLD_STATE)
@@ -111,7 +109,7 @@ def resharded(writer: TablesWriter, shards: int) -> FoldedStates | None:
 
 
 def write_parts(location: Location, whole: FoldState, *, up_to: int, shards: int) -> list[DataFile]:
-    """Write a whole state divided into shards; the files count once they are committed."""
+    """Write a whole state divided into shards; the files are valid once they are committed."""
     return [
         write_state(location, _part(whole, shard, shards), up_to=up_to, shard=shard, shards=shards)
         for shard in range(shards)
@@ -132,7 +130,7 @@ def _part(state: FoldState, shard: int, shards: int) -> FoldState:
 
 
 def state_to_bytes(state: FoldState) -> bytes:
-    """A fold state as bytes: three Arrow streams in a row, without a checksum of their own."""
+    """A fold state as bytes: three consecutive Arrow streams, without a checksum of their own."""
     sink = pa.BufferOutputStream()
     for table in (state.averages, state.served, state.brokers):
         batch = _batch(table)

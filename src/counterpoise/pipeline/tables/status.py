@@ -1,4 +1,4 @@
-"""What a balancer is doing, by its history alone: it need not run here, or at all."""
+"""A balancer's status, read from its history alone: it may run elsewhere, or not at all."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping
@@ -51,7 +51,7 @@ class LastRound:
 
 @dataclass(frozen=True, slots=True)
 class BalancerStatus:
-    """What a history says of its balancer's last hour, as of `now_ms`."""
+    """A balancer's last hour according to its history, as of `now_ms`."""
 
     history: str
     now_ms: int
@@ -73,7 +73,7 @@ class BalancerStatus:
 
     @property
     def held(self) -> str:
-        """Why nothing is moved, by an operator's order; empty when none is in force."""
+        """The reason why an operator's order forbids moves; empty if none is in force."""
         return self.control.in_force(self.poll.at if self.poll else 0)
 
     def to_json(self) -> dict[str, Any]:
@@ -101,7 +101,7 @@ class BalancerStatus:
 
 
 def read_status(reader: TablesReader, now_ms: int) -> BalancerStatus:
-    """The balancer's status by its history at `now_ms`; raises `HistoryFaultError`."""
+    """The balancer's status at `now_ms` according to its history; raises `HistoryFaultError`."""
     hour, journal = now_ms - HOUR_MS, Journal(reader)
     rows = journal.ended_since(hour)
     withheld = [row for row in rows if row["status"] == MoveStatus.WITHHELD.value]

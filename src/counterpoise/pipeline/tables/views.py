@@ -1,7 +1,6 @@
-"""What people ask a history for: its tables and views of them, as rows and as SQL.
+"""A history's tables, and views of them, as rows and as SQL.
 
-A view is some kinds of rows of a table, with the columns that they have. It is not a copy.
-"""
+A view selects some kinds of a table's rows, with the columns that these have. It is not a copy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

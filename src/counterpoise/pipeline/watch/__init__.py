@@ -1,3 +1,2 @@
-"""Looking at a cluster for as long as one likes: `polling.py` lands what is seen and says what is
-new, `watcher.py` does no more than that, `metrics.py` and `serve.py` show it to Prometheus.
-"""
+"""Watches a cluster: `polling.py` writes each poll to the history and logs changes, `watcher.py`
+does no more than that, `metrics.py` and `serve.py` export it to Prometheus."""

@@ -1,4 +1,4 @@
-"""What becomes of the bundles from poll to poll, in sentences for a person."""
+"""Logs changes of bundles from poll to poll, in sentences."""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -17,10 +17,10 @@ STEP = 0.1
 
 
 class Changes:
-    """Logs from poll to poll which bundles came, went or moved, and changes of the imbalance.
+    """Logs which bundles appeared, disappeared or moved since the last poll, and changes of the
+    imbalance.
 
-    A bundle that two brokers report belongs to the one whose report is newer.
-    """
+    A bundle that two brokers report belongs to the one whose report is newer."""
 
     def __init__(self, log: SentenceSink) -> None:
         self._log = log

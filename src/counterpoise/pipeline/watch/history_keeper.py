@@ -1,4 +1,4 @@
-"""What a watcher and a balancer do alike: poll a cluster into a history that they alone write."""
+"""What a watcher and a balancer have in common: the only writer of a history polls a cluster."""
 
 import asyncio
 import contextlib
@@ -61,7 +61,7 @@ class WatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class OpenedHistory:
-    """What the only writer of a history works with while it is open."""
+    """The objects that the only writer of a history uses while it is open."""
 
     writer: TablesWriter
     keeping: Keeping
@@ -123,7 +123,7 @@ class HistoryKeeper:
                 self.notices.stopped("it was asked to", by_itself=False)
 
     async def _look_before(self) -> None:
-        """Raise `NothingSeenError` where the only look would begin a history with nothing in it."""
+        """Raise `NothingSeenError` if the only poll would begin a history with nothing in it."""
         async with self._session() as session:
             collector = Collector(session, self._settings.addresses, wall_clock_ms)
             try:

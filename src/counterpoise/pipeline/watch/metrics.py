@@ -1,4 +1,4 @@
-"""What Prometheus may know of a watcher or a balancer: `counterpoise_balancer_…`."""
+"""The Prometheus metrics of a watcher or a balancer: `counterpoise_balancer_…`."""
 
 from collections.abc import Mapping
 

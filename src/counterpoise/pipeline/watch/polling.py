@@ -1,4 +1,4 @@
-"""Looks at a cluster again and again: keeps what was seen, says what is new, counts it."""
+"""Polls a cluster repeatedly: stores the rows, logs changes, counts polls."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -57,7 +57,7 @@ class Polling:
         return rows
 
     async def _patiently(self, keeping: Coroutine[None, None, None]) -> None:
-        """Wait for a store, which may be silent for minutes, and say that we do."""
+        """Wait for a store that may not respond for minutes, and log that."""
         task = asyncio.create_task(keeping)
         began = asyncio.get_running_loop().time()
         slow = not (await asyncio.wait({task}, timeout=SLOW_AFTER_S))[0]

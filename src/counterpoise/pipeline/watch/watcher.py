@@ -1,4 +1,4 @@
-"""Watch a cluster: collect and keep, decide nothing, move nothing. It needs no Spark."""
+"""Watches a cluster: polls and stores, decides nothing, moves nothing. It needs no Spark."""
 
 import asyncio
 import contextlib
@@ -15,7 +15,7 @@ from counterpoise.pipeline.watch.history_keeper import (
 
 
 class ClusterWatcher(HistoryKeeper):
-    """Polls a cluster into one history, and decides and moves nothing."""
+    """Polls a cluster into one history; decides and moves nothing."""
 
     def __init__(
         self,
@@ -23,7 +23,7 @@ class ClusterWatcher(HistoryKeeper):
         log: SentenceSink,
         after_poll: Callable[[ReportRows], Awaitable[None]] | None = None,
     ) -> None:
-        """`after_poll` hears of each poll that was kept."""
+        """`after_poll` is called with each stored poll."""
         super().__init__(settings, log)
         self._after_poll = after_poll
 

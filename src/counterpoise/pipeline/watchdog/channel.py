@@ -1,8 +1,7 @@
-"""The bundle state channel of PIP-192, read by the official client.
+"""Reads the bundle state channel of PIP-192 by the official client.
 
-Its topic is compacted, so that reading it from its beginning gives the last record of each bundle:
-the last of those that hold (`records.py`).
-"""
+Its topic is compacted, so that a read from its beginning gives the last valid record of each bundle
+(`records.py`)."""
 
 import os
 from collections.abc import Mapping

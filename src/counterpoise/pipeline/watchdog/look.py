@@ -1,4 +1,4 @@
-"""What a watchdog needs to see beside the load: owners, leaders, settings, the state channel."""
+"""Reads what a watchdog needs beside the load: owners, leaders, settings, the state channel."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -98,7 +98,7 @@ class Looker:
             return False
 
     async def _owned(self, brokers: Sequence[str], rows: ReportRows) -> Known:
-        """What each of them owns, or why it does not say."""
+        """The bundles that each of these brokers owns, or the reason why it does not answer."""
         spared = to_be_spared(rows)
         known: Known = {}
         if spared:

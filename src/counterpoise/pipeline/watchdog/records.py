@@ -1,10 +1,9 @@
-"""A record of the bundle state channel, and whether it holds: not every one that is there does.
+"""A record of the bundle state channel, and whether it is valid.
 
-Two brokers may assign a bundle at once; both records are in the topic, and the one that came
-second counts for nothing: Pulsar's readers leave it out, and so does its compaction
-(`ServiceUnitStateDataConflictResolver`, 4.0.7). Who takes the last record for the bundle's sees one
-`Assigning` for ever that has long been `Owned`.
-"""
+Two brokers may assign a bundle at once. Both records are in the topic, and the second is invalid:
+Pulsar's readers skip it, and so does its compaction (`ServiceUnitStateDataConflictResolver`,
+4.0.7). A reader that used every bundle's last record would report `Assigning` for ever for a bundle
+that has long been `Owned`."""
 
 import json
 from collections.abc import Mapping
@@ -45,7 +44,7 @@ class Written:
 
 
 def written(data: bytes) -> Written | None:
-    """Parse a record's JSON; None for a tombstone, or for what is not a record."""
+    """Parse a record's JSON; None for a tombstone and for other content."""
     try:
         value = json.loads(data)
         return Written(

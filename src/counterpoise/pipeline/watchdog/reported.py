@@ -1,11 +1,10 @@
-"""What brokers own that are not to be asked for all of it at once (`pipeline/collect/owned.py`).
+"""Finds what brokers own that must not be asked for all their bundles at once
+(`pipeline/collect/owned.py`).
 
-Their reports say what they have, some seconds or a minute late. What reports leave open is asked of
-the brokers at every look, bundle by bundle: one that two of them report or none any more, and one
-whose last answer was another than its report's. The others are asked by and by, so that what no
-report shows (a bundle that is held and not served) is found as well. `MOST` bounds how many are
-asked for at a look.
-"""
+Their load reports list their bundles, up to a minute late. At every look a broker is asked for each
+bundle that two brokers report or none reports any more, and each whose last answer differed from
+the reports. The other bundles are asked in turn, to find one that is owned and not served, which no
+report shows. `MOST` limits how many bundles are asked for at a look."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +51,8 @@ class _Bundle:
 
 
 class Reported:
-    """Which bundles the brokers of one cluster own, by their load reports and by asking them."""
+    """Which bundles the brokers of one cluster own, from their load reports and their own
+    answers."""
 
     def __init__(self, ownership: Ownership, most: int = MOST) -> None:
         self._ownership = ownership

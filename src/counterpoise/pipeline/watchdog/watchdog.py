@@ -1,4 +1,4 @@
-"""Looks, judges, alerts once for each cause, and carries out safe remedies on request."""
+"""Judges each poll, alerts once for each cause, and carries out safe remedies on request."""
 
 from collections import Counter
 from collections.abc import Callable, Sequence

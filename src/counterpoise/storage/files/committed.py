@@ -1,10 +1,9 @@
-"""How far the open ledger was committed, noted now and then beside it.
+"""A note beside the open ledger that says up to which entry it was committed.
 
-Nothing waits for this note and nothing is lost without it. By it a recovery sees that stored
-entries are missing at the end of a ledger, where it would otherwise see a group that was never
-finished. It is not synced: a killed process leaves it behind, and after a power failure it may be
-old, which only makes it say less.
-"""
+Nothing waits for this note and nothing is lost without it. With it a recovery notices that stored
+entries are missing at the end of a ledger; without it they would look like a group that was never
+finished. It is not synced: it survives a killed process, and after a power failure it may be old,
+so that fewer missing entries are noticed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Every system call by which file ledgers access the disk.
 
-Tests substitute a disk that fails, is full, hangs, or writes fewer bytes than it is given.
-"""
+Tests substitute a disk that fails, is full, does not respond, or writes fewer bytes than it is
+given."""
 
 from __future__ import annotations
 

@@ -12,11 +12,10 @@ T = TypeVar("T")
 
 
 class Handing(Generic[T]):
-    """A queue that passes each item to one waiting thread: the last that became idle, or the next.
+    """A queue whose items each wake one waiting thread only, the one that became idle last.
 
-    A `SimpleQueue` at which several threads wait wakes all of them for each item, and all but one
-    compete for the interpreter in vain. So each thread waits at a queue of its own.
-    """
+    If several threads wait at a `SimpleQueue`, each item wakes all of them, and all but one compete
+    for the interpreter in vain. So each thread waits at a queue of its own."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

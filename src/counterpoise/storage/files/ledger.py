@@ -55,10 +55,10 @@ class Scan:
     """The result of reading a ledger's file: ``entries`` in all, of which the ``lost`` ranges are
     damaged.
 
-    ``size``: bytes of the sound ones. ``stored``: how many are known to have been on disk, so that
-    they may have been acknowledged; of lost ones beyond that it is unknown. ``torn``: bytes of an
-    unfinished group at the end, which was never acknowledged and must never be served.
-    """
+    ``size``: bytes of the undamaged ones. ``stored``: how many entries are known to have been on
+    disk, so that they may have been acknowledged; whether later lost ones were is unknown.
+    ``torn``: bytes of an unfinished group at the end, which was never acknowledged and must never
+    be served."""
 
     entries: int
     size: int
@@ -180,11 +180,10 @@ class LedgerFile:
     # --- reading: any thread ------------------------------------------------------------
 
     def scan(self, stored: int = 0, *, settle: bool = True) -> Scan:
-        """Find the sound and the lost entries of a ledger that was not closed.
+        """Find the undamaged and the lost entries of a ledger that was not closed.
 
         ``stored``: how many entries are known from elsewhere to have been on disk. ``settle``: read
-        from the disk and not from the page cache; after a failed write they may differ.
-        """
+        from the disk and not from the page cache; after a failed write they may differ."""
         disk = self._disk
         descriptor = disk.open(self.path, os.O_RDONLY)
         try:

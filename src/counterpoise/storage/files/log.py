@@ -254,9 +254,8 @@ class FileLog(GroupLog[C]):
             raise StorageError(f"{file.path} cannot be read: {error}") from error
 
     async def _check_mine(self) -> None:
-        """Raise if another owner has fenced this log: it may delete ledgers, which are not lost
-        then.
-        """
+        """Raise if another owner has fenced this log. It may delete ledgers, which are not lost
+        then."""
         why_not = await self._store.in_thread(self._not_mine)
         if why_not is not None:
             raise why_not

@@ -1,16 +1,14 @@
-"""The bytes of a ledger file: a header, then records that prove themselves and can be found.
+"""The bytes of a ledger file: a header, then records that can be verified, and found after damage.
 
 A record is a *marker* of eight bytes, the entry's length, its number of messages, its id, how many
 records of its group come before it, a CRC-32C, and the entry. The checksum is seeded with all of
 the record's header and the ledger's id, so that a record at the wrong place does not match either.
 
-The marker is drawn at random for each log and never leaves the disk. It is what makes sure that a
-record is found again behind a damaged one: neither what a client publishes nor a stretch of zeros
-can look like the beginning of a record.
+The marker is random for each log and never leaves the disk. So a record is found again after a
+damaged one: neither a client's messages nor a run of zeros can look like the beginning of a record.
 
-A group is written only when the one before it is on disk. So a record says, by its place in its
-group, which entries were stored for good when it was written: all before the group's first.
-"""
+A group is written only when the one before it is on disk. So the number of earlier records in its
+group shows which entries were durable when a record was written: all before the group's first."""
 
 from __future__ import annotations
 
@@ -183,9 +181,8 @@ def format_of(header: bytes, ledger_id: int) -> Format | None:
 class OldFormat:
     """The format of ledgers from before there were markers; only read.
 
-    A record is length, checksum, number of messages and entry. Behind a damaged record the next one
-    is searched for by trial.
-    """
+    A record is length, checksum, number of messages and entry. After a damaged record the next one
+    is searched for by trial."""
 
     header_size = 12
     file_header_size = 16

@@ -1,9 +1,8 @@
-"""Takes a log over: fences its owner, finds what it committed, cuts what it did not finish.
+"""Takes a log over: fences its owner, finds what it committed, cuts off what it did not finish.
 
-`survey` changes nothing; `take_over` fences, surveys, and writes down the outcome. What has to be
-on disk before anything may be acknowledged is awaited later (`FileLog`), together with the first
-write: a slow disk is waited for once.
-"""
+`survey` changes nothing; `take_over` fences, surveys, and saves the result. `FileLog` waits later,
+with the first write, for what must be on disk before anything may be acknowledged, so that a slow
+disk delays only once."""
 
 from __future__ import annotations
 
@@ -32,14 +31,14 @@ NO_STATE = 0
 
 @dataclass(frozen=True, slots=True)
 class LedgerSurvey:
-    """What a log's directory holds. ``last`` is what its owner saved; ``sealed`` the ledgers that
-    count now.
+    """The content of a log's directory, as a new owner finds it.
 
+    ``last``: what the former owner saved. ``sealed``: the ledgers that belong to the log.
     ``found``: every (ledger id, epoch) with a file. ``missing``: ledgers without one. ``scans``:
-    the result for each ledger that had to be read. ``lost``: everything lost, known before or not.
-    ``unreadable``: damaged copies of the state. ``cursors_lost_below``: cursors were lost when
-    ledgers below this one existed. If the owner closed the log in order, no ledger has to be read.
-    """
+    the result for each ledger that had to be read. ``lost``: all lost entries, including those that
+    ``last`` lists. ``unreadable``: damaged copies of the state. ``cursors_lost_below``: cursors
+    could not be read; the ledgers of that time are below this one. If the owner closed the log in
+    order, no ledger has to be read."""
 
     last: SavedState
     sealed: tuple[Sealed, ...]
@@ -103,8 +102,7 @@ def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
     """Fence the former owner and recover. Blocks; the log is this owner's when it returns.
 
     Nothing may be acknowledged before `StateFiles.settle` and a sync of the directory have
-    returned: from then on, the state decides what belongs to the log.
-    """
+    returned: from then on, the state decides what belongs to the log."""
     created = not fence.exists(directory)
     directory.mkdir(parents=True, exist_ok=True)
     seen = [*state.epochs(directory), *(epoch for _, epoch in ledger_files(directory))]
@@ -140,13 +138,12 @@ def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
 
 
 def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerSurvey:
-    """Find what belongs to a log, and what of it is lost.
+    """Find the ledgers that belong to a log, and which of their entries are lost.
 
-    That is every ledger that the last saved state lists as closed, and every ledger file of that
-    state's own epoch that it does not list, read from end to end. All else was written by owners
-    that had been fenced by then, so it was never acknowledged. If no state can be read, every
-    ledger counts.
-    """
+    They are every ledger that the last saved state lists as closed, and every ledger file of that
+    state's own epoch that it does not list, read from end to end. Everything else was written by
+    owners that had been fenced by then, so it was never acknowledged. If no state can be read,
+    every ledger belongs to the log."""
     last, unreadable, closed = _last_state(directory, disk)
     found = ledger_files(directory)
     note = None if closed else committed.noted(directory, last.epoch, disk)

@@ -1,13 +1,12 @@
-"""What an owner saves beside its ledgers: which of them are closed, what is lost, the cursors.
+"""The state that an owner saves beside its ledgers: which are closed, what is lost, the cursors.
 
-There are two copies, ``state-<epoch>.a`` and ``state-<epoch>.b``, written in turn and in place. A
-copy that a crash cut short, or that was damaged later, leaves the one before it; and writing over
-what is there needs no space on a disk that is full.
+There are two copies, ``state-<epoch>.a`` and ``state-<epoch>.b``, overwritten in turn. If a crash
+cuts one short, or it is damaged later, the other remains; and overwriting needs no space on a full
+disk.
 
-An owner that closes the log in order leaves a third, ``state-<epoch>.final``: it says that this is
-all, so that the next owner need not look for more. It is there to be read at once; the disk may
-have it later, since the other two would do.
-"""
+An owner that closes the log in order writes a third, ``state-<epoch>.final``. It shows that nothing
+follows, so that the next owner need not look for more. It need not be durable, since the other two
+are."""
 
 from __future__ import annotations
 
@@ -53,9 +52,8 @@ class SavedState:
     deleted.
 
     ``marker`` starts every record of the log's ledgers. ``cursors_lost_below``: cursors could not
-    be read when ledgers below this one were found; while one of them is kept, a subscription that
-    returns starts where the log does.
-    """
+    be read when only ledgers below this one existed; while one of these remains, a subscription
+    without a cursor starts where the log does."""
 
     epoch: int
     first: int = 0

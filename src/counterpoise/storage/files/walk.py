@@ -26,8 +26,8 @@ class Place(NamedTuple):
 class Walker:
     """Iterates over the undamaged records of a ledger's file; ``offset`` is after the last one.
 
-    After a damaged record it searches for the next sound one: the entries in between are lost.
-    """
+    After a damaged record it searches for the next undamaged one: the entries in between are
+    lost."""
 
     def __init__(self, read: ReadAt, kind: Format, start: Place) -> None:
         self._read = read

@@ -14,10 +14,9 @@ _PROVIDER: Final = BookieClientOptions().tls_provider
 
 
 class BookieTlsFiles:
-    """A context for each connection, from PEM files.
+    """Makes a TLS context for each connection from PEM files.
 
-    They are read again each time: certificates are renewed while a broker runs.
-    """
+    The files are read again each time, since certificates are renewed while a broker runs."""
 
     def __init__(self, options: BookieClientOptions) -> None:
         """Reads the files, so that one that cannot be used is reported at the start."""

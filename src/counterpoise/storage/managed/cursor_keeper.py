@@ -64,10 +64,9 @@ class StoredCursor:
 async def latest_positions(
     client: LedgerClient, node: CursorNode
 ) -> tuple[CursorPositions, BookKeeperError | None]:
-    """A cursor's last state, from its ledger; or what its node has, with the error of the ledger.
+    """A cursor's last state, from its ledger; or that of its node, with the error of the ledger.
 
-    Recovers the cursor's ledger. Raises `BookKeeperError` if a later attempt may succeed.
-    """
+    Recovers the cursor's ledger. Raises `BookKeeperError` if a later attempt may succeed."""
     if node.ledger == NO_LEDGER:
         return node.positions, None
     try:
@@ -89,9 +88,8 @@ async def _last_state(client: LedgerClient, ledger: int) -> CursorPositions | No
 class CursorKeeper:
     """Saves a log's cursors for its owner; the next owner finds what was reported as saved.
 
-    It changes a cursor's node first, and then reads the log's node: a new owner does the reverse.
-    So if another broker owns the log by now, nothing is reported as saved.
-    """
+    It changes a cursor's node first, and then reads the log's node; a new owner does the reverse.
+    So if another broker has become the owner, nothing is reported as saved."""
 
     def __init__(self, context: ManagedContext, owned: OwnedNode) -> None:
         self._metadata = context.metadata

@@ -43,10 +43,9 @@ class ManagedLog(GroupLog[C]):
     """A log in BookKeeper: groups go to the current ledger, entry by entry.
 
     Several groups are in flight; they are committed in order, as the ledger confirms their entries.
-    When the ledger takes no more, whatever the reason, its end is decided, another ledger is
-    listed, and what was not confirmed is sent again, in order. Only a list written by another owner
-    ends the log.
-    """
+    When the ledger accepts no more entries, for whatever reason, it is closed, a new one is listed,
+    and unconfirmed entries are sent again, in order. Only a list written by another owner ends the
+    log."""
 
     groups_in_flight = GROUPS_IN_FLIGHT
 

@@ -1,9 +1,9 @@
-"""Clusters, tenants, namespaces and topics, as Pulsar keeps them in the metadata store.
+"""Reads and writes clusters, tenants, namespaces and topics, as Pulsar stores them in the metadata
+store.
 
-Values are Pulsar's own JSON, passed through whole: a field that this product does not know
-survives. Reading what is not there gives None; a write that does not fit raises the metadata
-store's `NotFound` or `BadVersion` (it exists already, or another client has changed it meanwhile).
-"""
+Values are Pulsar's own JSON; fields that this product does not know are kept. Reading a missing
+node gives None. Writing raises the metadata store's `NotFound` for a missing node, and `BadVersion`
+if the node exists already or another client has changed it since it was read."""
 
 from __future__ import annotations
 
@@ -173,12 +173,11 @@ class Policies(StoredTopics):
         await self.partitioned_topic(topic).create(value)
 
     def topic_policies(self, topic: TopicName) -> JsonNode:
-        """The node of a topic's own ``TopicPolicies``; those of a partitioned topic hold for its
+        """The node of a topic's own ``TopicPolicies``; those of a partitioned topic apply to its
         partitions.
 
         Pulsar stores them in a compacted topic of each namespace (``__change_events``); here they
-        are in the metadata store, where brokers hear of changes anyway.
-        """
+        are in the metadata store, which notifies brokers of changes."""
         return self._node(paths.topic_policies(topic))
 
     async def applied(self, topic: TopicName, cluster: str) -> JsonObject:

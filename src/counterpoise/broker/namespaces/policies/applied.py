@@ -1,8 +1,7 @@
-"""The policies that hold for a topic: its own, or else its namespace's.
+"""The policies that apply to a topic: its own, or else its namespace's.
 
-A name is that of ``TopicPolicies``; `OF_NAMESPACE` has the same policy's name in a namespace's
-``Policies``. Source: ``HierarchyTopicPolicies`` of Pulsar 4.0.7.
-"""
+Policies have the names of ``TopicPolicies``; `OF_NAMESPACE` maps them to the names in a namespace's
+``Policies``. Source: ``HierarchyTopicPolicies`` of Pulsar 4.0.7."""
 
 from __future__ import annotations
 

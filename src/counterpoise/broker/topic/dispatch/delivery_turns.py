@@ -23,12 +23,11 @@ class DeliveryTurns:
     """Divides a broker's time for deliveries: ``left`` is the work that dispatchers may still do in
     this turn of the event loop.
 
-    A dispatcher that finds nothing left, or leaves nothing, waits in a queue. So the loop serves
+    When no work is left, dispatchers wait in a queue for a later turn. So the loop serves
     everything else in between, whatever the backlog and the permits.
 
-    Each client has its own queue and the queues are served round robin: the subscriptions of a
-    client that has ten thousand wait for each other, not for those of other clients.
-    """
+    Each client has its own queue, and the queues are served round robin: a client with ten thousand
+    subscriptions delays its own, not those of other clients."""
 
     __slots__ = ("_lines", "_renews", "_turn", "left")
 

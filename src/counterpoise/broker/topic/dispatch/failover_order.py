@@ -19,11 +19,10 @@ class FailoverOrder(Generic[M]):
 
     Source: ``AbstractDispatcherSingleActiveConsumer`` (``pickAndScheduleActiveConsumer``).
 
-    Only members of the best priority (lowest number) count, sorted by name. A partition selects by
-    its number. An unpartitioned topic uses a ring with 100 points for each member. Only the point
-    that follows the topic's own decides, so each member is stored by its nearest point and no ring
-    is kept: members join and leave in logarithmic time.
-    """
+    Only consumers with the best priority (lowest number) are considered, sorted by name. A
+    partition selects one by its number. An unpartitioned topic uses a hash ring with 100 points for
+    each consumer. Only the point that follows the topic's own is needed, so only the nearest point
+    of each consumer is stored, and consumers join and leave in logarithmic time."""
 
     def __init__(self, topic: str, partition: int) -> None:
         """``partition``: -1 for the ring."""

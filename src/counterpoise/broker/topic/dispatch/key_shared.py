@@ -1,10 +1,9 @@
 """Key_Shared subscriptions: a key's messages go to one consumer at a time, in order.
 
-When consumers join or leave, a key may get another consumer. It does so only once its former
-consumer has acknowledged all of its messages (PIP-379's draining hashes), so that the order of a
-key's messages survives. What cannot be sent yet waits by key; other keys overtake it, up to a
-bound.
-"""
+When consumers join or leave, a key may get another consumer. Its messages are sent to that consumer
+only once the former one has acknowledged all of its messages (PIP-379's draining hashes), so that
+their order is kept. Until then they wait, and messages of other keys overtake them, up to a
+bound."""
 
 from __future__ import annotations
 

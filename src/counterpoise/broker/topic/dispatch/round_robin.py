@@ -12,9 +12,8 @@ class RoundRobin:
     """Chooses the next consumer of a Shared subscription: in turn, the best priority (lowest
     number) first.
 
-    A consumer that is not ready when its turn comes leaves its queue, and `enter`s again once it
-    is. So a turn costs the same, however many others wait for permits.
-    """
+    A consumer that is not ready at its turn leaves its queue, and `enter`s again once it is ready.
+    So a turn costs the same, however many others wait for permits."""
 
     def __init__(self) -> None:
         self._levels: list[int] = []

@@ -134,11 +134,10 @@ def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
 def _without_vain(
     cluster: LoadColumns, steps: list[Step], after: tuple[Floats, Floats], prices: Prices
 ) -> tuple[Step, ...]:
-    """The steps that are worth their price when all others are made, in their order.
+    """The steps whose gain exceeds their price when all others are made, in their order.
 
     If the fullest broker cannot get below another one's load, say because of a bundle larger than a
-    broker's share, the search first moves bundles from it that gain almost nothing.
-    """
+    broker's share, the search first moves bundles from it that gain almost nothing."""
     use, top = after
     weight, least = cluster.weight, cluster.least
     now = float(objective(top, weight, least).sum())

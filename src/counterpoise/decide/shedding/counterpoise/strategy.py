@@ -63,13 +63,12 @@ class Counterpoise:
     Each call forecasts the load of every bundle (`forecast.py`), estimates each broker's capacity
     from its traffic and usage (`columns.py`), and searches for the moves that lower one objective
     most (`search.py`). It makes those that gain more than a move's price, which falls while the
-    cluster stays uneven (`timing.py`). ``counterpoiseMovePrice`` is the one setting to have an
-    opinion on: how much a move is worth.
+    cluster stays uneven (`timing.py`). ``counterpoiseMovePrice``, the price of a move, is the main
+    setting.
 
     A bundle that has moved, by whatever decision, stays for the grace period unless its broker
-    died. A broker whose bundles nearly all carry far less than forecast is taken to be ill and
-    receives nothing.
-    """
+    died. A broker whose bundles nearly all carry far less than forecast is assumed to be slow and
+    receives nothing."""
 
     name = "Counterpoise"
     options = CounterpoiseOptions

@@ -1,10 +1,10 @@
-"""When moves are worth their price: the rent-or-buy rule.
+"""Decides when moves are worth their price: the rent-or-buy rule.
 
-An uneven cluster costs a little every minute, and a move costs once. Who moves when the first sum
-has reached the second pays at most twice what would have been paid knowing the future (ski rental:
-Karlin, Manasse, Rudolph and Sleator 1988). Here the future counts as well: what has been uneven for
-a time is assumed to stay so for as long again, in addition to the horizon.
-"""
+An uneven cluster costs a little every minute, and a move costs once. A strategy that moves when the
+first sum has reached the second pays at most twice what it would pay if it knew the future (ski
+rental: Karlin, Manasse, Rudolph and Sleator 1988). Here the expected future counts as well: an
+imbalance that has lasted for some time is assumed to last as long again, in addition to the
+horizon."""
 
 from typing import Final, NamedTuple
 

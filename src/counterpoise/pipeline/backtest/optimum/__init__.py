@@ -1,6 +1,6 @@
-"""The best possible play: how even a cluster could have been kept with so many moves.
+"""The best result that any strategy could have: how even a cluster is kept by a number of moves.
 
-`floor.py` has what no assignment beats at an instant; `bound.py` what no sequence of so many moves
-beats, by a mixed-integer program (HiGHS, the extra ``optimum``); `players.py` what local search
-reaches with the future known, and with past reports alone. Decisions use none of it.
-"""
+`floor.py` has a lower bound at one instant, for any assignment. `bound.py` has a lower bound for
+any sequence of a number of moves, by a mixed-integer program (HiGHS, the extra ``optimum``).
+`players.py` has what local search reaches, with the future known and with past reports alone.
+Decisions use none of it."""

@@ -1,12 +1,12 @@
-"""What no sequence of so many moves beats, by a mixed-integer program.
+"""A lower bound on the imbalance that any strategy leaves with a number of moves.
 
-HiGHS (MIT, maintained, one wheel of 5 MB that needs NumPy alone) solves it; OR-tools' CP-SAT would
-do as well and is six times the size. Each bundle has one whole number: whether it ever leaves its
-first broker, of which at most as many do as there are moves. What leaves is taken to go where it
-does no harm, and to come back whenever it is wanted; so no player with as many moves does better,
-and the floor of each window holds as well. Within a window, a bundle's load counts as its mean.
-Where a solver's time is up, what it has proved by then is the bound.
-"""
+It is the optimum of a mixed-integer program, solved by HiGHS (MIT, maintained, one wheel of 5 MB
+that needs NumPy alone; OR-tools' CP-SAT would do as well and is six times the size). Each bundle
+has one integer variable: whether it ever leaves its first broker. At most as many bundles leave as
+there are moves. A bundle that left adds no load to any broker, and may return at any time without a
+move. Both favour the program over every real strategy, so its optimum is a bound; the floor of each
+window holds as well. Within a window, a bundle's load counts as its mean. If the solver's time is
+up, the bound is what it has proved by then."""
 
 from dataclasses import dataclass
 from importlib import import_module

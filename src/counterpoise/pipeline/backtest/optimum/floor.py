@@ -1,4 +1,5 @@
-"""What no assignment of bundles to brokers beats at one instant; and a trace cut into windows."""
+"""A lower bound on the imbalance of any assignment at one instant; a trace averaged over
+windows."""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,12 +12,11 @@ from counterpoise.pipeline.backtest.trace import LoadTrace
 
 
 def least_fullest(load: Floats, size: Floats) -> float:
-    """The least that the fullest broker ÷ the mean can be for bundles of these loads.
+    """A lower bound on the fullest broker's load ÷ the mean, for any assignment of these bundles.
 
     ``size`` is what each broker can carry. On n brokers of equal size, with loads in falling order:
-    max >= max(mean, l[0], l[n-1] + l[n]), since of n + 1 bundles two share a broker. Of unequal
-    brokers the largest stands for all.
-    """
+    max >= max(mean, l[0], l[n-1] + l[n]), since of n + 1 bundles two share a broker. Brokers of
+    unequal size are all given the size of the largest."""
     count = len(size)
     mean = load.sum() / count
     if not mean > 0:
@@ -31,10 +31,9 @@ def least_fullest(load: Floats, size: Floats) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Windows:
-    """A trace averaged over windows of time, with what limits any strategy's result.
+    """A trace averaged over windows of time, with the lower bound of each window.
 
-    Loads are fractions of the mean broker's load.
-    """
+    Loads are fractions of the mean broker's load."""
 
     load: Floats
     """By window and bundle."""

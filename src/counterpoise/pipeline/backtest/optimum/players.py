@@ -1,9 +1,8 @@
-"""What a player reaches who knows the future, and one who knows past reports alone.
+"""What local search reaches, with the future load known and with past reports alone.
 
-Both look every few minutes and make the moves that local search finds, as many as win more than a
-price: the one by the loads of the time ahead, the other by those of the time past. A row of prices
-gives a frontier: imbalance against moves.
-"""
+Every few minutes it makes each move that improves the balance by more than a price. One variant
+uses the loads of the time ahead, the other those of the time past. Several prices give a frontier:
+imbalance against moves."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -37,9 +36,9 @@ class Point:
 
 
 def frontier(trace: LoadTrace, *, foresees: bool, prices: Sequence[float] = PRICES) -> list[Point]:
-    """The result of local search at each price of moving; `foresees`: it knows the load ahead,
-    otherwise only past loads.
-    """
+    """The result of local search at each price of a move.
+
+    With `foresees` it knows the load ahead, otherwise only past loads."""
     loads = np.array([trace.loads(step).throughput() for step in range(trace.steps)])
     return [_played(trace, loads, foresees, price) for price in prices]
 

@@ -1,4 +1,4 @@
-"""How far strategies are from the best possible play, as sentences and a plot."""
+"""How far strategies are from the best possible result, as sentences and a plot."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -43,9 +43,8 @@ def optimum_of(trace: LoadTrace, results: Sequence[BacktestResult]) -> Optimum:
 
 
 def distances(results: Sequence[BacktestResult], best: Optimum) -> list[str]:
-    """Sentences: the bound at any number of moves, then each result beside bound and local
-    search.
-    """
+    """Sentences: the lower bound at any number of moves, then each result beside its bound and
+    local search."""
     lines = [f"no assignment at any instant is below max/mean {best.floor:.3f} on average"]
     for result in results:
         words = [

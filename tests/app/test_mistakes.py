@@ -58,7 +58,7 @@ MISTAKES = [
     (f"{PLAYED},cats=3", "'cats' is none of"),
     (f"{PLAYED},brokers=0", "must be more than 0"),
     (f"{PLAYED} --spans 0", "--spans"),
-    (f"{PLAYED} --from 2026-11-22", "made-up load has none"),
+    (f"{PLAYED} --from 2026-11-22", "synthetic load has none"),
     ("backtest /no/such/history --from yesterday", "'yesterday' is no time"),
     (f"{PLAYED},hours=1e9", "less than 100,000,000"),
     (f"{PLAYED},hours=nan", "must be more than 0"),

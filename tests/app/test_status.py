@@ -44,7 +44,7 @@ def test_everything_that_is_known_is_a_line_in_its_order() -> None:
         "  the cluster did not answer: cannot connect",
         "  no load report from b4:80: HTTP 503",
         "last round 2 min ago (2023-11-14 22:11:20 UTC): 2 moves by ThresholdShedder, "
-        "imbalance 0.46, under way or cut off",
+        "imbalance 0.46, running or interrupted",
         "  not done: a",
         "  not done: b",
         "  not done: c",
@@ -72,7 +72,7 @@ def test_everything_that_is_known_is_a_line_in_its_order() -> None:
 def test_of_a_history_without_anything_that_is_said() -> None:
     assert sentences(BalancerStatus("h", NOW, Control(), None, None)) == [
         "history h",
-        "no look at the cluster yet",
+        "no poll of the cluster yet",
         "no round of decisions yet",
         "moves of the last hour: none",
     ]
@@ -113,7 +113,7 @@ def test_what_was_done_by_hand_in_the_last_hour_is_said_and_what_is_cordoned_eve
         "by hand: unload by joe: 1 taken by another broker than the destination",
         "  t/n/1 left b1:80, and b2:80 took it, not the broker that was asked for: where that "
         "matters, counterpoise unload t/n/1 --to BROKER",
-        "by hand: split by eve (hot): no move, under way or cut off",
+        "by hand: split by eve (hot): no move, running or interrupted",
     ]
     figures = actions_json([drain, unload, split], NOW)
     assert figures == {"cordoned": ["b1:80"], "actions": [unload.to_json(), split.to_json()]}

@@ -1,4 +1,4 @@
-"""The value of a policy that holds for a topic when neither the topic nor its namespace sets it."""
+"""The value of a policy for a topic if neither the topic nor its namespace sets it."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ PATIENCE_S: Final = 1.0
 
 
 class HttpClientLimits:
-    """The connections of one HTTP server, and limits on what each client takes of the broker."""
+    """The connections of one HTTP server, and limits on what each client uses of the broker."""
 
     def __init__(self, most: int, requests: RateLimiter | None = None) -> None:
         """Make it for a server.

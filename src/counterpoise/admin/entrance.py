@@ -1,4 +1,4 @@
-"""Authenticates the caller of every request to the admin API, before the request is looked at."""
+"""Authenticates the caller of every request to the admin API, before anything else is checked."""
 
 from __future__ import annotations
 

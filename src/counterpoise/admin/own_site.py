@@ -1,10 +1,8 @@
-"""Refuses requests that a web page of another site makes an administrator's browser send.
+"""Refuses requests that a web page of another site makes through an administrator's browser.
 
-A broker on loopback trusts every client that reaches it, and a browser reaches it for every page
-it shows.
-`counterpoise.security.own_site` distinguishes such requests; programs send neither
-``Origin`` nor a stranger's ``Host``.
-"""
+A broker on loopback trusts every client that can connect to it, and a browser can, for every page
+it shows. `counterpoise.security.own_site` recognises such requests; programs send neither
+``Origin`` nor another site's ``Host``."""
 
 from __future__ import annotations
 

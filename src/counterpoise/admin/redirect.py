@@ -38,9 +38,8 @@ def to_broker(
 ) -> NoReturn:
     """Redirect (307) to the same path at another broker, with TLS if the request came with TLS.
 
-    A request that came with TLS is never redirected to an address without it, since it carries
-    credentials; 412 if the broker has no other.
-    """
+    A request that came with TLS carries credentials, so it is never redirected to an address
+    without TLS; 412 if the broker has no other."""
     there = web_url_tls if request.secure else web_url
     if there is None:
         raise precondition_failed("Unable to get web service url")
@@ -50,7 +49,7 @@ def to_broker(
 
 
 async def require_topic_owner(request: web.Request, topic: TopicName) -> None:
-    """Return when this broker owns the topic (acquiring it if no broker does), else 307."""
+    """Return if this broker owns the topic, after acquiring it if no broker does; 307 otherwise."""
     broker = broker_of(request)
     if broker.namespaces.owns(topic):
         return
@@ -61,7 +60,7 @@ async def require_topic_owner(request: web.Request, topic: TopicName) -> None:
 
 
 async def require_bundle_owner(request: web.Request, bundle: BundleName) -> bool:
-    """True when this broker owns the bundle, False when no broker does, 307 when another does."""
+    """True if this broker owns the bundle, False if no broker does; 307 if another one does."""
     broker = broker_of(request)
     owner = await broker.namespaces.owner(bundle)
     if owner is None:

@@ -25,7 +25,7 @@ def seconds(text: str) -> float:
             f"{text!r} is not a time such as 5s, 500ms or 2m"
         ) from None
     if not 0 <= value < math.inf:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time from 0 on")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a time of 0 or more")
     return value
 
 
@@ -34,7 +34,7 @@ def some_time(text: str) -> float:
     found = seconds(text)
     if not found:
         raise argparse.ArgumentTypeError(
-            f"{text!r} is no time at all: who is asked would be flooded"
+            f"{text!r} must be more than 0: requests without a pause would overload the cluster"
         )
     return found
 
@@ -46,7 +46,7 @@ def moment_ms(text: str, otherwise: int) -> int:
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        raise UserError(f"{text!r} is no time such as 2026-11-22 or 2026-11-22T10:30") from None
+        raise UserError(f"{text!r} is not a time such as 2026-11-22 or 2026-11-22T10:30") from None
     aware = found if found.tzinfo else found.replace(tzinfo=UTC)
     return round(aware.timestamp() * 1000)
 
@@ -60,7 +60,7 @@ def moment_or_ago_ms(text: str, now_ms: int) -> int:
         return moment_ms(text, now_ms)
     number, unit = text[1:-1], text[-1:]
     if unit not in AGO_S or not number.replace(".", "", 1).isdecimal():
-        raise UserError(f"{text!r} is no time ago such as -30d, -6h or -90m")
+        raise UserError(f"{text!r} is not a time ago such as -30d, -6h or -90m")
     return max(0, now_ms - round(float(number) * AGO_S[unit] * 1000))
 
 
@@ -70,5 +70,5 @@ def span_ms(first: str, last: str) -> tuple[int, int]:
     """
     begin, end = moment_ms(first, 0), moment_ms(last, EVER)
     if begin >= end:
-        raise UserError(f"--from {first or '1970'} --to {last}: nothing is between them")
+        raise UserError(f"--from {first or '1970'} --to {last}: expected an earlier time first")
     return begin, end

@@ -20,10 +20,10 @@ class AnswerListener(Protocol):
     """Callbacks for a bookie's responses to requests, on the event loop."""
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """Take the bookie's response, which may be an error."""
+        """Called with the bookie's response, which may be an error."""
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """Note that the bookie will not respond; it may have done what was asked."""
+        """Called when the bookie will not respond; it may have carried out the request."""
 
 
 @dataclass(slots=True, eq=False)
@@ -87,7 +87,7 @@ class BookieConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Take bytes from the bookie, and pass each complete response to its listener."""
+        """Parse bytes from the bookie, and pass each complete response to its listener."""
         try:
             for answer in self._decoder.receive(data):
                 self._settle(answer)

@@ -1,4 +1,4 @@
-"""All bookies of a cluster: connections on demand, failing ones last."""
+"""Connections to all bookies of a cluster, on demand; those that failed recently are used last."""
 
 from __future__ import annotations
 

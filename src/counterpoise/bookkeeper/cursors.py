@@ -1,4 +1,4 @@
-"""Cursors: how far each subscription of a topic has come, and its backlog."""
+"""Cursors: what each subscription has acknowledged, and its backlog."""
 
 from __future__ import annotations
 

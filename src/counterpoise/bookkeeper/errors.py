@@ -19,7 +19,7 @@ class UnreadableNode(BookKeeperError):
 
 
 class NotThisCluster(BookKeeperError):
-    """The metadata store has no BookKeeper cluster, or no Pulsar cluster, at this place."""
+    """The metadata store has no BookKeeper cluster, or no Pulsar cluster, at this path."""
 
 
 class NoSuchLedger(BookKeeperError):
@@ -38,7 +38,7 @@ class BookieError(BookKeeperError):
 
 
 class MissingEntry(BookieError):
-    """A bookie says that it does not have the ledger or the entry."""
+    """A bookie responded that it does not have the ledger or the entry."""
 
 
 class BadStoredEntry(BookKeeperError):

@@ -148,7 +148,7 @@ def _delimited(body: bytes) -> bytes:
 
 
 def _checked(ledger: int, found: LedgerMetadataFormat, created_ms: int) -> LedgerMetadata:
-    """The message as a value, once everything that a reader relies on holds."""
+    """The message as a value, after all fields that readers rely on were checked."""
     segments = tuple(
         LedgerSegment(each.firstEntryId, tuple(each.ensembleMember)) for each in found.segment
     )

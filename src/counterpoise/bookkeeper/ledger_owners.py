@@ -33,7 +33,7 @@ class LedgerOwner:
 
 
 def ledger_owner(custom: Mapping[str, bytes]) -> LedgerOwner:
-    """Parse a ledger's custom metadata into what the ledger belongs to."""
+    """Parse a ledger's custom metadata to the topic or cursor that it belongs to."""
     texts = {key: value.decode("utf-8", "replace") for key, value in custom.items()}
     application = texts.get("application", NO_APPLICATION)
     name = texts.get("pulsar/managed-ledger", "")

@@ -42,7 +42,7 @@ def ledger_at(root: str, path: str) -> int | None:
 
 
 async def check_layout(store: MetadataReader, root: str) -> None:
-    """Raise `NotThisCluster` unless ledgers below ``root`` are laid out as is read here."""
+    """Raise `NotThisCluster` unless ledgers below ``root`` have the supported layout."""
     names = await store.children(root)
     if not names:
         raise NotThisCluster(

@@ -96,7 +96,7 @@ async def ledger_end(bookies: Bookies, ledger: LedgerMetadata) -> LedgerEnd:
 async def _last_entries(
     bookies: Bookies, ledger: LedgerMetadata, asked: list[str]
 ) -> tuple[list[StoredEntry], list[str]]:
-    """The last entry that each bookie has, and what those say that could not be asked."""
+    """The last entry that each bookie has, and the errors of those that could not be asked."""
     digest = EntryDigest(ledger.digest, ledger.password)
 
     async def last_of(bookie: str) -> StoredEntry | str | None:

@@ -1,4 +1,4 @@
-"""On how many bookies a ledger and its entries are."""
+"""The numbers of bookies that store a ledger and each entry."""
 
 from __future__ import annotations
 

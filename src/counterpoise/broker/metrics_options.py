@@ -1,4 +1,4 @@
-"""Settings from broker.conf for metrics: which series there are."""
+"""Settings from broker.conf that choose the series of `/metrics`."""
 
 from __future__ import annotations
 

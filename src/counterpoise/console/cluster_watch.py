@@ -1,4 +1,4 @@
-"""Looks at the cluster once for every open page."""
+"""Polls the cluster once for all open pages."""
 
 from __future__ import annotations
 
@@ -176,8 +176,7 @@ def seen(
 ) -> tuple[FoldState, ObservedHistory, ClusterPicture]:
     """The averages, history and picture of the cluster after one more poll.
 
-    `moved` are moves that this console carried out, by bundle.
-    """
+    `moved` are moves that this console carried out, by bundle."""
     state = fold(state, Batch.of(rows))
     at_ms = int(rows["poll_id"][0])
     reported = rows["kind"] == BROKER

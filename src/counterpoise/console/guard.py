@@ -1,8 +1,7 @@
 """Refuses requests that a page of another site makes through an operator's browser.
 
 Checks the headers of `counterpoise.security.own_site`, on the WebSocket as well: a browser opens
-one to any site, and only its Origin header names the page that did.
-"""
+one to any site, and only its Origin header names the page."""
 
 from __future__ import annotations
 
@@ -27,7 +26,7 @@ class OwnSite:
     """Middleware that refuses, with 403, requests that a browser makes for other web sites."""
 
     def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
-        """``names``: those under which the console may be asked for, besides addresses."""
+        """``names``: the host names under which the console may be requested, besides addresses."""
         self._app = app
         self._names = frozenset(name.lower() for name in names) | {"localhost"}
 

@@ -1,4 +1,5 @@
-"""Reads which limits throttle producers: our brokers list them, Apache's count in metrics."""
+"""Finds the limits that throttle producers: this product's brokers list them, Apache's have
+counters."""
 
 from __future__ import annotations
 

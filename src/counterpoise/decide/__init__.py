@@ -1,1 +1,2 @@
-"""What should move, where it should go, and where it should be cut: functions of frozen views."""
+"""Decides which bundles move, where they go, and where they are split: functions of frozen
+views."""

@@ -1,4 +1,4 @@
-"""What a strategy remembers from one call to the next: a frozen value, and JSON both ways."""
+"""The memory of a strategy between calls: a frozen value, converted to JSON and back."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

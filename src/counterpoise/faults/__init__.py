@@ -1,4 +1,4 @@
-"""Faults that a test injects, as data, and a pure engine that says when each strikes."""
+"""Faults that a test injects, as data, and a pure engine that decides when each strikes."""
 
 from counterpoise.faults.engine import FaultEngine, SetFault
 from counterpoise.faults.errors import InvalidFault

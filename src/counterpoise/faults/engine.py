@@ -1,4 +1,4 @@
-"""Decides which fault strikes an operation, by the faults set and what came before."""
+"""Decides which fault strikes an operation, by the faults set and earlier operations."""
 
 from __future__ import annotations
 

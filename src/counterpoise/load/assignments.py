@@ -1,4 +1,4 @@
-"""Bundles that brokers were given and have not reported yet: they count from the moment on."""
+"""Bundles that were assigned to brokers and are not reported by them yet, with their loads."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -49,11 +49,10 @@ class Assignments:
         self._count(given)
 
     def settle(self, served: Table, brokers: Iterable[str], since_ms: int) -> None:
-        """Drop the assignments that are over: the broker reports the bundle, is not in ``brokers``,
+        """Drop assignments that have ended: the broker reports the bundle, is not in ``brokers``,
         or was assigned it before ``since_ms``.
 
-        One that is so old was never used: no client asked the new broker for the bundle.
-        """
+        An assignment that old was never used: no client asked the new broker for the bundle."""
         if not self._by_bundle:
             return
         alive = set(brokers)
@@ -69,11 +68,11 @@ class Assignments:
         )
 
     def namespaces(self, served: Table) -> defaultdict[str, Counter[str]]:
-        """By broker, how many bundles of each namespace it has, reported in ``served`` or just
+        """The number of bundles by broker and namespace: those reported in ``served`` or just
         assigned.
 
-        A bundle just assigned to another broker does not count where it is still reported.
-        """
+        A bundle just assigned to another broker does not count at the broker that still reports
+        it."""
         held: defaultdict[str, Counter[str]] = defaultdict(Counter)
         pairs = zip(served["broker"].tolist(), served["bundle"].tolist(), strict=True)
         for broker, bundle in pairs:

@@ -1,8 +1,7 @@
 """Averages over a bundle's samples: an exact mean at first, then an exponential one.
 
-``TimeAverageMessageData.update`` is an ordered fold: with ``n = min(n + 1, maxSamples)`` each
-value becomes ``((n - 1) * average + sample) / n``. The first sample replaces what was assumed.
-"""
+``TimeAverageMessageData.update`` is an ordered fold: with ``n = min(n + 1, maxSamples)`` each value
+becomes ``((n - 1) * average + sample) / n``. The first sample replaces the assumed load."""
 
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -55,10 +54,10 @@ class BundleData(JsonObject):
 
     @staticmethod
     def unseen() -> "BundleData":
-        """The load that Pulsar assumes of a bundle never reported: 50 messages/s, 50 kB/s each way.
+        """The load that Pulsar assumes for a bundle never reported: 50 messages/s, 50 kB/s each
+        way.
 
-        Its number of samples is 0, so the first real sample replaces it.
-        """
+        Its number of samples is 0, so the first real sample replaces it."""
         return BundleData(
             TimeAverageMessageData(SHORT_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),
             TimeAverageMessageData(LONG_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),

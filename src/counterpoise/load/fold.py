@@ -185,8 +185,7 @@ def _take_samples(
 def _rows_of(averages: Table, bundles: Column) -> tuple[Column, dict[str, Column]]:
     """The row of each of these bundles in a copy of the averages that has them all.
 
-    Whenever bundles are new all are sorted by name, which makes it quick to put shards together.
-    """
+    Whenever bundles are new all are sorted by name, which makes it quick to merge shards."""
     had = len(averages["bundle"])
     rows = places(bundles, averages["bundle"])
     new = np.flatnonzero(rows < 0)
@@ -225,11 +224,10 @@ def _turns(rows: Column) -> list[Column]:
 def _fold_brokers(
     brokers: Table, reports: Table, lapse_after_ms: int
 ) -> tuple[Table, set[tuple[int, str]]]:
-    """The latest report of each broker that the latest poll that worked lists.
+    """The latest report of each broker that is listed in the latest successful poll.
 
-    A broker that leaves is forgotten at once; one that does not answer is not. The second result
-    is the polls and brokers that had not been read for ``lapse_after_ms``.
-    """
+    A broker that leaves is removed at once; one that does not answer is not. The second result is
+    the polls and brokers that had not been read for ``lapse_after_ms``."""
     gaps = set()
     latest = {
         name: _Latest(brokers, row, int(brokers["report_poll"][row]))
@@ -262,7 +260,7 @@ def _fold_brokers(
 
 
 class _Latest(NamedTuple):
-    """Where a broker's latest report stands, and at which poll it was first read."""
+    """The row of a broker's latest report, and the poll at which it was first read."""
 
     table: Table
     row: int

@@ -1,4 +1,4 @@
-"""From the fold's tables to the view that strategies decide on."""
+"""Converts the fold's tables to the view that strategies decide on."""
 
 from collections.abc import Collection
 
@@ -48,13 +48,14 @@ def cluster_view(
 
 
 def _owners(column: Column, brokers: list[str]) -> Column:
-    """Where each row's broker stands among these few."""
+    """The index of each row's broker among these few."""
     place = dict(zip(brokers, range(len(brokers)), strict=True))
     return np.fromiter(map(place.__getitem__, column.tolist()), np.intp, len(column))
 
 
 def _reported(averages: Table, bundles: Column) -> tuple[Table, Column]:
-    """The averages of bundles that some broker reports, and where each of those stands there."""
+    """The averages of bundles that some broker reports, and the index of each of those bundles
+    there."""
     rows = places(bundles, averages["bundle"])
     if rows.size and rows.min() < 0:
         raise KeyError(f"{bundles[rows.argmin()]} is served and has no averages")

@@ -1,12 +1,11 @@
-"""Whether a report says something new: one measurement is one sample, however often it is read.
+"""Whether a report is new: one measurement is one sample, however often it is read.
 
-A report's own `lastUpdate` says so, where it has one. But Pulsar's modular manager raises it only
-when the load changed by a tenth, or after a quarter of an hour, while its answer has what was
-measured a minute ago at most; so other figures of the bundles are news too, and the `lastUpdate`
-that follows them with the same figures is not news again. Host usage says nothing: a broker
-measures it on every request. Where there is no time (the extensible manager), the same
-figures are a measurement of their own once the broker must have measured again and nothing flows.
-"""
+A report's own `lastUpdate` shows it, if there is one. But Pulsar's modular manager updates it only
+when the load changed by a tenth, or after a quarter of an hour, while its response has measurements
+of the last minute. So changed figures of the bundles are new, too, and a later `lastUpdate` with
+the same figures is not. Host usage does not count: a broker measures it on every request. Without a
+time (the extensible manager), unchanged figures are a new measurement once the broker must have
+measured again and nothing flows."""
 
 from dataclasses import dataclass
 

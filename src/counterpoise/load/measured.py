@@ -1,4 +1,4 @@
-"""What one broker said, as columns, whichever load manager it runs; and a load report as such."""
+"""A broker's report as columns, whichever load manager it runs."""
 
 import re
 import zlib

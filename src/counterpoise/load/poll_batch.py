@@ -1,8 +1,7 @@
-"""A poll's answers as what the fold takes, without the rows that are landed.
+"""Builds the fold's input from a poll's responses, without making the rows that are stored.
 
-The same as `Batch.of(poll_rows(...))`; a broker that hears of one report among a hundred has no use
-for landed rows, which take longer to make than to fold.
-"""
+The result equals `Batch.of(poll_rows(...))`. A broker that is notified of one report among a
+hundred needs no rows to store, which take longer to make than to fold."""
 
 from collections.abc import Sequence
 
@@ -15,7 +14,8 @@ from counterpoise.load.rows import BROKER, COLUMNS, GAP, POLL, REPORT, SAMPLE, T
 
 
 def poll_batch(poll_id: int, fetched: Sequence[Fetched]) -> Batch:
-    """The input of `fold` from a poll's answers; ``poll_id`` is the poll's time in milliseconds."""
+    """The input of `fold` from a poll's responses; ``poll_id`` is the poll's time in
+    milliseconds."""
     at_ms = fetched[-1].at_ms if fetched else poll_id
     reports = [{"kind": POLL, "fetched_at_ms": at_ms, "poll_id": poll_id, "seq": 0}]
     samples, seq = [], 1

@@ -1,4 +1,4 @@
-"""A poll's answers as the rows that are landed (`rows.COLUMNS`)."""
+"""A poll's responses as the rows to store (`rows.COLUMNS`)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,14 +12,14 @@ from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, GAP, POLL, TEXT, Col
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The answer of a broker whose report could not be read: the reason."""
+    """The reason why a broker's report could not be read, in place of the report."""
 
     reason: str
 
 
 @dataclass(frozen=True, slots=True)
 class Fetched:
-    """One broker's answer to a poll, and when it arrived (milliseconds since 1970)."""
+    """One broker's response to a poll, and when it arrived (milliseconds since 1970)."""
 
     broker: str
     at_ms: int

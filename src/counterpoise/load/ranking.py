@@ -1,7 +1,8 @@
-"""How Pulsar orders bundles by load: in coarse steps, so that small differences are none.
+"""How Pulsar orders bundles by load: each figure is rounded to steps, so that small differences do
+not count.
 
-Each key sorts as the ``compareTo`` of the class it is named after; a larger key is a busier bundle.
-"""
+Each key sorts as the ``compareTo`` of the class it is named after; a larger key is a busier
+bundle."""
 
 import math
 from typing import Final
@@ -25,12 +26,10 @@ Key = tuple[int, ...]
 
 
 def stats_key(stats: NamespaceBundleStats) -> Key:
-    """Sort key that orders bundles as ``NamespaceBundleStats.compareTo``: by coarse steps of each
-    figure.
+    """Sort key that orders bundles as ``NamespaceBundleStats.compareTo``: by each figure, rounded
+    to steps.
 
-    Figures are rounded half up to steps: Java's comparison of differences alone is no consistent
-    order.
-    """
+    Figures are rounded half up: Java compares differences instead, which is no consistent order."""
     clients = stats.topics + stats.consumer_count + stats.producer_count
     return (
         _round(stats.msg_throughput_in / THROUGHPUT_STEP),
@@ -42,7 +41,8 @@ def stats_key(stats: NamespaceBundleStats) -> Key:
 
 
 def average_key(average: TimeAverageMessageData) -> Key:
-    """Sort key that orders as ``TimeAverageMessageData.compareTo``: coarse steps, rounded down."""
+    """Sort key that orders as ``TimeAverageMessageData.compareTo``: each figure is rounded down to
+    steps."""
     return (
         _cut(average.msg_throughput_in / THROUGHPUT_STEP),
         _cut(average.msg_throughput_out / THROUGHPUT_STEP),

@@ -1,4 +1,4 @@
-"""Four columns that travel together: messages/s and bytes/s, in and out."""
+"""Four columns: messages/s and bytes/s, in and out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -75,9 +75,8 @@ class Rates:
 def sum_in_order(values: Floats) -> float:
     """The sum from left to right, rounded after each step.
 
-    ``np.sum`` adds pairwise and rounds elsewhere; Java's loops do not, and a threshold may lie
-    between the two.
-    """
+    ``np.sum`` adds pairwise, so it rounds differently from Java's loops, and a threshold may lie
+    between the two results."""
     return np.add.accumulate(values).item(-1) if len(values) else 0.0
 
 

@@ -1,4 +1,4 @@
-"""The fold's averages as ``BundleData``, Pulsar's form, in which leaders hand them on."""
+"""The fold's averages as ``BundleData``, the form in which Pulsar's leaders store them."""
 
 from collections.abc import Collection, Mapping
 

@@ -1,4 +1,4 @@
-"""A broker's load report: ``LocalBrokerData``, as it stands at ``/loadbalance/brokers/<id>``."""
+"""A broker's load report: ``LocalBrokerData``, as stored at ``/loadbalance/brokers/<id>``."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -11,7 +11,7 @@ from counterpoise.load.usage import NO_USAGE, ResourceUsage, max_usage
 
 @dataclass(frozen=True, slots=True)
 class NamespaceBundleStats(JsonObject):
-    """What a broker counted for one bundle: messages/s, bytes/s, clients, topics, cached bytes."""
+    """A broker's counts for one bundle: messages/s, bytes/s, clients, topics, cached bytes."""
 
     msg_rate_in: float = 0.0
     msg_throughput_in: float = 0.0
@@ -36,12 +36,11 @@ class SystemResourceUsage:
 
 @dataclass(frozen=True, slots=True)
 class LocalBrokerData(JsonObject):
-    """Everything one broker says about itself (``LocalBrokerData`` of Pulsar 4.0.7).
+    """Everything that a broker reports (``LocalBrokerData`` of Pulsar 4.0.7).
 
     Times are milliseconds since the epoch, rates messages/s, throughputs bytes/s; ``bundles`` are
     the owned ones, ``last_bundle_gains`` and ``last_bundle_losses`` what changed since the last
-    report that was written.
-    """
+    report that was written."""
 
     web_service_url: str | None = None
     web_service_url_tls: str | None = None

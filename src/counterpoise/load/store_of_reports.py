@@ -1,11 +1,9 @@
-"""The load stores of PIP-192 built from reports, where the brokers' topics cannot be read.
+"""The load stores of PIP-192 built from reports, if the brokers' topics cannot be read.
 
 A broker under the extensible manager publishes exponential averages of its usage and traffic, and
-its busiest bundles, when it has measured again. Its metrics give the average of its usage, and the
-admin API what the rest is made from: the usage and the traffic of each bundle. An average that is
-not known is made here as brokers make them, from one look to the next, and holds more history the
-shorter the time between two looks.
-"""
+its busiest bundles, when it has measured again. Its metrics have the average of its usage, and the
+admin API has the usage and the traffic of each bundle. An unknown average is computed here as
+brokers do, from poll to poll; the shorter the interval of polls, the more history it contains."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
@@ -83,9 +81,8 @@ def store_view(
     """Build the load stores of PIP-192 from reports: each broker's averages and its ``most``
     busiest bundles, the busiest last.
 
-    Bundles are ranked by Pulsar's coarse steps (`ranking.py`). Equal ones are ordered by bytes/s,
-    or with ``known.as_leader`` as a broker publishes them.
-    """
+    Bundles are ranked by `ranking.py`. Those of equal rank are ordered by bytes/s, or if
+    ``known.as_leader`` in the order in which a broker publishes them."""
     carried = view.bundle.short if known.newest is None else known.newest
     through = carried.throughput()
     figures = (
@@ -127,6 +124,6 @@ def store_view(
 
 
 def _counts(view: ClusterView, bundle: int) -> bool:
-    """Whether brokers name a bundle among their busiest if it carries anything."""
+    """Whether brokers list a bundle among their busiest if it has traffic."""
     namespace = bundle_namespace(view.bundles[bundle])
     return bool(view.bundle.movable[bundle]) and namespace != SYSTEM_NAMESPACE_TEXT

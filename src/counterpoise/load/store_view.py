@@ -1,4 +1,4 @@
-"""The load stores as columns: what strategies of the extensible load manager look at (PIP-192)."""
+"""The load stores as columns: the input of strategies of the extensible load manager (PIP-192)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

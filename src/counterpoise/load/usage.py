@@ -1,8 +1,7 @@
-"""How much of a resource a broker uses, with the number types of Pulsar's class.
+"""The usage of a resource, computed with the number types of Pulsar's class.
 
 Pulsar computes the percentage in 32-bit floats (``ResourceUsage.percentUsage``) and widens it
-afterwards; thresholds are compared against the widened value, so the rounding decides.
-"""
+afterwards; thresholds are compared with the widened value, so the rounding decides."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,10 +1,8 @@
-"""The cluster as columns: what every strategy of the modular load manager looks at.
+"""The cluster as columns, the input of every strategy of the modular load manager.
 
-A :class:`ClusterView` is what Pulsar keeps in ``LoadData``: brokers with their reports, bundles
-with their averages, and which bundles were unloaded a moment ago. Brokers and bundles are sorted by
-name, so anything that goes through them in order is deterministic, and equal values are settled by
-name.
-"""
+A :class:`ClusterView` has the content of Pulsar's ``LoadData``: brokers with their reports, bundles
+with their averages, and which bundles were unloaded recently. Brokers and bundles are sorted by
+name, so iteration is deterministic, and ties are broken by name."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence

@@ -1,8 +1,7 @@
-"""Read one line of load data, Pulsar's ``LoadData`` as JSON, into a :class:`ClusterView`.
+"""Reads one line of load data, Pulsar's ``LoadData`` as JSON, into a :class:`ClusterView`.
 
-The columns are taken out of the parsed objects directly. Only when that fails is the line read
-again, slowly, through the report classes, which know how to name the field that is wrong.
-"""
+The columns are taken from the parsed objects directly. If that fails, the line is read again by the
+report classes, which are slower and name the invalid field."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

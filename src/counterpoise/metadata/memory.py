@@ -1,8 +1,7 @@
 """A metadata tree in this process, for the brokers of an embedded cluster and for tests.
 
-`MemoryTree` plays the server; each `MemoryStore` is one session with it. All sessions of a tree
-belong to one event loop.
-"""
+`MemoryTree` takes the place of the server; each `MemoryStore` is one session with it. All sessions
+of a tree belong to one event loop."""
 
 from __future__ import annotations
 
@@ -254,10 +253,11 @@ class MemoryStore:
         self.come_back()
 
     def lose(self) -> None:
-        """Simulate a lost connection until `come_back`: no operation works, nothing is notified.
+        """Simulate a lost connection until `come_back`: no operation works, and no change is
+        notified.
 
-        As with ZooKeeper, the session's loss is the only sign of the nodes that end with it.
-        """
+        As in ZooKeeper, if the session ends meanwhile, its ephemeral nodes vanish without a
+        notification to it."""
         self._lost = True
         self._tree.expire(self)
         self._notify(SessionEvent.SESSION_LOST)

@@ -18,11 +18,11 @@ class InvalidMetadataUrl(MetadataError, ValueError):
 
 
 async def open_tree(url: str) -> MemoryTree | None:
-    """The tree in memory that the brokers of one process share; None for a URL of a server.
+    """The metadata tree in memory that the brokers of one process share; None for a URL of a
+    server.
 
     ``memory:`` creates an empty one. ``sqlite:///file`` loads the file, and raises
-    `StoreUnavailable` if it cannot.
-    """
+    `StoreUnavailable` if it cannot."""
     scheme, colon, address = url.partition(":")
     if scheme == "memory" and colon:
         return MemoryTree()

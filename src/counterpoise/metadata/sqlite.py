@@ -1,14 +1,12 @@
-"""A metadata tree that keeps its data in one SQLite file, for the brokers of one process.
+"""A metadata tree that stores its data in one SQLite file, for the brokers of one process.
 
-The tree itself is in memory, as `MemoryTree` has it, and so are sessions, watches and ephemeral
-nodes: they end with the process in any case. What is to outlive it is written to the file, synced,
-before it is notified of or can be read. So a process that is killed comes back with every change
-that was answered, and with no owner of anything.
+The tree itself is in memory (`MemoryTree`), and so are sessions, watches and ephemeral nodes, which
+end with the process. Every persistent change is written to the file and synced before it can be
+read or is notified. So a killed process finds all acknowledged changes when it restarts, and no
+owners.
 
-One process at a time has the file: brokers in several processes share a ZooKeeper instead. What
-that would need here, sessions that outlive connections and a process that watches them, is what a
-server is.
-"""
+Only one process at a time can open the file. Brokers in several processes need sessions that
+outlive connections, and a process that watches them, so they share a ZooKeeper instead."""
 
 from __future__ import annotations
 
@@ -126,7 +124,7 @@ class SqliteTree(MemoryTree):
             raise StoreUnavailable(f"put {path}", "the session ended meanwhile")
 
     def _statements(self, path: str, value: bytes, *, ephemeral: bool) -> list[Statement]:
-        """What a write changes in the file: a node and its parents, unless ephemeral."""
+        """The changes of the file for a write: a node and its parents, unless ephemeral."""
         node = self.read(path)
         made: list[Statement] = [
             ("INSERT INTO nodes VALUES (?, ?, 0)", (parent, b""))

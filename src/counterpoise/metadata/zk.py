@@ -1,8 +1,7 @@
-"""A metadata store on Apache ZooKeeper (3.6 or later), by way of kazoo.
+"""A metadata store on Apache ZooKeeper (3.6 or later), by kazoo.
 
-Kazoo runs its own threads. They never touch this object: whatever they have to say is handed to
-the event loop, and every operation is one of kazoo's asynchronous calls awaited here.
-"""
+Kazoo runs its own threads, which never access this object: their events are passed to the event
+loop, and every operation awaits one of kazoo's asynchronous calls."""
 
 from __future__ import annotations
 

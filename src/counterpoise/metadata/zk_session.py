@@ -1,10 +1,9 @@
-"""The life of a ZooKeeper session, as `SessionEvent`.
+"""Reports the state of a ZooKeeper session as `SessionEvent`.
 
-Kazoo learns that a session expired only from a server. A broker that is cut off has
-to know earlier: after one session timeout without a server the others may have taken over its
-bundles. So this watch also declares the session lost by its own clock, as Pulsar's
-``ZKSessionWatcher`` does.
-"""
+Kazoo learns that a session expired only from a server. A broker that is cut off has to know
+earlier: after one session timeout without a server, other brokers may have acquired its bundles. So
+this watch also declares the session lost by its own clock, as Pulsar's ``ZKSessionWatcher``
+does."""
 
 from __future__ import annotations
 

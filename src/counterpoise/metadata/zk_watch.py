@@ -1,12 +1,11 @@
 """ZooKeeper's persistent recursive watch (ZooKeeper 3.6, ``addWatch``), which kazoo 2.11 lacks.
 
-One such watch on the root gives every change of the tree, in order, for as long as the connection
-lasts; it is what Pulsar's ``ZKMetadataStore`` stands on. One-shot watches, set again after each
-event, would miss changes in between.
+One such watch on the root reports every change of the tree, in order, as long as the connection
+lasts, as in Pulsar's ``ZKMetadataStore``. One-shot watches, set again after each event, would miss
+changes in between.
 
-This file is the only one that reaches below kazoo's public surface: it sends one request of its
-own and reads the watch events itself.
-"""
+This file is the only one that uses kazoo's internals: it sends one request of its own and reads the
+watch events itself."""
 
 from __future__ import annotations
 

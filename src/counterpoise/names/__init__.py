@@ -1,1 +1,1 @@
-"""Names and places: topics, namespaces, bundles, brokers, and the hash that connects them."""
+"""Names of topics, namespaces, bundles and brokers, and the hash that maps topics to bundles."""

@@ -1,4 +1,4 @@
-"""Bundles: a namespace's hash ring cut into ranges, each owned by one broker as a whole."""
+"""Bundles: ranges of a namespace's hash ring, each owned by one broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that many parts are given: clocks, listeners, and where sentences go."""
+"""Types of functions that many parts are given: clocks, listeners, and sinks of sentences."""
 
 from __future__ import annotations
 
@@ -6,17 +6,17 @@ from typing import Protocol
 
 
 class Notify(Protocol):
-    """A callback without arguments: something has changed, and the listener reads what."""
+    """A callback without arguments: something has changed, and the listener reads it again."""
 
     def __call__(self) -> None:
-        """Take note."""
+        """Called after a change."""
 
 
 class StopListening(Protocol):
     """A function that ends a subscription to notifications."""
 
     def __call__(self) -> None:
-        """Notify no more."""
+        """End the subscription."""
 
 
 class Clock(Protocol):
@@ -44,4 +44,4 @@ class SentenceSink(Protocol):
     """A callback that receives sentences for a person, to write to a log, a terminal or a page."""
 
     def __call__(self, __sentence: str) -> None:
-        """Take one sentence."""
+        """Write one sentence."""

@@ -1,4 +1,4 @@
-"""Errors that are explained to a person, and a text that is not the name it claims to be."""
+"""Errors whose message explains them to a person, and the error of an invalid name."""
 
 from __future__ import annotations
 

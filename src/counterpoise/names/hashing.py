@@ -1,4 +1,4 @@
-"""Pulsar's two hashes: where a topic lives (CRC-32) and where a key goes (Murmur3)."""
+"""Pulsar's two hashes: of topics to bundles (CRC-32), and of keys to partitions (Murmur3)."""
 
 from __future__ import annotations
 

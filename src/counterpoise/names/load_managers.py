@@ -1,4 +1,4 @@
-"""The names of the load managers, each with its way to agree on who owns a bundle."""
+"""The names of the load managers, each with its ownership protocol."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""A namespace's name, and which namespaces Pulsar keeps for itself."""
+"""A namespace's name, and the namespaces that Pulsar reserves for itself."""
 
 from __future__ import annotations
 
@@ -22,9 +22,8 @@ def check_entity(name: str, kind: str, text: str) -> None:
     characters.
 
     These are ``NamedEntity``'s: letters, digits, ``_``, ``-``, ``=``, ``:`` and ``.``. ``kind`` and
-    ``text``, the whole name, are for the message. Pulsar lets ``.`` and ``..`` pass here and fails
-    later, because no metadata store has such a node.
-    """
+    ``text``, the whole name, are for the message. Pulsar accepts ``.`` and ``..`` here and fails
+    later, because no metadata store has such a node."""
     if len(name) > ENTITY_MAX:
         raise InvalidName(text, f"the {kind} has {len(name)} characters, at most {ENTITY_MAX}")
     if not _ENTITY.fullmatch(name):
@@ -110,7 +109,6 @@ def bound_to_broker(namespace: str) -> bool:
 def is_left_in_place(namespace: str) -> bool:
     """Whether the balancer neither moves a namespace's bundles nor assigns them by a lookup.
 
-    So it is for ``pulsar/system``, whose topics the load manager itself uses, and for brokers' own
-    namespaces.
-    """
+    True for ``pulsar/system``, whose topics the load manager itself uses, and for brokers' own
+    namespaces."""
     return namespace == SYSTEM_NAMESPACE_TEXT or bound_to_broker(namespace)

@@ -1,4 +1,4 @@
-"""Where an entry of a topic lies."""
+"""The position of an entry in a topic."""
 
 from __future__ import annotations
 

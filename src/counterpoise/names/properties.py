@@ -1,4 +1,4 @@
-"""Read Java properties, the form of ``broker.conf``, without losing where each value stands."""
+"""Reads Java properties, the format of ``broker.conf``, with each value's line number."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long to wait before something that failed is tried again."""
+"""How long to wait before a failed command is repeated."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ LAST_S: Final = 2.0
 
 
 def pause_s(failures: int) -> float:
-    """Seconds to wait after so many failures in a row: doubled each time, up to `LAST_S`."""
+    """Seconds to wait after so many consecutive failures: doubled each time, up to `LAST_S`."""
     return min(FIRST_S * 2.0 ** min(failures - 1, 16), LAST_S)

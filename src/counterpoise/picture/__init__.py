@@ -1,1 +1,1 @@
-"""What a person is shown of a cluster: from frozen views to drawable values, without a page."""
+"""Values that the console and reports show of a cluster, made from frozen views."""

@@ -182,7 +182,7 @@ def _axis(name: str, gap: int) -> Options:
 
 
 def _node(tile: Tile, whole: float) -> Options:
-    """A tile; a small one has no room for all of its label, and measuring text is dear."""
+    """A tile; a small one has no room for all of its label, and measuring text takes long."""
     named = tile.value >= NAMED * whole
     node: Options = {
         "id": tile.key,

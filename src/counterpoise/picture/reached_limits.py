@@ -1,4 +1,4 @@
-"""Publish limits that hold producers back, in sentences."""
+"""Publish limits at which producers wait, in sentences."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -1,9 +1,8 @@
-"""Authorization: the rules of Pulsar's ``PulsarAuthorizationProvider``, in one place.
+"""Authorization by the rules of Pulsar's ``PulsarAuthorizationProvider``.
 
-A super user may do everything, a tenant's administrators everything within it. Others may do what
-their role was granted on a namespace or a topic; `TOPIC_NEEDS` and `NAMESPACE_NEEDS` say which
-grant each operation asks for. A client of a proxy is allowed what both roles are.
-"""
+A superuser may do everything, a tenant's administrator everything within the tenant. Other roles
+may do what they were granted on a namespace or a topic; `TOPIC_NEEDS` and `NAMESPACE_NEEDS` map
+each operation to the grant that it needs. A client of a proxy may do what both roles may do."""
 
 from __future__ import annotations
 
@@ -97,11 +96,10 @@ class Authorization:
         return self._options().enabled
 
     def why_invalid(self, caller: Caller, *, for_itself: bool = False) -> str | None:
-        """Why a caller's pair of roles is not allowed (a proxy must name its client's role); None
-        if it is.
+        """The reason why a caller's pair of roles is not allowed; None if it is allowed.
 
-        ``for_itself``: whether a role that is no proxy may name itself as the original.
-        """
+        A proxy must name its client's role. ``for_itself``: whether a role that is no proxy may
+        name itself as the original."""
         proxies = self._options().proxies
         if caller.role in proxies:
             if not caller.original:

@@ -1,4 +1,4 @@
-"""Keys and password files as Pulsar's settings name them: a URL, a path, or the thing itself."""
+"""Reads keys and password files that settings name: by a URL, a path, or the content itself."""
 
 from __future__ import annotations
 

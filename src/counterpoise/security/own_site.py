@@ -1,8 +1,7 @@
-"""Distinguishes requests of one's own pages from those that a page of another site makes.
+"""Distinguishes requests of this server's own pages from those of pages of other sites.
 
-A page cannot choose its ``Origin`` (or ``Sec-Fetch-Site``), and when a name was bent to point at
-this machine (DNS rebinding) ``Host`` still holds that name.
-"""
+A page cannot choose its ``Origin`` (or ``Sec-Fetch-Site``). If a foreign name was made to resolve
+to this machine (DNS rebinding), ``Host`` still has that name."""
 
 from __future__ import annotations
 

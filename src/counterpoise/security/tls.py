@@ -30,9 +30,8 @@ Fingerprint = tuple[tuple[str, int, int, int] | None, ...]
 class TlsPort:
     """The TLS context of one port, which follows changes of its certificate files.
 
-    A server keeps the context it was given. That one therefore passes each handshake on to the
-    latest context.
-    """
+    A server keeps the context that it started with. That context therefore passes each handshake on
+    to the latest one."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A broker's ledger store with disk faults."""
+"""A ledger store whose disk a test can make fail."""
 
 from __future__ import annotations
 

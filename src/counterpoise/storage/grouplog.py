@@ -1,4 +1,4 @@
-"""What all logs share: collecting appends into groups, notifying the listener, closing."""
+"""The base of all logs: collects appends into groups, notifies the listener, closes."""
 
 from __future__ import annotations
 
@@ -215,7 +215,7 @@ class GroupLog(ABC, Generic[C]):
         return waiting
 
     def _fail(self, error: StorageError) -> None:
-        """The log can take no more."""
+        """End the log, which can store no more."""
         if self._error is not None:
             return
         self._error = error

@@ -27,7 +27,8 @@ _LEDGER_ENTRIES = 50_000
 
 
 class _Stored:
-    """What outlives a log's owner: the committed entries of each ledger, and the cursors."""
+    """The data of a log that outlive its owner: the committed entries of each ledger, and the
+    cursors."""
 
     def __init__(self) -> None:
         self.epoch = 0

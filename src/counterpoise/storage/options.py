@@ -14,7 +14,7 @@ _BOOKIE_CLIENT = BookieClientOptions()
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """Where the ledgers are and how large; sizes are smaller than Pulsar's, for one host."""
+    """The place and size of ledgers; sizes are smaller than Pulsar's, for one host."""
 
     url: str = option("memory:", "ledgerStoreUrl")
     """Where messages are kept: memory: (gone with the broker), file:///directory, which all

@@ -133,7 +133,7 @@ class EntryGroup(Generic[C]):
 
 
 class LogListener(Protocol[C]):
-    """Callbacks about what became of a log's appends, on the event loop that opened it."""
+    """Callbacks about appended entries, on the event loop that opened the log."""
 
     def committed(self, group: EntryGroup[C]) -> None:
         """Called when every entry of ``group`` is stored. Groups arrive in order of appending."""
@@ -146,7 +146,8 @@ class LogListener(Protocol[C]):
         them."""
 
     def failed(self, error: StorageError, contexts: Sequence[C]) -> None:
-        """Called when the log can take no more. Entries of ``contexts`` were never acknowledged."""
+        """Called when the log can store no more. Entries of ``contexts`` were never
+        acknowledged."""
 
     def lost(self, lost: Lost) -> None:
         """Called once for each range of lost entries that a read found."""
@@ -196,7 +197,7 @@ class Log(Protocol[C_contra]):
     def extend(
         self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C_contra]
     ) -> None:
-        """Queue a run of entries, all of them or none; cheaper than as many `append`."""
+        """Queue several entries, all of them or none; cheaper than as many `append`."""
 
     def position(self, index: int) -> Position:
         """Position of the entry at ``index``; the next position to be written at the end."""

@@ -1,4 +1,4 @@
-"""Pulsar's binary protocol, sans-I/O: bytes to events, answers to bytes, nothing in between."""
+"""Pulsar's binary protocol without I/O: decodes bytes to events, encodes responses."""
 
 from counterpoise.wire.errors import ProtocolViolationError, ServerError
 from counterpoise.wire.protocol import ServerProtocol

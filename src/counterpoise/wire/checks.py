@@ -1,9 +1,8 @@
-"""What the fields of a command may hold, by table: nothing else reaches the broker.
+"""The allowed values of commands' fields, as a table; a command with any other is a violation.
 
-Protobuf's types are wider than what Pulsar means by them, and its parser for Python hands out text
-that is no UTF-8 as bytes. Numbers that Java reads as ``int`` and checks are checked here; a number
-that means whatever it says (an id, a time, a sequence id) has no row.
-"""
+Protobuf's types are wider than what Pulsar means by them, and its parser for Python returns invalid
+UTF-8 as bytes. Numbers that Java reads as ``int`` and checks are checked here; numbers without
+invalid values (an id, a time, a sequence id) are not in the table."""
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple

@@ -1,10 +1,9 @@
-"""The fast path of publishing: a run of plain SEND frames, read without protobuf.
+"""The fast path of publishing: decodes consecutive plain SEND frames without protobuf.
 
-Clients send SENDs of few shapes: producer id below 128, a sequence id, and for a batch how many
-messages it has (which is read in its entry instead) and perhaps its highest sequence id. This
-reader takes as many of those as it finds and leaves everything out of the ordinary, errors
-included, to the general reader in `protocol`.
-"""
+Clients send SENDs in few forms: producer id below 128, a sequence id, and for a batch its number of
+messages (which is read from its entry instead) and perhaps its highest sequence id. This reader
+decodes as many of those as it finds, and leaves everything else, errors included, to the general
+reader in `protocol`."""
 
 import struct
 from functools import lru_cache

@@ -1,4 +1,4 @@
-"""Commands about transactions to events (see `decode`)."""
+"""Decodes commands about transactions (see `decode`)."""
 
 from __future__ import annotations
 

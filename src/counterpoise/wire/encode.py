@@ -1,7 +1,6 @@
-"""Answers to bytes: every command a broker sends, except the hot two of `encode_runs`.
+"""Encodes every command that a broker sends, except the two frequent ones of `encode_runs`.
 
-Each function returns one whole frame.
-"""
+Each function returns one whole frame."""
 
 import struct
 from collections.abc import Iterable

@@ -1,4 +1,4 @@
-"""Answers to producers and consumers, and about schemas, as frames (see `encode`)."""
+"""Encodes responses to producers and consumers, and about schemas (see `encode`)."""
 
 from dataclasses import dataclass
 

@@ -1,8 +1,7 @@
-"""The fast path of answers: SEND_RECEIPT and MESSAGE, written without protobuf.
+"""The fast path of responses: encodes SEND_RECEIPT and MESSAGE without protobuf.
 
-Both come in runs (one ledger, one producer or consumer), so each is made from a few table
-lookups and one ``join``.
-"""
+A broker sends many of them in a row for one ledger, and one producer or consumer, so each is made
+from a few table lookups and one ``join``."""
 
 import struct
 from collections.abc import Iterable, Sequence

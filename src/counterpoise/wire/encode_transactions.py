@@ -1,4 +1,4 @@
-"""Answers about transactions, and what a coordinator asks of other brokers, as frames."""
+"""Encodes responses about transactions, and a coordinator's requests to other brokers."""
 
 from __future__ import annotations
 

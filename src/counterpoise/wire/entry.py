@@ -150,9 +150,9 @@ def build(metadata: MessageMetadata, payload: bytes) -> bytes:
 def sticky_key(metadata: MessageMetadata) -> bytes:
     """The key that decides which Key_Shared consumer gets a message.
 
-    The ordering key, else the partition key (decoded if it was sent in base64), else the producer
-    and the sequence id, so that keyless messages spread (``AbstractBaseDispatcher.peekStickyKey``).
-    """
+    It is the ordering key, else the partition key (decoded if it was sent in base64), else made of
+    the producer and the sequence id, so that messages without a key are spread
+    (``AbstractBaseDispatcher.peekStickyKey``)."""
     if metadata.HasField("ordering_key"):
         return metadata.ordering_key
     if metadata.HasField("partition_key"):

@@ -1,4 +1,4 @@
-"""Why a peer is refused: Pulsar's error codes, and the violation that ends a connection."""
+"""Pulsar's error codes, and the protocol violation that ends a connection."""
 
 from enum import IntEnum
 
@@ -39,11 +39,10 @@ class ServerError(IntEnum):
 
 
 class ProtocolViolationError(Exception):
-    """The peer broke the protocol; its connection cannot go on.
+    """The peer violated the protocol; its connection cannot continue.
 
-    ``what`` says which rule was broken, ``where`` names the frame: its command if it got that
-    far, and the offset of its first byte in the stream since the connection opened.
-    """
+    ``what`` says which rule was violated, ``where`` names the frame: its command if that is known,
+    and the offset of its first byte in the stream since the connection opened."""
 
     def __init__(self, what: str, where: str) -> None:
         super().__init__(what, where)

@@ -1,8 +1,7 @@
-"""What a client's frames mean: one immutable event a command.
+"""The meaning of a client's frames: one immutable event for each command.
 
-The hot ones (`Send`, `Ack`, `Flow`) are named tuples, which cost a fifth of a frozen dataclass to
-make; all compare by value.
-"""
+The frequent ones (`Send`, `Ack`, `Flow`) are named tuples, which cost a fifth of a frozen dataclass
+to make; all compare by value."""
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -309,10 +308,11 @@ class NewTransaction:
 
 @dataclass(frozen=True, slots=True)
 class AddToTransaction:
-    """Register topics, or subscriptions, that a transaction will publish to or acknowledge on.
+    """Register topics that a transaction will publish to, or subscriptions that it will acknowledge
+    on.
 
-    A subscription is its topic's name and its own. ``subscriptions`` None: it is about ``topics``.
-    """
+    ``subscriptions`` are pairs of a topic's and a subscription's name; None: the command registers
+    ``topics``."""
 
     request_id: int
     transaction: TransactionId

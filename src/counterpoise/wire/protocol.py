@@ -157,10 +157,11 @@ class ServerProtocol:
         return events
 
     def _serve(self, data: bytes, begin: int, events: list[Event], most: int) -> None:
-        """Read frames from ``begin`` on; what is not read waits, or is kept for what completes it.
+        """Read frames from ``begin`` on; the rest waits for a later call, or for the bytes that
+        complete it.
 
-        ``_position`` is the place of ``data`` in the stream, and in the end that of what follows.
-        """
+        ``_position`` is the offset of ``data`` in the stream, and afterwards that of what
+        follows."""
         end = len(data)
         wanted = LENGTH_SIZE
         odd = 0
@@ -255,7 +256,7 @@ class ServerProtocol:
     def _admit(
         self, event: Event, request: Any, kind: int, begin: int, events: list[Event]
     ) -> None:
-        """Hand the event on as the table of its producer or consumer says."""
+        """Emit the event if the table of its producer or consumer allows it."""
         if kind in _PRODUCER_COMMANDS:
             table, peers, peer = PRODUCER, self._producers, request.producer_id
         elif kind in _CONSUMER_COMMANDS:

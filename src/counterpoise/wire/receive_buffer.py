@@ -1,4 +1,4 @@
-"""Bytes that wait for the rest of their frame."""
+"""Buffers bytes until their frame is complete."""
 
 LENGTH_SIZE = 4
 """Bytes at the beginning of a frame that say how long it is."""
@@ -23,8 +23,7 @@ class ReceiveBuffer:
         """Add ``data``; return the frame if it is complete now, and the offset in ``data`` at which
         the next begins.
 
-        Where not even the frame's length was known, all of ``data`` is returned with it.
-        """
+        If not even the frame's length was known, all of ``data`` is returned with it."""
         if not self._chunks:
             return b"", 0
         missing, size = self._wanted - self.held, len(data)

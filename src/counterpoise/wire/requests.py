@@ -1,7 +1,6 @@
-"""Requests to bytes: the few commands that a broker sends to another as its client.
+"""Encodes the few commands that a broker sends to another broker as its client.
 
-Each function returns one whole frame. The answers come back as `BaseCommand`s (`frames_in`).
-"""
+Each function returns one whole frame. The responses are `BaseCommand`s (`frames_in`)."""
 
 from __future__ import annotations
 

@@ -1,10 +1,9 @@
-"""Everything that decides whether a command may come now, and what state it leaves behind.
+"""The state tables that decide whether a command is allowed now, and which state follows.
 
-Three tables, for the connection, for each producer and for each consumer on it. A pair that a table
-does not list is a violation of the protocol; there is no other rule anywhere. Some commands arrive
-late without a fault of the client (the broker closed the producer while a message was under way):
-these have a row that discards or refuses them, as ServerCnx does in Pulsar.
-"""
+There are three, for the connection, and for each producer and each consumer on it. A pair that a
+table does not list is a violation of the protocol; no other rule exists. Some commands arrive late
+without a fault of the client (the broker closed the producer while a message was in flight): these
+have a row that discards or refuses them, as ServerCnx does in Pulsar."""
 
 from enum import Enum, auto
 from typing import NamedTuple

@@ -371,7 +371,7 @@ def test_status_names_cordons_and_what_was_done_by_hand(
     assert main(["status", "--history", str(tmp_path)]) == 0
     said = capsys.readouterr().out
     assert "cordoned: b1:80, drained by ann: new disks" in said
-    assert "by hand: drain of b1:80 by ann (new disks): 1 moved, under way or cut off" in said
+    assert "by hand: drain of b1:80 by ann (new disks): 1 moved, running or interrupted" in said
     assert main(["status", "--history", str(tmp_path), "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["cordoned"] == ["b1:80"]
 

@@ -355,7 +355,7 @@ async def test_a_cluster_that_does_not_answer_is_a_sentence(
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ("nonsense", "it is not JSON"),
+        ("nonsense", "is not JSON"),
         ("[]", "it is no plan"),
         ('{"format": 99}', "format 99"),
         (None, "No such file"),

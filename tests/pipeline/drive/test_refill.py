@@ -41,7 +41,7 @@ async def test_it_is_shown_then_done_and_kept(
     assert await refill(grown) == 0
     said = capsys.readouterr().out
     assert "4 moves, imbalance 0.50 -> 0.00" in said
-    assert "nothing was touched (--execute moves them)" in said
+    assert "nothing was moved (--execute moves them)" in said
     assert grown.unloads == []
     assert await refill(grown, "--execute") == 2
     assert "--execute needs --history URI" in capsys.readouterr().err

@@ -368,7 +368,7 @@ async def test_a_signal_ends_the_command_too_and_the_same_line_goes_on(
     process.terminate()
     said, _ = await process.communicate()
     assert process.returncode == 1
-    assert said.decode().endswith("stopped; the same line goes on from here\n")
+    assert said.decode().endswith("stopped; run the same command again to continue\n")
     await until(lambda: has_ended(int(pids.read_text())))
 
 

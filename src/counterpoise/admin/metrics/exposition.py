@@ -35,12 +35,11 @@ def _pieces(of: BrokerFace) -> Iterator[Iterator[MetricSample]]:
 
 
 async def text_of(figures: AsyncIterator[MetricSample]) -> Packed:
-    """The samples in Prometheus' text format, which demands that all samples of a series stand
-    together.
+    """The samples in Prometheus' text format, which requires that all samples of a series are
+    adjacent.
 
     So the text is complete only when the last sample is known; until then lines are kept
-    compressed.
-    """
+    compressed."""
     # First needed by a scrape: a cluster in a test starts without it.
     from prometheus_client.utils import floatToGoString
 
@@ -67,7 +66,8 @@ def _written(labels: Labels) -> str:
 
 
 def _heading(name: str) -> str:
-    """The HELP and TYPE lines of a series. Pulsar declares all of its own as gauges, totals too."""
+    """The HELP and TYPE lines of a series. Pulsar declares all of its own as gauges, counters
+    too."""
     kind = "counter" if is_counter(name) else "gauge"
     return f"# HELP {name} {MEANINGS.get(name, '')}\n# TYPE {name} {kind}\n"
 

@@ -1,4 +1,4 @@
-"""``/admin/v2/broker-stats``: what this broker measures of itself."""
+"""``/admin/v2/broker-stats``: the measurements of this broker."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ async def topics(request: web.Request) -> web.StreamResponse:
 
 @routes.get(f"{BASE}/throttling", access.SUPER_USER)
 async def throttling(request: web.Request) -> web.Response:
-    """Every rate limit of this broker: how much passed it, and who waits at it now."""
+    """Every rate limit of this broker: how much passed it, and which flows wait for it now."""
     return answer([asdict(each) for each in broker_of(request).limits()])
 
 

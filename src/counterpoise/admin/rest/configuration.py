@@ -56,7 +56,7 @@ async def set_value(request: web.Request) -> None:
 
 @routes.delete(f"{BASE}/{{name}}", access.broker("DELETE_DYNAMIC_CONFIGURATION"))
 async def delete_value(request: web.Request) -> None:
-    """Undo the change of a setting: each broker's own configuration holds again."""
+    """Undo the change of a setting: each broker's own configuration applies again."""
     name = request.match_info["name"]
     if name not in _dynamic(request):
         raise precondition_failed("Can't delete non-dynamic configuration")

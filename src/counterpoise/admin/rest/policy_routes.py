@@ -24,7 +24,7 @@ BACKLOG_QUOTA_TYPE = {"backlogQuotaType": text("destination_storage", "message_a
 
 
 class PolicyHolder(ABC):
-    """What policies belong to: base class of namespaces' and topics' policy routes."""
+    """Base class of the policy routes of namespaces and of topics."""
 
     def __init__(
         self,

@@ -216,7 +216,7 @@ async def _count(request: web.Request) -> int:
 
 
 async def _of_each(request: web.Request, what: str) -> list[dict[str, Json]]:
-    """What each coordinator answers, in order."""
+    """The response of each coordinator, in order."""
     count = await _count(request)
     if not count:
         raise not_found("Transaction coordinator not found")
@@ -267,7 +267,7 @@ async def _subscription(request: web.Request) -> Subscription:
 async def _with_participants(
     request: web.Request, transaction: CoordinatedTransaction
 ) -> dict[str, Json]:
-    """A transaction with what each topic and subscription says of it."""
+    """A transaction with the state that each topic and subscription reports."""
     most, least = transaction.id
     topics, subscriptions = [*transaction.topics], [*transaction.subscriptions]
     produced = await ask_each(

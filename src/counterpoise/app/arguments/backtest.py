@@ -11,33 +11,33 @@ EVERY = (
     "ThresholdShedder,OverloadShedder,UniformLoadShedder,AvgShedder,TransferShedder,Counterpoise"
 )
 
-DESCRIPTION = "Play strategies and settings on recorded or made-up load, and rank them."
+DESCRIPTION = "Replay recorded or synthetic load under strategies and settings, and rank them."
 
 EPILOG = """\
 examples:
   counterpoise backtest ./history
-      every strategy on what was recorded, ranked
+      every strategy on the recorded load, ranked
   counterpoise backtest ./history --strategies ThresholdShedder/LeastLongTermMessageRate \\
           --grid loadBalancerBrokerThresholdShedderPercentage=5,10,20 --plot trade.png
       each strategy with each value; SHEDDER/PLACEMENT names both
   counterpoise backtest ./history --compare old.conf new.conf
-      what will this change do to my cluster?
+      the effect of this change on the cluster
   counterpoise backtest ./history --compare pulsar-4.0 pulsar-next --conf broker.conf
-      what will this upgrade do to it? What broker.conf sets itself stays as it is
+      the effect of this upgrade; settings in broker.conf stay as they are
   counterpoise backtest ./history --from 2026-11-16 --to 2026-11-23
       last week alone
   counterpoise backtest ./history --brokers +2 --load x1.5
-      what if two brokers more had to carry half as much again?
+      two brokers more, and half as much load again
   counterpoise backtest ./history --usage-at-most 70
-      how many brokers does this load need?
+      how many brokers this load needs
   counterpoise backtest synthetic:rolling-restart,brokers=100,bundles=10000,hours=24
-      load that is made up: diurnal, heavy-tailed, bursty, scale-out, rolling-restart, hot-bundle,
+      synthetic load: diurnal, heavy-tailed, bursty, scale-out, rolling-restart, hot-bundle,
       heterogeneous, constant, giant-bundle, dominated, outliers, even-counts,
       system-topics
 
-max/mean is the largest broker's bytes/s by the brokers' mean, averaged over time; the score is how
-far that is above 1, and the load moved in an hour. A star marks what nothing beats in both.
-Exit status: 0, or 2 for something to put right.
+max/mean is the largest broker's bytes/s ÷ the brokers' mean, averaged over time. The score is what
+exceeds 1 of it, plus the load moved in an hour. A star marks results that no other beats in both.
+Exit status: 0, or 2 for an error to correct.
 """
 
 
@@ -64,34 +64,36 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_span(parser)
     _add_change_arguments(parser)
     parser.add_argument(
-        "--spans", type=int, default=1, metavar="N", help="cut the time into so many plays"
+        "--spans", type=int, default=1, metavar="N", help="split the time into so many replays"
     )
     parser.add_argument(
         "--step",
         type=float,
         default=60.0,
         metavar="SECONDS",
-        help="how far a play of made-up load goes at a time (60); a recording is played by 5 s",
+        help="step of a synthetic load in seconds (60); a recording is replayed in steps of 5 s",
     )
     common.add_move_seconds(parser)
-    common.add_thrash_span(parser, 0, "without this guard, as Pulsar's leader")
-    parser.add_argument("--seed", type=int, default=1, help="of all that is left to chance")
+    common.add_thrash_span(parser, 0, "no such guard, as in Pulsar's leader")
+    parser.add_argument("--seed", type=int, default=1, help="seed of all random choices")
     common.add_json(parser, "the results")
     common.file(parser, "--save", "write the results as a table: .parquet or .csv")
     common.file(parser, "--plot", "draw the trade-off")
     common.flag(
         parser,
         "--optimum",
-        "how far each strategy is from the best possible with as many moves, and with "
-        "--plot where (needs the extra `optimum`)",
+        "compare each strategy with the best possible result for as many moves, in the plot as "
+        "well (needs the extra `optimum`)",
     )
     common.add_spark(
-        parser, None, "Spark's master; without one little is played here, and more on local[*]"
+        parser,
+        None,
+        ("Spark's master; without it, small backtests run in this process, and others on local[*]"),
     )
 
 
 def _add_change_arguments(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("what if the cluster were another one")
+    group = parser.add_argument_group("changes of the cluster")
     group.add_argument(
         "--brokers", type=surplus, default=0, metavar="+N", help="so many brokers more"
     )
@@ -101,16 +103,20 @@ def _add_change_arguments(parser: argparse.ArgumentParser) -> None:
         type=factor,
         default=1.0,
         metavar="xF",
-        help="every bundle carries F times as much",
+        help="multiply the load of every bundle by F",
     )
     common.repeated(
-        group, "--capacity", "BROKER=F", "a broker is F times as large: 0.5 is half", named_factor
+        group,
+        "--capacity",
+        "BROKER=F",
+        ("multiply a broker's capacity by F: 0.5 is half"),
+        named_factor,
     )
     common.repeated(
         group,
         "--bundles",
         "TENANT/NS=N",
-        "a namespace is made of N bundles; its topics are taken to be equally busy",
+        "give a namespace N bundles; its topics are assumed to be equally busy",
         named_count,
     )
     group.add_argument(

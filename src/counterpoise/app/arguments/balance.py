@@ -14,18 +14,18 @@ DESCRIPTION = "Watch a Pulsar cluster through its admin API and balance its brok
 EPILOG = """\
 examples:
   counterpoise balance --admin-url http://localhost:8080 --history ./history
-      a dry run: what would be moved, where to, and why; nothing is touched
+      a dry run: what would be moved, where to, and why; nothing is moved
   counterpoise balance --admin-url http://localhost:8080 --history ./history --execute
-      the same, and the bundles are moved; each new owner is checked
+      the same, and bundles are moved; each new owner is verified
   counterpoise balance --admin-url http://localhost:8080 --history ./history --once
-      one look, one answer
+      one poll and one round
   counterpoise balance --admin-url http://localhost:8080 --history ./history --execute \\
           --plan plan.json
-      what `counterpoise advise --save plan.json` proposed and you approve, and nothing else
+      only the moves of `counterpoise advise --save plan.json`, which you approve
 
 The history is Parquet tables (reports, ownership, rounds, decisions, rejections, outcomes, memory),
-by day; a balancer that is started again on it, or on a copy, goes on where the last one stopped.
-Exit status: 0 when stopped, 2 for something to put right, 3 when the stream failed.
+by day. A balancer that is restarted on it, or on a copy, continues where the last one stopped.
+Exit status: 0 when stopped, 2 for an error to correct, 3 when the stream failed.
 """
 
 _OF_PLANS = ("valid_for", "partial")
@@ -35,7 +35,7 @@ _NOT_OF_PLANS = (
     *("grace_period", "thrash_span", "costly_span", "once", "metrics", "watchdog", "console"),
     *("retain_days", "time_travel_days"),
 )
-"""A plan says by itself who goes where."""
+"a plan contains its own moves"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -55,16 +55,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     _add_times(parser)
     mode = parser.add_mutually_exclusive_group()
     common.flag(mode, "--execute", "carry the decisions out")
-    common.flag(mode, "--dry-run", "only say them (the default)")
+    common.flag(mode, "--dry-run", "only print the moves (the default)")
     add_rules(parser)
     _add_plan_arguments(parser)
-    common.flag(parser, "--once", "one look, one round, and the end")
+    common.flag(parser, "--once", "poll once, make one round, and end")
     common.add_writer(parser)
     parser.add_argument(
         "--console",
         type=int,
         metavar="PORT",
-        help="serve a web page about cluster and history, too (0: a free port)",
+        help="also serve a web page about the cluster and the history (0: a free port)",
     )
     parser.set_defaults(
         idle_without_plan=usual(parser, _OF_PLANS),
@@ -85,7 +85,10 @@ def _add_times(parser: argparse.ArgumentParser) -> None:
         "--grace-period",
         type=seconds,
         metavar="TIME",
-        help="how long a moved bundle stays (default: loadBalancerSheddingGracePeriodMinutes)",
+        help=(
+            "for how long a moved bundle is not moved again (default: "
+            "loadBalancerSheddingGracePeriodMinutes)"
+        ),
     )
     common.add_thrash_span(parser, 3 * 3600)
     common.add_costly_span(parser)
@@ -107,16 +110,16 @@ def _add_plan_arguments(parser: argparse.ArgumentParser) -> None:
     common.file(
         plan,
         "--plan",
-        "carry out this plan of `advise --save` (without --execute: hold it against the "
-        "cluster only), and end; status 1 when some of it was left",
+        "carry out this plan of `advise --save` (without --execute: only check it against the "
+        "cluster), and end; status 1 if some steps were not carried out",
     )
     plan.add_argument(
         "--valid-for",
         type=seconds,
         default=3600.0,
         metavar="TIME",
-        help="how old the loads may be that the plan rests on (default 1h)",
+        help="how old the plan's loads may be (default 1h)",
     )
     common.flag(
-        plan, "--partial", "carry out the steps that still fit the world, even if others do not"
+        plan, "--partial", "carry out the steps that still fit the cluster, even if others do not"
     )

@@ -14,7 +14,7 @@ examples:
   counterpoise brokers --admin-url http://broker-1:8080 --sort msg_rate_in --json
 
 Works on this product's clusters and on Apache's. Bundles and topics are those that are loaded.
-Exit status: 0, or 1 when some broker did not answer, 2 for something to put right.
+Exit status: 0, or 1 when some broker did not answer, 2 for an error to correct.
 """
 
 COLUMNS = ("broker", "bundles", "topics", "msg_rate_in", "msg_rate_out", "bytes_rate_in")

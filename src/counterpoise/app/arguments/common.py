@@ -63,9 +63,8 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strategy",
         metavar="NAME",
-        help="a shedder: short name, Java class, module:Class, or 'cluster' for the one that the "
-        "cluster's own settings name (default: what --set or --conf say of "
-        "loadBalancerLoadSheddingStrategy, else Counterpoise)",
+        help="a shedder: short name, Java class, module:Class, or 'cluster' for the cluster's own "
+        "(default: loadBalancerLoadSheddingStrategy of --set or --conf, else Counterpoise)",
     )
     add_placement(parser)
 
@@ -76,7 +75,7 @@ def add_placement(parser: argparse.ArgumentParser) -> None:
         "--placement",
         default="LeastUsage",
         metavar="NAME",
-        help="where bundles go: LeastUsage (the default), one of Pulsar's, or module:Class",
+        help="the placement strategy: LeastUsage (the default), one of Pulsar's, or module:Class",
     )
 
 
@@ -101,7 +100,7 @@ def add_thrash_span(
         type=seconds,
         default=default_s,
         metavar="TIME",
-        help="a bundle that came back within this time is left alone for as long "
+        help="for how long a bundle stays that was moved back and forth within that time "
         f"(default {default}; {note})",
     )
 
@@ -113,15 +112,15 @@ def add_costly_span(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=6 * 3600.0,
         metavar="TIME",
-        help="a bundle is left alone for so long whose last two moves hurt: each took five seconds "
-        "and four times what is usual, or slowed publishing down (default 6h; 0: never)",
+        help="for how long a bundle stays after two moves that disturbed its clients: each took "
+        "five seconds and four times the usual, or slowed publishing down (default 6h; 0: never)",
     )
 
 
 def add_move_seconds(parser: argparse.ArgumentParser) -> None:
     """Add ``--move-seconds``."""
     parser.add_argument(
-        "--move-seconds", type=float, metavar="S", help="how long a move takes (default: as seen)"
+        "--move-seconds", type=float, metavar="S", help="duration of a move (default: as recorded)"
     )
 
 
@@ -140,12 +139,12 @@ def add_metrics(parser: argparse.ArgumentParser) -> None:
 
 def add_notify(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
     """Add ``--notify``, ``--notify-format`` and so on."""
-    group = parser.add_argument_group("an operator is notified (findings, rounds, refusals, stops)")
+    group = parser.add_argument_group("notify an operator of findings, rounds, refusals and stops")
     group.add_argument(
         "--notify",
         required=required,
         metavar="URL",
-        help="a webhook; of Alertmanager the address alone",
+        help="the URL of a webhook; of Alertmanager the address alone",
     )
     group.add_argument(
         "--notify-format",
@@ -159,7 +158,7 @@ def add_notify(parser: argparse.ArgumentParser, *, required: bool = False) -> No
         "sign each body: X-Counterpoise-Signature: sha256=HMAC, in hexadecimal",
     )
     group.add_argument(
-        "--notify-link", default="", metavar="URL", help="where to look: a console, a dashboard"
+        "--notify-link", default="", metavar="URL", help="a link in notices, say to a console"
     )
     group.add_argument(
         "--notify-cluster", default="", metavar="NAME", help="the cluster's name in notices"
@@ -175,7 +174,7 @@ def add_writer(parser: argparse.ArgumentParser) -> None:
         type=count,
         default=0,
         metavar="DAYS",
-        help="how many days of history stay (default: all)",
+        help="for how many days history is retained (default: all)",
     )
     parser.add_argument(
         "--time-travel-days",
@@ -221,8 +220,8 @@ def add_trail(parser: argparse.ArgumentParser) -> None:
     """Add ``--history``, ``--who`` and ``--why``, by which an operator's action is recorded."""
     add_history(
         parser,
-        "the balancer's history: what is done is kept there with who and why, heeds its pause, and "
-        "counts in its hourly limits",
+        "the balancer's history, which records the action with --who and --why; the action obeys "
+        "its pause, and counts towards its limits per hour",
         required=False,
     )
     add_who_and_why(parser)
@@ -236,12 +235,12 @@ def add_who_and_why(parser: argparse.ArgumentParser) -> None:
 
 def add_execute(parser: argparse.ArgumentParser) -> None:
     """Add ``--execute``."""
-    flag(parser, "--execute", "move them (default: only say so)")
+    flag(parser, "--execute", "carry out the moves (default: only print them)")
 
 
 def add_save(parser: argparse.ArgumentParser) -> None:
     """Add ``--save``."""
-    file(parser, "--save", "keep the plan as JSON")
+    file(parser, "--save", "write the plan to this file as JSON")
 
 
 def add_spark(
@@ -295,13 +294,13 @@ def add_timeout(parser: argparse.ArgumentParser) -> None:
         "--timeout",
         type=some_time,
         metavar="TIME",
-        help="how long a broker may take for one answer (10s; 60s for a change that it makes)",
+        help="how long a broker may take for one response (10s; 60s for a change)",
     )
 
 
 def add_client(parser: argparse.ArgumentParser) -> None:
     """Add pulsar-admin's options for TLS and authentication."""
-    group = parser.add_argument_group("a cluster that asks who you are (as for pulsar-admin)")
+    group = parser.add_argument_group("a cluster with TLS or authentication (as for pulsar-admin)")
     group.add_argument(
         "--auth-plugin",
         metavar="CLASS",
@@ -323,12 +322,12 @@ def add_client(parser: argparse.ArgumentParser) -> None:
     flag(
         group,
         "--tls-allow-insecure",
-        "accept any certificate: a machine in between can read and change everything",
+        "accept any certificate: another machine can then read and change everything",
     )
     flag(
         group,
         "--tls-enable-hostname-verification",
-        "insist that a certificate is for the host that was asked",
+        "require that a certificate names the host in the URL",
     )
 
 
@@ -337,7 +336,7 @@ def add_conf(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--conf",
         metavar="FILE",
-        help="a broker.conf, as Apache Pulsar reads it; names unknown here are left alone",
+        help="a broker.conf, as Apache Pulsar reads it; unknown names are ignored",
     )
     parser.add_argument(
         "--set",
@@ -345,7 +344,7 @@ def add_conf(parser: argparse.ArgumentParser) -> None:
         dest="settings",
         action="append",
         default=[],
-        help="one setting under its broker.conf name; wins over --conf; may be repeated",
+        help="one setting under its broker.conf name; overrides --conf; may be repeated",
     )
 
 

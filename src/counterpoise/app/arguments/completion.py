@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-DESCRIPTION = "Prints what a shell has to be given so that it completes verbs and options."
+DESCRIPTION = "Prints a script with which a shell completes verbs and options."
 
 SHELLS = ("bash", "zsh", "tcsh")
 

@@ -42,7 +42,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--name",
         action="append",
         default=[],
-        help="a name under which browsers may ask for the page, besides addresses and localhost",
+        help="a host name under which browsers may open the page, besides addresses and localhost",
     )
     common.number(parser, "--every", "SECONDS", float, 2.0, "between two looks")
     parser.add_argument(
@@ -60,12 +60,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.flag(
         parser,
         "--acts",
-        "let every visitor act in the console's name (the default on loopback alone)",
+        "let every visitor act with the console's credentials (the default only on loopback)",
     )
     common.flag(parser, "--json", "print the address as one JSON line")
     common.add_conf(parser)
     common.add_client(parser)
     parser.add_argument(
-        "--token-file", metavar="FILE", help="the same as --auth-params with that file of a token"
+        "--token-file", metavar="FILE", help="the same as --auth-params with this token file"
     )
     parser.set_defaults(idle_with_fleet=usual(parser, _OF_ONE_CLUSTER))

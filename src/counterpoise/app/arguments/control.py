@@ -14,9 +14,10 @@ examples:
   counterpoise control resume --history ./history
   counterpoise control stop --history s3://bucket/history
 
-The balancer reads this before each move, wherever it runs: a move that has begun is seen through,
-the next one is not begun. A pause outlives the balancer, a stop is for the one that runs now.
-Exit status: 0, or 2 for something to put right.
+The balancer reads the order before each move, on whatever machine it runs: a move that has begun is
+completed, and no other begins. A pause also applies after a restart of the balancer; a stop ends
+only the balancer that runs now.
+Exit status: 0, or 2 for an error to correct.
 """
 
 
@@ -25,7 +26,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "wish",
         choices=("pause", "resume", "stop"),
-        help="pause: watch and decide, move nothing; resume: go on; stop: end",
+        help="pause: decide, but move nothing; resume: move again; stop: end the balancer",
     )
     common.add_history(parser, "the balancer's history")
-    parser.add_argument("--why", default="", metavar="TEXT", help="kept, and said with each move")
+    parser.add_argument(
+        "--why",
+        default="",
+        metavar="TEXT",
+        help="the reason, which is recorded and shown with each withheld move",
+    )

@@ -18,7 +18,7 @@ examples:
   counterpoise decide split --algorithm flow_or_qps_equally_divide < bundles.jsonl
 
 Each reads one JSON object a line and answers one a line; `counterpoise decide shed --help` and so
-on show them. What is wrong in a line is named by line and field, with exit status 2.
+on show them. An invalid line is reported with its line and field, with exit status 2.
 """
 
 _SHED = """\
@@ -44,8 +44,8 @@ one line of standard input:
 and its answer:
   {"broker": "b1:8080", "admissible": ["b1:8080"], "reason": "least_rate", "sentence": "..."}
 
-"admissible" holds every broker the strategy finds equally good. Lines are seen in order by one
-strategy, which remembers what Pulsar's would.
+"admissible" holds every broker the strategy finds equally good. One strategy reads the lines in
+order, and remembers what Pulsar's would.
 """
 
 _SPLIT = """\

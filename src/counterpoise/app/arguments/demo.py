@@ -12,10 +12,10 @@ DESCRIPTION = "Start a cluster, load it unevenly, and watch its balancer even it
 EPILOG = """\
 Three brokers and ZooKeeper start as processes of their own; the official client publishes to many
 topics, most of the load to one broker; the leader's balancer, a Spark application, sees it and
-moves bundles. At the end every message is accounted for.
+moves bundles. At the end every message is counted.
 
 Exit status: 0 when the imbalance has fallen by half and no message was lost, else 1; 2 for
-something to put right first.
+an error to correct first.
 """
 
 
@@ -27,12 +27,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=float,
         default=120.0,
         metavar="SECONDS",
-        help="longest time from the balancer's first round on (default 120)",
+        help="longest time in seconds, from the balancer's first round (default 120)",
     )
     parser.add_argument(
         "--picture",
         type=Path,
         default=Path("counterpoise-demo.png"),
         metavar="FILE",
-        help="where the picture of the load goes (default counterpoise-demo.png)",
+        help="the file for the plot of the load (default counterpoise-demo.png)",
     )

@@ -15,9 +15,9 @@ examples:
   counterpoise doctor --set loadBalancerLoadSheddingStrategy=... --json
   counterpoise doctor --settings
 
-Exit status: 0 when there is nothing but advice, 1 when there are problems, 2 when the file cannot
-be read. Pulsar 4.0.7 is the measure; each finding names the settings, why they hurt, what to set
-instead, and the public issue where people ran into it.
+Exit status: 0 if there is at most advice, 1 if there are problems, 2 if the file cannot be read.
+The settings are judged as those of Pulsar 4.0.7. Each finding names the settings, their effect, the
+values to set instead, and the public issue that reports it.
 """
 
 

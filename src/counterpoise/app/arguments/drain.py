@@ -12,17 +12,15 @@ DESCRIPTION = "Move every bundle of a broker to others, through the cluster's ad
 EPILOG = """\
 examples:
   counterpoise drain broker-3:8080 --admin-url http://localhost:8080
-      where each of its bundles would go, and why; nothing is touched
+      where each of its bundles would go, and why; nothing is moved
   counterpoise drain broker-3:8080 --admin-url http://localhost:8080 --execute
-      the same, carried out; each new owner is asked whether it is the owner
+      the same, carried out; each new owner is verified
 
 Isolation policies, anti-affinity groups, failure domains and the cluster's own settings are read
-from the cluster and heeded. What fails is placed and tried again, --attempts times in all.
-A broker that is empty is a broker still: new topics may come to it until it is stopped. With
---history it is cordoned: the balancer of that history gives it nothing until `counterpoise refill`
-or --release.
-Exit status: 0 when nothing is left on it (or would be), 1 when something is, 2 for something to
-put right.
+from the cluster and obeyed. Moves that fail are placed and tried again, --attempts times in all.
+The cluster may assign new bundles to a drained broker until it is stopped. With --history it is
+cordoned: the balancer of that history moves nothing to it until `counterpoise refill` or --release.
+Exit status: 0 if no bundle is left on it (or would be), 1 if some are, 2 for an error to correct.
 """
 
 
@@ -35,8 +33,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pace.add_at_once(parser)
     pace.add_warm_up(parser)
     pace.add_stop_at_latency(parser)
-    common.number(parser, "--attempts", "N", count, 3, "how often a bundle is tried")
-    common.flag(parser, "--partial", "move what can go even if something cannot")
+    common.number(parser, "--attempts", "N", count, 3, "attempts to move a bundle")
+    common.flag(parser, "--partial", "move the other bundles even if some cannot be moved")
     common.flag(
         parser,
         "--release",

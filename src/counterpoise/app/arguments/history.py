@@ -21,15 +21,15 @@ examples:
       --out moves.csv
 
   counterpoise history import ./history --prometheus http://prometheus:9090 --from -30d
-      a history of what a Prometheus kept of Pulsar's own metrics, to play strategies on at once;
-      `counterpoise history import --help` has what it needs
+      a history from Pulsar's own metrics in a Prometheus, for backtests without waiting;
+      `counterpoise history import --help` says what it needs
 
   counterpoise history sql ./history | duckdb -cmd "install delta; load delta; .read /dev/stdin"
-      SQL that makes a view of each table; --for parquet for a DuckDB without the extension, of what
-      is there now; --for spark for Spark's dialect
+      SQL that makes a view of each table; --for parquet for a DuckDB without the extension (today's
+      files only); --for spark for Spark's dialect
 
   counterpoise history migrate ./old --to ./history
-      copies a history that an older counterpoise wrote, which stays as it is
+      copies a history that an older version wrote; the old one is not changed
 
 Tables (Delta Lake): reports, ownership_changes, journal. Views of them: bundle_loads, broker_loads,
 gaps, rounds, decisions, rejections, outcomes, memory.
@@ -42,12 +42,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, text in (
         ("check", "read every file and report what is there, and what is damaged"),
         ("repair", "set damaged files aside"),
-        ("describe", "list tables and views, with versions, sizes and places"),
+        ("describe", "list tables and views, with versions, sizes and locations"),
         ("export", "write a table or a view to a file"),
         ("sql", "print the SQL that makes tables and views for DuckDB or Spark"),
-        ("vacuum", "remove data files that were dropped longer ago than time travel goes"),
-        ("import", "make a history of the metrics that a Prometheus kept"),
-        ("migrate", "copy a history of an older counterpoise into tables of today"),
+        ("vacuum", "remove data files that no readable version of the tables needs"),
+        ("import", "make a history from the metrics in a Prometheus"),
+        ("migrate", "copy a history of an older version into tables of the present layout"),
     ):
         verb = inner.add_parser(name, help=text, description=text)
         verb.add_argument("history", metavar="URI", help="the history")

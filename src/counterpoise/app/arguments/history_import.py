@@ -14,9 +14,9 @@ IMPORT_EPILOG = """\
 examples:
   counterpoise history import ./history --prometheus http://prometheus:9090 --from -30d \\
       --admin-url http://broker:8080
-      a month, a look a minute; bundles as the cluster cuts them
+      a month, in steps of a minute; bundles as in the cluster now
   counterpoise backtest ./history
-      strategies on it
+      replays strategies on it
 
   curl -s http://prometheus:9090/api/v1/query_range -d 'query={__name__=~"pulsar_rate_.*|…"}' \\
       -d start=… -d end=… -d step=60 | gzip > day.json.gz
@@ -29,10 +29,10 @@ pulsar_lb_memory_usage, pulsar_lb_directMemory_usage, pulsar_lb_bandwidth_in_usa
 pulsar_lb_bandwidth_out_usage, pulsar_lb_resource_usage. With --by bundles those of
 `exposeBundlesMetricsInPrometheus` in place of topics: pulsar_bundle_msg_rate_in and so on.
 
-Started again with the same arguments it goes on where it stopped. Nothing is interpolated: what
-Prometheus has no figures of is a gap. HISTORY/imported.json says where the history is from, its
-resolution and its gaps.
-Exit status: 0 when all is imported, 2 for something to put right.
+Run again with the same arguments, it continues where it stopped. Nothing is interpolated: times
+without figures in Prometheus are gaps. HISTORY/imported.json has the history's source, resolution
+and gaps.
+Exit status: 0 when all is imported, 2 for an error to correct.
 """
 _AGO = re.compile(r"-\d+(\.\d*)?[smhdw]?$")
 
@@ -41,10 +41,10 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``history import``."""
     # So that `--from -30d` is a time and no option.
     parser._negative_number_matcher = _AGO
-    _add_source_arguments(parser.add_argument_group("where the metrics are (one of these)"))
+    _add_source_arguments(parser.add_argument_group("source of the metrics (one of these)"))
     _add_span_arguments(parser.add_argument_group("what is imported"))
-    _add_bundle_arguments(parser.add_argument_group("bundles (topics are hashed to them)"))
-    _add_prometheus_arguments(parser.add_argument_group("a Prometheus that asks who you are"))
+    _add_bundle_arguments(parser.add_argument_group("bundles, to which topics are hashed"))
+    _add_prometheus_arguments(parser.add_argument_group("a Prometheus with TLS or authentication"))
     common.add_admin_url(parser, required=False)
     common.add_timeout(parser)
     common.add_client(parser)
@@ -55,7 +55,9 @@ def _add_source_arguments(group: argparse._ArgumentGroup) -> None:
         "--prometheus",
         default="",
         metavar="URL",
-        help="a Prometheus, Thanos, Mimir or VictoriaMetrics: the address that Grafana has for it",
+        help=(
+            "the URL of a Prometheus, Thanos, Mimir or VictoriaMetrics, as in Grafana's data source"
+        ),
     )
     common.repeated(
         group,
@@ -72,8 +74,10 @@ def _add_span_arguments(group: argparse._ArgumentGroup) -> None:
         dest="first",
         default="",
         metavar="TIME",
-        help="from when on: -30d, -6h, 2026-10-24 or 2026-10-24T06:00, UTC (-30d; of files their "
-        "beginning)",
+        help=(
+            "start of the import: -30d, -6h, 2026-10-24 or 2026-10-24T06:00, UTC (-30d; for "
+            "files their beginning)"
+        ),
     )
     group.add_argument("--to", dest="last", default="", metavar="TIME", help="until when (now)")
     group.add_argument(
@@ -81,7 +85,7 @@ def _add_span_arguments(group: argparse._ArgumentGroup) -> None:
         type=some_time,
         default=0.0,
         metavar="TIME",
-        help="time between two looks (60s; of files their own)",
+        help="time between two polls of the history (60s; for files their own)",
     )
     group.add_argument("--cluster", default="", metavar="NAME", help="the label `cluster`")
     group.add_argument(
@@ -97,8 +101,10 @@ def _add_span_arguments(group: argparse._ArgumentGroup) -> None:
         "--broker-label",
         default="",
         metavar="LABEL",
-        help="the label that names the broker (the first there is of pod, kubernetes_pod_name, "
-        "instance and broker)",
+        help=(
+            "the label that names the broker (the first that exists of pod, "
+            "kubernetes_pod_name, instance and broker)"
+        ),
     )
     common.repeated(
         group,
@@ -117,7 +123,12 @@ def _add_bundle_arguments(group: argparse._ArgumentGroup) -> None:
         "without it, --admin-url is asked",
     )
     common.number(
-        group, "--default-bundles", "N", count, 4, "bundles of a namespace that neither knows"
+        group,
+        "--default-bundles",
+        "N",
+        count,
+        4,
+        ("number of bundles of a namespace that neither of them has"),
     )
 
 
@@ -139,6 +150,6 @@ def _add_prometheus_arguments(group: argparse._ArgumentGroup) -> None:
         "TIME",
         some_time,
         120.0,
-        "how long an answer may take, before less is asked for at once",
+        "how long a response may take; after that, queries become smaller",
         "s",
     )

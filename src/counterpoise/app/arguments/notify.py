@@ -12,13 +12,13 @@ EPILOG = """\
 examples:
   counterpoise notify test --notify https://hooks.slack.com/services/… --notify-format slack
   counterpoise notify test --notify http://alertmanager:9093 --notify-format alertmanager
-      sends one notice, and says whether it was taken
+      sends one notice, and prints whether it was accepted
 
 The same options of `balance`, `watch` and `watchdog` notify of what the watchdog finds (and when it
 is over), of rounds that move something, of moves that failed or that a rule withheld, and of
-everything that stops moves. A webhook never delays a balancer: notices wait in a list of a hundred,
-go out at most every two seconds after the first ten, and are tried five times.
-Exit status: 0 when it was taken, 2 for something to put right.
+everything that stops moves. A webhook never delays a balancer: up to a hundred notices are queued,
+sent at most every two seconds after the first ten, and tried five times.
+Exit status: 0 if it was accepted, 2 for an error to correct.
 """
 
 

@@ -11,7 +11,7 @@ from counterpoise.app.times import seconds
 
 def add_at_once(parser: argparse.ArgumentParser) -> None:
     """Add ``--at-once``."""
-    common.number(parser, "--at-once", "N", count, 4, "bundles that move side by side")
+    common.number(parser, "--at-once", "N", count, 4, "how many bundles move at once")
 
 
 def add_warm_up(parser: argparse.ArgumentParser) -> None:

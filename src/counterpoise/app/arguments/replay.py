@@ -6,17 +6,17 @@ import argparse
 
 from counterpoise.app.arguments import common
 
-DESCRIPTION = "Do again what clients of a recorded cluster did, and say what is otherwise now."
+DESCRIPTION = "Repeat what clients of a recorded cluster did, and print which responses differ."
 
 EPILOG = """\
 examples:
-  counterpoise replay FILE                   against a fresh cluster, as fast as answers come
-  counterpoise replay FILE --speed 1         with the pauses that there were
+  counterpoise replay FILE                   on a new cluster, as fast as responses arrive
+  counterpoise replay FILE --speed 1         with the recorded pauses
   counterpoise replay FILE --url pulsar://127.0.0.1:6650
   counterpoise replay FILE --fault '{"operation": "SEND", "effect": "error",
       "code": "PersistenceError", "every": 3}'
 
-Record with 'counterpoise up --record FILE'. Exit status: 0 when every answer is the same, 1 when
+Record with 'counterpoise up --record FILE'. Exit status: 0 if every response is the same, 1 if
 one is not, 2 for a file that cannot be replayed.
 """
 
@@ -37,8 +37,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--speed",
         type=float,
         metavar="X",
-        help="1: with the pauses that there were, 2: twice as fast (default: without pauses)",
+        help="1: with the recorded pauses, 2: twice as fast (default: without pauses)",
     )
     common.number(
-        parser, "--patience", "SECONDS", float, 5.0, "how long to wait for an answer that came then"
+        parser,
+        "--patience",
+        "SECONDS",
+        float,
+        5.0,
+        ("how long to wait for a response that was recorded"),
     )

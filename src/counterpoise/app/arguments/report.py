@@ -7,7 +7,7 @@ from pathlib import Path
 
 from counterpoise.app.arguments import common
 
-DESCRIPTION = "A week of a cluster's load balancing as one page, pictures first."
+DESCRIPTION = "A week of a cluster's load balancing as one page, plots first."
 
 EPILOG = """\
 examples:
@@ -16,11 +16,10 @@ examples:
   counterpoise report s3://bucket/history --from 2026-11-01 --to 2026-11-30 --html november.html
       those days
 
-The page shows how even the brokers were, the load of each, the moves and what they brought, the
-hottest bundles, what was refused and why, and what is missing in the record. It is one file that
-needs no network: send it to whom it concerns. It is made of the gold tables, so
-`counterpoise rollup` has to run before it.
-Exit status: 0, or 2 for something to put right.
+The page shows how even the brokers were, the load of each, the moves and their effect, the busiest
+bundles, rejected moves with their reasons, and gaps in the history. It is one file that needs no
+network. It is made from the gold tables, so `counterpoise rollup` has to run before it.
+Exit status: 0, or 2 for an error to correct.
 """
 
 

@@ -13,21 +13,22 @@ DESCRIPTION = "Restart or upgrade a cluster broker by broker, each drained befor
 EPILOG = """\
 examples:
   counterpoise roll --admin-url http://broker-1:8080,http://broker-2:8080 --history ./history
-      in which order the brokers would be restarted; nothing is touched
+      in which order the brokers would be restarted; nothing is restarted
   counterpoise roll --admin-url http://broker-1:8080,http://broker-2:8080 --history ./history \\
           --command 'ssh {host} sudo systemctl restart pulsar' --execute
-      drain, restart, see it back and well, next; the last one is filled at the end
+      drains each broker, restarts it, waits until it is healthy; refills the last one
   counterpoise roll … --to-version 4.0.8 --window 22:00-04:00 --execute
-      without a command it asks you to restart each broker, and sees when it is back
+      without a command it asks you to restart each broker, and waits until it is back
 
-The bundles of a broker go to brokers that have been restarted already, where those can have them:
-no bundle is moved more than twice. One broker is away at a time, one failure domain after the
-other, the leader last. Before each broker the cluster has to be well for a while: every broker
-there and answering, no alarm of the watchdog, no pause by `counterpoise control`, within --window.
+The bundles of a broker go to brokers that have been restarted already, if these can own them: no
+bundle is moved more than twice. Brokers are restarted one at a time, one failure domain after the
+other, the leader last. Before each broker the cluster has to be healthy for a while: every broker
+is listed and responds, the watchdog has no alert, `counterpoise control` has not paused moves, and
+the time is within --window.
 The balancer of the history makes no rounds meanwhile.
-Stopped or killed, the same line goes on where it was; a --command may then be run twice for one
-broker. Give several addresses: the first may be the one that is restarted.
-Exit status: 0, 1 when it stopped on the way, 2 for something to put right.
+If it is stopped or killed, the same command line continues it; --command may then be run twice for
+one broker. Give several addresses: the first may be the one that is restarted.
+Exit status: 0, 1 if it stopped before the end, 2 for an error to correct.
 """
 
 
@@ -37,24 +38,26 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "broker", nargs="*", metavar="BROKER", help="host:port; default: every broker"
     )
     common.add_admin_url(parser)
-    common.add_history(parser, "the balancer's history, in which it keeps how far it is")
+    common.add_history(parser, "the balancer's history, which records the progress of the restart")
     common.add_execute(parser)
     parser.add_argument(
         "--command",
         metavar="TEXT",
-        help="restarts a broker; {host} and {broker} are replaced, and no shell reads it "
-        "(default: you are asked to)",
+        help=(
+            "the command that restarts a broker, run without a shell; {host} and {broker} are "
+            "replaced (default: you are asked to restart it)"
+        ),
     )
     parser.add_argument(
         "--to-version",
         default="",
         metavar="VERSION",
-        help="what each broker is to have; brokers that have it are left out",
+        help="the version that each broker is to run; brokers that run it are left out",
     )
     for name, default_s, what in (
-        ("back-within", 600.0, "how long a broker may take until it is back and well"),
-        ("settle", 10.0, "how long the cluster has to be well before the next broker"),
-        ("patience", 600.0, "how long it may take until the cluster is well"),
+        ("back-within", 600.0, "how long a broker may take until it is back and healthy"),
+        ("settle", 10.0, "how long the cluster has to be healthy before the next broker"),
+        ("patience", 600.0, "how long it may take until the cluster is healthy"),
     ):
         parser.add_argument(
             f"--{name}",
@@ -67,17 +70,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--window",
         type=window,
         metavar="HH:MM-HH:MM",
-        help="a broker is begun between these times of the day only, UTC",
+        help="restarts begin only between these times of the day, UTC",
     )
     common.flag(
         parser,
         "--partial",
-        "restart a broker although some of its bundles can go to no other broker",
+        "restart a broker even if some of its bundles can go to no other broker",
     )
     common.flag(
         parser,
         "--abandon",
-        "restart nothing; give up the one that is under way, so that the balancer goes on",
+        "restart nothing; give up the interrupted rolling restart, so that the balancer continues",
     )
     common.add_placement(parser)
     pace.add_at_once(parser)

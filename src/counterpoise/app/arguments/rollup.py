@@ -20,12 +20,12 @@ gold_bundle_days, gold_namespace_hours, gold_namespace_days, gold_broker_hours, 
 gold_imbalance, gold_hot_bundles, gold_moves, gold_rejections, gold_gaps, gold_bundle_features.
 A day is replaced whole, in one commit for each table, so a run that was cut off is simply run
 again. A day stays when the history no longer has it. A balancer may run meanwhile.
-Exit status: 0, or 2 for something to put right.
+Exit status: 0, or 2 for an error to correct.
 """
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``rollup``."""
     parser.add_argument("history", metavar="HISTORY", help="the history's path or URI")
-    common.flag(parser, "--again", "replace also the days that have not changed")
+    common.flag(parser, "--again", "also replace days that have not changed")
     common.add_spark(parser, "local[*]", "Spark's master (local[*])")

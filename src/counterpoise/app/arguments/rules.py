@@ -46,22 +46,24 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         type=seconds,
         default=0.0,
         metavar="TIME",
-        help="for how long the bundles of one namespace are on their way in an hour, all of them "
-        "added up, such as 10s (default: no limit)",
+        help=(
+            "for how long in an hour moves may make bundles of one namespace unavailable, in "
+            "sum, such as 10s (default: no limit)"
+        ),
     )
     pace.add_stop_at_latency(rules)
     rules.add_argument(
         "--window",
         type=window,
         metavar="HH:MM-HH:MM",
-        help="bundles move between these times of the day only, UTC",
+        help="bundles move only between these times of the day, UTC",
     )
     rules.add_argument(
         "--leave-alone",
         type=left_alone,
         default=frozenset(),
         metavar="NAMESPACES",
-        help="namespaces, or bundles, that stay where they are, separated by commas",
+        help="namespaces or bundles that are not moved, separated by commas",
     )
 
 

@@ -16,10 +16,10 @@ examples:
           --algorithm topic_count_equally_divide --unload
       the bundle that this topic is in, so that both halves have as many topics; then unload them
   counterpoise split public/default/0x00000000_0x40000000 --at 0x10000000 --admin-url URL
-      just there
+      at this boundary
 
-Prints the bundles that it was cut into. Works on this product's clusters and on Apache's.
-Exit status: 0, or 1 when it is in one piece still, 2 for something to put right.
+Prints the new bundles. Works on this product's clusters and on Apache's.
+Exit status: 0, or 1 if it is not split, 2 for an error to correct.
 """
 
 ALGORITHMS = (
@@ -42,7 +42,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--at", action="append", type=_position, metavar="HASH", help="where, once or more"
     )
-    common.flag(parser, "--unload", "unload the parts at once, so that brokers are chosen again")
+    common.flag(
+        parser, "--unload", ("unload the parts at once, so that the cluster places them again")
+    )
     common.add_timeout(parser)
     common.add_client(parser)
 

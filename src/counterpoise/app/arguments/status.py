@@ -6,18 +6,18 @@ import argparse
 
 from counterpoise.app.arguments import common
 
-DESCRIPTION = "The last look, the last round, and what came of the last hour's moves."
+DESCRIPTION = "The last poll, the last round, and the outcomes of the last hour's moves."
 
 EPILOG = """\
 examples:
   counterpoise status --history ./history
   counterpoise status --history s3://bucket/history --json
   counterpoise status --fleet fleet.toml
-      a line for each cluster of the file, asked all at once
+      a line for each cluster of the file, polled concurrently
 
-Everything is read from the history, so it works wherever the balancer runs, and when it does not.
-With --fleet the clusters are asked as well; one that does not answer is a line, too.
-Exit status: 0, or 2 for something to put right.
+Everything is read from the history, so the balancer may run elsewhere, or not at all. With --fleet
+the clusters are polled as well; one that does not respond has a line, too.
+Exit status: 0, or 2 for an error to correct.
 """
 
 

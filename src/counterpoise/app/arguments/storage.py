@@ -8,7 +8,7 @@ from counterpoise.app.arguments import common
 from counterpoise.app.numbers import count
 from counterpoise.app.times import seconds
 
-DESCRIPTION = "Shows what a Pulsar cluster keeps in Apache BookKeeper, and changes nothing."
+DESCRIPTION = "Shows what a Pulsar cluster stores in Apache BookKeeper, and changes nothing."
 
 EPILOG = """\
 examples:
@@ -27,18 +27,18 @@ only read: no ledger is fenced, no node is written. Bookies are reached by TLS i
 say so as for brokers: bookkeeperTLSClientAuthentication=true, bookkeeperTLSTrustCertsFilePath, and
 bookkeeperTLSCertificateFilePath and bookkeeperTLSKeyFilePath where bookies ask for a certificate.
 
-Exit status: 0, 2 for something to put right, which is said in a sentence; 3 where `entries` met one
+Exit status: 0, 2 for an error to correct, which is said in a sentence; 3 where `entries` met one
 that cannot be read, `replication` a ledger at risk, or `orphans` an orphan.
 """
 
 SUBJECTS = {
     "ledgers": "ledgers of a topic, or of the whole cluster",
-    "cursors": "subscriptions of a topic, and what each has still to get",
+    "cursors": "subscriptions of a topic, with their backlogs",
     "entries": "messages of a topic or of a ledger, decoded",
     "space": "who holds space",
-    "bookies": "the bookies, and what each holds",
+    "bookies": "the bookies, and what each stores",
     "replication": "ledgers that have lost copies",
-    "orphans": "ledgers of Pulsar that nothing refers to any more",
+    "orphans": "ledgers of Pulsar that nothing refers to",
 }
 GROUPINGS = ("tenant", "namespace", "topic", "kind")
 
@@ -58,7 +58,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             _add_entry_arguments(subject)
         if name == "space":
             subject.add_argument(
-                "--by", choices=GROUPINGS, default="topic", help="by what it is added up (topic)"
+                "--by", choices=GROUPINGS, default="topic", help="what to add up by (topic)"
             )
         if name == "orphans":
             subject.add_argument(
@@ -66,8 +66,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 type=seconds,
                 default=3600.0,
                 metavar="TIME",
-                help="ledgers younger than this may just be on their way into a topic's list, and "
-                "are named apart (1h)",
+                help=(
+                    "ledgers younger than this may be about to be listed by a topic, and are "
+                    "counted apart (1h)"
+                ),
             )
 
 
@@ -84,14 +86,14 @@ def _add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="PATH",
         help="where bookies keep the metadata of ledgers (/ledgers)",
     )
-    common.flag(parser, "--no-bookies", "ask no bookie: sizes of open ledgers stay unknown")
+    common.flag(parser, "--no-bookies", "ask no bookies: sizes of open ledgers are unknown")
     common.add_conf(parser)
     parser.add_argument(
         "--max-frame-bytes",
         type=count,
         default=5_253_120,
         metavar="N",
-        help="the largest answer of a bookie, as its nettyMaxFrameSizeBytes (5253120)",
+        help="the largest response of a bookie, as its nettyMaxFrameSizeBytes (5253120)",
     )
     common.add_json(parser, "the rows")
     common.file(parser, "--parquet", "write the rows into this file instead")
@@ -99,14 +101,16 @@ def _add_cluster_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _add_entry_arguments(parser: argparse.ArgumentParser) -> None:
     whose = parser.add_mutually_exclusive_group(required=True)
-    whose.add_argument("--topic", metavar="TOPIC", help="of this topic, all its ledgers in order")
+    whose.add_argument(
+        "--topic", metavar="TOPIC", help="entries of this topic, all its ledgers in order"
+    )
     whose.add_argument("--ledger", type=int, metavar="ID", help="of this ledger")
     parser.add_argument(
         "--from",
         dest="begin",
         default="",
         metavar="LEDGER:ENTRY",
-        help="from this position on (with --ledger, an entry alone)",
+        help="from this position on (with --ledger: an entry id)",
     )
-    common.number(parser, "--count", "N", count, 100, "how many messages at most")
+    common.number(parser, "--count", "N", count, 100, "at most so many messages")
     common.flag(parser, "--payload", "with their payloads, in base64")

@@ -26,6 +26,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_admin_url(parser)
     common.number(parser, "--interval", "S", float, 1.0, "seconds between two looks")
     common.flag(parser, "--once", "show it once and stop")
-    common.flag(parser, "--all", "limits at which no client waits, too")
+    common.flag(parser, "--all", "also show limits at which no client waits")
     common.add_timeout(parser)
     common.add_client(parser)

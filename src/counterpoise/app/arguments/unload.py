@@ -19,7 +19,7 @@ examples:
 
 The cluster is asked afterwards which broker owns the bundle. Works on this product's clusters and
 on Apache's. Exit status: 0, or 1 when the broker of --to does not own it within --wait, 2 for
-something to put right.
+an error to correct.
 """
 
 
@@ -28,7 +28,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_target(parser)
     parser.add_argument("--to", metavar="BROKER", help="host:port, as `counterpoise brokers` lists")
     common.number(
-        parser, "--wait", "S", float, 10.0, "seconds until the broker of --to is to have it"
+        parser,
+        "--wait",
+        "S",
+        float,
+        10.0,
+        ("how many seconds to wait until the broker of --to owns it"),
     )
     common.add_trail(parser)
     common.add_timeout(parser)

@@ -18,18 +18,18 @@ examples:
   counterpoise up --data ./cluster           keep messages and metadata for next time
   counterpoise up --port 6650 --web-port 8080
       brokers on 6650, 6651, …, their admin APIs on 8080, 8081, …
-  counterpoise up --console                  a web page about the cluster, too
+  counterpoise up --console                  also a web page about the cluster
   counterpoise up --faults                   let tests in any language set faults, over HTTP
-  counterpoise up --record FILE              keep what clients do, to replay it
-  counterpoise up --spark                    Spark decides what is moved, and keeps the history
+  counterpoise up --record FILE              record what clients do, to replay it
+  counterpoise up --spark                    Spark decides what is moved, and stores a history
   counterpoise up --metadata zk:             brokers as processes on a ZooKeeper of their own
   counterpoise up --metadata zk:10.0.0.1:2181/test
       brokers as processes on a ZooKeeper that runs already
-  counterpoise up --bookies 3                messages on Apache BookKeeper, as Pulsar keeps them
+  counterpoise up --bookies 3                messages on Apache BookKeeper, as Pulsar stores them
 
 By default all brokers share one process, and their metadata is in a file. With zk: each broker is
 a process, and Spark balances. ZooKeeper and Spark need Java 17 or later. Ctrl-C or SIGTERM stops
-everything; so does killing this process, and nothing that was acknowledged is lost by it.
+everything. So does killing this process, which loses nothing that was acknowledged.
 """
 
 
@@ -39,7 +39,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.file(
         parser,
         "--data",
-        "where everything is kept (default: a temporary directory, removed at the end)",
+        "the directory for all data (default: a temporary one, removed at the end)",
         "DIR",
     )
     parser.add_argument(
@@ -53,8 +53,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         default=0,
         metavar="N",
-        help="keep messages on so many bookies of Apache BookKeeper, with a ZooKeeper of their own "
-        "(needs Java and BookKeeper's jars; default: messages are in files)",
+        help=(
+            "store messages on so many bookies of Apache BookKeeper, with a ZooKeeper (needs "
+            "Java and BookKeeper's jars; default: messages are in files)"
+        ),
     )
     parser.add_argument(
         "--port", type=int, default=0, metavar="PORT", help="first binary port (default: free)"
@@ -76,7 +78,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help=f"how often that is decided, without Spark (default {BALANCE_EVERY_S:g})",
     )
-    common.flag(parser, "--spark", "let Spark decide (with zk: it does in any case)")
+    common.flag(parser, "--spark", "let Spark decide (with zk: it always does)")
     common.add_balance_option(parser)
     parser.add_argument(
         "--console",
@@ -84,7 +86,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=int,
         const=0,
         metavar="PORT",
-        help="serve a web page about the cluster, too (default port: free)",
+        help="also serve a web page about the cluster (default port: free)",
     )
     common.flag(
         parser, "--faults", "let tests set faults over HTTP, at /admin/v2/faults of the admin URL"
@@ -98,12 +100,12 @@ def _add_record_arguments(parser: argparse.ArgumentParser) -> None:
     common.file(
         parser,
         "--record",
-        "keep what clients do in a new file, payloads included, for 'counterpoise replay'",
+        "record what clients do in a new file, payloads included, for 'counterpoise replay'",
     )
     parser.add_argument(
         "--record-mib",
         type=int,
         default=RECORD_MIB,
         metavar="MIB",
-        help="how large that file may become; recording stops there (%(default)s)",
+        help="the largest size of that file; recording stops there (%(default)s)",
     )

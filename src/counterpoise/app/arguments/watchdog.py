@@ -7,24 +7,24 @@ import argparse
 from counterpoise.app.arguments import common
 from counterpoise.app.times import seconds
 
-DESCRIPTION = "Look for bundles and leaders that are stuck although brokers answer."
+DESCRIPTION = "Find stuck bundles and leaders of a cluster whose brokers still respond."
 
 EPILOG = """\
 examples:
   counterpoise watchdog --admin-url http://localhost:8080
-      looks for half a minute, says what was wrong all the time, and ends with status 1 if anything
+      polls for half a minute, and reports faults that lasted all the time, with status 1 if any
   counterpoise watchdog --admin-url http://localhost:8080 --follow --metrics 9110
-      goes on looking; an alert for each thing that begins to be wrong, a line when it is over
+      polls until stopped; prints an alert when a fault begins, and a line when it is over
   counterpoise watchdog --admin-url http://localhost:8080 --remedy \\
           --service-url pulsar://localhost:6650
-      reads the bundle state channel, too (extensible load manager), and does what is safe: looks
-      up a bundle that no broker owns, unloads one that its owner does not serve
+      also reads the bundle state channel (extensible load manager), and carries out safe remedies:
+      looks up a bundle that no broker owns, unloads one that its owner does not serve
 
-It finds: no leader, several, one that does not shed; a bundle that two brokers own, that none
-owns though it carried load, that its recorded owner does not serve, that is stuck in between; a
-broker that takes five times as long as the others to answer, at three looks in a row.
-It never repairs two owners: which broker to stop is for a person to decide.
-Exit status: 0 nothing is wrong (or --follow was stopped), 1 something is, 2 something to put right.
+It finds: no leader, several leaders, a leader that does not shed; a bundle that two brokers own,
+that none owns although it carried load, that its recorded owner does not serve, or whose transfer
+is stuck; a broker that takes five times as long as the others to respond, at three polls in a row.
+It never repairs a bundle with two owners: a person has to decide which broker to stop.
+Exit status: 0 if there is no fault (or --follow was stopped), 1 if there is, 2 an error to correct.
 """
 
 
@@ -36,11 +36,17 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     common.add_interval(parser)
     common.number(
-        parser, "--patience", "TIME", seconds, 30.0, "how long something has to look wrong", "s"
+        parser,
+        "--patience",
+        "TIME",
+        seconds,
+        30.0,
+        ("how long a fault has to last before it is reported"),
+        "s",
     )
     common.flag(parser, "--follow", "go on until stopped")
-    common.flag(parser, "--remedy", "look up and unload where that is safe")
-    common.add_json(parser, "what is wrong at the end")
+    common.flag(parser, "--remedy", "look up or unload bundles where that is safe")
+    common.add_json(parser, "the faults found at the end")
     common.add_metrics(parser)
     common.add_notify(parser)
     common.add_timeout(parser)

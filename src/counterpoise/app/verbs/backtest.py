@@ -60,7 +60,7 @@ from counterpoise.pipeline.backtest.trace import Source
 
 PICTURES = (".png", ".svg", ".pdf")
 MOST = 100_000_000
-"""The largest number that a made-up load takes: more is a slip of the finger."""
+"""The largest number of a synthetic load; a larger one is a mistake."""
 MOST_STEPS = 2_000_000
 """Of all spans together: four years by the minute."""
 NO_POLICIES = (
@@ -153,7 +153,7 @@ def _played(
         raise UserError(
             f"{args.source} is {trace.steps:,} steps of {trace.step_ms / 1000:g} s, and "
             f"{args.spans:,} to {MOST_STEPS:,} can be played: fewer --spans, fewer hours (--from, "
-            "--to), or for made-up load another --step"
+            "--to), or for synthetic load another --step"
         )
     move_s = move_seconds_of(args)
     follows = not args.optimum and all(has_moves(source) for _, source in plays)

@@ -18,7 +18,7 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.schema import JournalKind
 
 MOST = 100_000_000
-"""The largest number that a made-up load takes: more is a slip of the finger."""
+"""The largest number of a synthetic load; a larger one is a mistake."""
 
 
 def change_of(args: argparse.Namespace) -> Change:
@@ -44,7 +44,7 @@ def plain_source(args: argparse.Namespace) -> SyntheticTrace | Recording:
     if head != "synthetic" or not colon:
         return Recording(args.source, *span_ms(args.first, args.last))
     if args.first or args.last:
-        raise UserError("--from and --to choose a part of a history, and made-up load has none")
+        raise UserError("--from and --to choose a part of a history, and synthetic load has none")
     kind, *more = rest.split(",")
     if kind not in KINDS:
         raise UserError(f"{args.source}: there are {', '.join(KINDS)}")

@@ -52,7 +52,7 @@ def run(args: argparse.Namespace) -> int:
 
     settings = _settings(args)
     strategy, _, note = asyncio.run(strategy_of(args, settings.addresses))
-    mode = "moves bundles" if settings.executor.execute else "dry run, nothing is touched"
+    mode = "moves bundles" if settings.executor.execute else "dry run: nothing is moved"
     own = (strategy.shedder.options, strategy.placement.options)
     for sentence in (*changing_nothing(args.settings, own), *([note] if note else [])):
         say_with_time(sentence)
@@ -69,7 +69,7 @@ def run(args: argparse.Namespace) -> int:
     except StreamFailedError as error:
         sys.stderr.write(
             f"counterpoise: the stream ended by itself: {sentence_of(str(error))} (details: "
-            f"{written(error)}); start again, and it goes on where it stopped\n"
+            f"{written(error)}); start it again: it continues where it stopped\n"
         )
         return EXIT_STREAM_FAILED
     say_with_time("stopped")

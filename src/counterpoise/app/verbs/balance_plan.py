@@ -39,7 +39,7 @@ def _read(path: Path) -> AdvisedPlan:
     except OSError as error:
         raise UserError(f"--plan {path}: {error.strerror or error}") from None
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise UserError(f"--plan {path}: it is not JSON: {error}") from None
+        raise UserError(f"--plan {path}: the file is not JSON: {error}") from None
     except PlanError as error:
         raise UserError(f"--plan {path}: {error}") from None
 

@@ -56,5 +56,5 @@ def _print(result: DemoResult) -> None:
         f"  picture       {result.picture}\n\n"
     )
     for problem in result.problems:
-        sys.stdout.write(f"not as it should be: {problem}\n")
+        sys.stdout.write(f"failed:  {problem}\n")
     sys.stdout.flush()

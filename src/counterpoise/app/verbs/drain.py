@@ -84,9 +84,9 @@ def drain_action(args: argparse.Namespace) -> NewAction:
 def _release(args: argparse.Namespace, action: NewAction) -> int:
     """End a cordon."""
     if args.execute:
-        raise UserError("--release moves nothing: no --execute with it")
+        raise UserError("--release moves nothing: leave --execute out")
     if action.trail is None:
-        raise UserError("--release needs --history: a cordon is kept there")
+        raise UserError("--release needs --history, which records the cordon")
     if args.broker not in cordoned(action.trail.actions()):
         raise UserError(f"{args.broker} is not cordoned in {args.history}")
     now_ms = wall_clock_ms()
@@ -172,7 +172,7 @@ def _show(drain: BrokerDrain, plan: Round, *, execute: bool, action: NewAction =
     )
     if not execute:
         what = "1 bundle" if count == 1 else f"{count} bundles"
-        say(f"{what} would leave {drain.goal.broker}; nothing was touched (--execute moves them)")
+        say(f"{what} would leave {drain.goal.broker}; nothing was moved (--execute moves them)")
 
 
 def _show_end(args: argparse.Namespace, drained: DrainResult) -> None:
@@ -185,7 +185,7 @@ def _show_end(args: argparse.Namespace, drained: DrainResult) -> None:
     if args.history:
         say(f"{broker} is cordoned until `counterpoise refill {broker}` or --release")
     else:
-        say("not kept in any history (--history): a balancer may give it bundles again")
+        say("not recorded in a history (--history): a balancer may give it bundles again")
 
 
 def _json(drain: BrokerDrain, plan: Round, drained: DrainResult | None) -> dict[str, object]:

@@ -75,7 +75,7 @@ def _report(found: HistoryCheck) -> None:
         )
     if found.ahead:
         sys.stdout.write(
-            f"{len(found.ahead)} files are of a time that this machine's clock has not reached "
+            f"{len(found.ahead)} files are dated later than this machine's clock "
             f"({found.ahead[0].name}): see that it is right\n"
         )
     for name in (*found.logs, *(file.name for file in found.damaged)):

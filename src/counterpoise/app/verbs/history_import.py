@@ -83,7 +83,9 @@ def _grid_of(args: argparse.Namespace) -> TimeGrid:
         # What the files have, whatever the clock says.
         first_ms, last_ms = (first_ms if args.first else 0), (last_ms if args.last else EVER)
     if last_ms <= first_ms:
-        raise UserError(f"--from {args.first} --to {args.last or 'now'}: nothing is between them")
+        raise UserError(
+            f"--from {args.first} --to {args.last or 'now'}: expected an earlier time first"
+        )
     step_ms = max(1, round((args.step or STEP_S) * 1000))
     # On whole steps, so that an import that goes on later meets the same moments.
     first_ms = -(-first_ms // step_ms) * step_ms
@@ -169,7 +171,7 @@ def _say(record: ImportRecord, history: str) -> None:
     if facts.empty_moments or facts.gaps:
         sys.stdout.write(
             f"gaps: {facts.empty_moments:,} looks without any figures, {facts.gaps:,} times a "
-            "broker without; nothing is put in their place\n"
+            "broker without; nothing is interpolated\n"
         )
     if facts.contested:
         sys.stdout.write(

@@ -110,7 +110,7 @@ def _show(args: argparse.Namespace, plan: AdvisedPlan) -> None:
         return
     sys.stdout.write("\n".join(lines_of(plan)) + "\n")
     if not args.execute:
-        sys.stdout.write("\nnothing was touched (--execute moves them)\n")
+        sys.stdout.write("\nnothing was moved (--execute moves them)\n")
     elif not plan.steps:
         sys.stdout.write("\nnothing is moved\n")
 

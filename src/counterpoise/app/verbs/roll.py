@@ -49,7 +49,7 @@ def _until_stopped(args: argparse.Namespace, trail: ActionTrail) -> int:
             return
         tasks[0].cancel()
         await asyncio.wait(tasks[:1])
-        say("stopped; the same line goes on from here")
+        say("stopped; run the same command again to continue")
 
     asyncio.run(until_signal(work))
     return ended[0] if ended else EXIT_STOPPED
@@ -97,7 +97,7 @@ async def _carry_out(
     for number, broker in enumerate(order, 1):
         say(f"{number}. {broker}")
     if not args.execute:
-        say("nothing was touched (--execute drains and restarts them)")
+        say("nothing was restarted (--execute drains and restarts them)")
         return 0
     begun = await roll.begin(order, args.who or operator_name(), args.why)
     return await _to_its_end(roll, begun, log)
@@ -114,7 +114,7 @@ async def _continue(
         )
     say(state.sentence())
     if not args.execute:
-        say("nothing was touched (--execute goes on with it, --abandon gives it up)")
+        say("nothing was restarted (--execute continues it, --abandon gives it up)")
         return 0
     return await _to_its_end(roll, await roll.take_over(state), log)
 
@@ -123,7 +123,7 @@ async def _to_its_end(roll: RollingRestart, state: RollState, log: SentenceSink)
     try:
         log((await roll.run(state)).sentence())
     except RollStoppedError as error:
-        log(f"stopped: {error}; the same line goes on from here, --abandon gives it up")
+        log(f"stopped: {error}; run the same command again to continue; --abandon gives it up")
         return EXIT_STOPPED
     return 0
 

@@ -41,7 +41,7 @@ async def _split(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace
     edges = await _edges(cluster, wanted.namespace, BundleName.parse(bundle).range)
     if len(edges) <= WHOLE:
         sys.stderr.write(
-            f"counterpoise: {bundle} is in one piece still: the cluster cuts no bundle of fewer "
+            f"counterpoise: {bundle} was not split: the cluster cuts no bundle of fewer "
             "than two topics by their number, their load or given positions\n"
         )
         return EXIT_WHOLE

@@ -68,7 +68,7 @@ def sentences(found: BalancerStatus) -> list[str]:
         lines.append(found.held)
     poll, made = found.poll, found.round
     if poll is None:
-        lines.append("no look at the cluster yet")
+        lines.append("no poll of the cluster yet")
     else:
         lines.append(
             f"last look {_ago(found, poll.at)}: {poll.brokers} brokers reported their load"
@@ -78,7 +78,7 @@ def sentences(found: BalancerStatus) -> list[str]:
     if made is None:
         lines.append("no round of decisions yet")
     else:
-        state = "" if made.complete else ", under way or cut off"
+        state = "" if made.complete else ", running or interrupted"
         lines.append(
             f"last round {_ago(found, made.at)}: {made.moves} moves by {made.strategy}, "
             f"imbalance {made.imbalance:.2f}{state}"
@@ -117,7 +117,7 @@ def actions_text(actions: Sequence[OperatorAction], now_ms: int) -> list[str]:
         what = f"{each.kind.value} of {each.broker}" if each.broker else each.kind.value
         ends = Counter(move.status for move in each.moves)
         became = _ends(dict(sorted(ends.items())))
-        state = "" if each.ended_ms else ", under way or cut off"
+        state = "" if each.ended_ms else ", running or interrupted"
         why = f" ({each.why})" if each.why else ""
         lines.append(f"by hand: {what} by {each.who}{why}: {became or 'no move'}{state}")
         lines += [_gone(move) for move in each.moves if move.status == MoveStatus.ELSEWHERE]

@@ -184,7 +184,7 @@ def _until_stopped(cluster: LaunchedCluster) -> Iterator[None]:
         try:
             cluster.stop()
         except TimeoutError:
-            _warn("not everything closed in time; what was acknowledged is stored all the same")
+            _warn("not everything closed in time; everything acknowledged is stored nevertheless")
 
 
 @contextlib.contextmanager

@@ -111,7 +111,8 @@ class LedgerWrite:
             self.bookie_failed(bookie)
 
     def bookie_failed(self, bookie: str) -> None:
-        """Note that a bookie refused an entry or did not respond; it may have it all the same."""
+        """Note that a bookie refused an entry or did not respond; it may have stored it
+        nevertheless."""
         if self._over or bookie not in self._places:
             return
         self._failed.add(bookie)

@@ -19,7 +19,7 @@ _STEPS_MAX: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class RackPolicy:
-    """How racks are heeded; the defaults are Pulsar's."""
+    """How racks are respected; the defaults are Pulsar's."""
 
     is_enabled: bool = True
     """``bookkeeperClientRackawarePolicyEnabled``."""
@@ -84,7 +84,7 @@ def place(
 
 
 class _Search:
-    """Fills places one after the other, and takes back what leaves a write set on too few racks."""
+    """Fills places one after the other, and backtracks if a write set is on too few racks."""
 
     def __init__(
         self,
@@ -129,7 +129,7 @@ class _Search:
         return False
 
     def _is_possible(self) -> bool:
-        """Whether no write set is on too few racks whatever its empty places get."""
+        """Whether every write set can still be on enough racks, whatever its empty places get."""
         for places in self._write_sets:
             there = [self.ensemble[each] for each in places]
             racks = {rack_of(each, self._racks) for each in there if each is not None}

@@ -1,1 +1,1 @@
-"""Protobuf definitions of what BookKeeper and Pulsar keep, and the modules generated from them."""
+"""Protobuf definitions of what BookKeeper and Pulsar store, and the modules generated from them."""

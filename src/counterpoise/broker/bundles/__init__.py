@@ -1,1 +1,1 @@
-"""Bundles: who owns one, who shall, and how it changes hands."""
+"""Bundles: their owners, placement, transfers and splits."""

@@ -1,4 +1,4 @@
-"""Answers lookups: finds a bundle's owner, or decides who it shall be."""
+"""Answers lookups: finds a bundle's owner, or assigns the bundle to a broker."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers to "who serves this topic?"."""
+"""The results of a lookup: connect to a broker, or ask another one."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Bundles on the move: unloaded, handed over when a broker leaves, split."""
+"""Unloads, hands over and splits the bundles of this broker."""
 
 from __future__ import annotations
 

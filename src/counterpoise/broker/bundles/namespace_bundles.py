@@ -1,4 +1,4 @@
-"""How namespaces are cut into bundles: read from local policies, kept, changed by splits."""
+"""The bundles of namespaces: read from local policies, cached, changed by splits."""
 
 from __future__ import annotations
 

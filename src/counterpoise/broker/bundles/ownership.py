@@ -116,7 +116,8 @@ class BundleOwnership:
         return self._runner.state(bundle).serves
 
     def settling(self, bundle: BundleName) -> bool:
-        """Whether a client should wait: whether this broker serves the bundle is being decided."""
+        """Whether a client should wait, since it is being decided whether this broker serves the
+        bundle."""
         return self._runner.state(bundle).settling
 
     def taking_over(self, bundle: BundleName) -> bool:

@@ -1,4 +1,4 @@
-"""Where the metadata store keeps the records of bundles."""
+"""The paths of bundles' records in the metadata store."""
 
 from __future__ import annotations
 

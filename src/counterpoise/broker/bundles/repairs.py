@@ -1,4 +1,5 @@
-"""Ownership repair by the leader: bundles whose brokers are gone, changes that never ended."""
+"""Ownership repair by the leader: of bundles whose broker is dead, and of changes that never
+ended."""
 
 from __future__ import annotations
 

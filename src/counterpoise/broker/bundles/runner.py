@@ -169,7 +169,7 @@ class Runner(Generic[K, S]):
         self.feed(key, result)
 
     def _complain(self, key: K, command: events.Command, reason: str) -> None:
-        """Log why a command fails, once for a row of failures."""
+        """Log why a command fails, once for consecutive failures."""
         what = f"{type(command).__name__}: {reason}"
         level = logging.DEBUG if self._complaints.get(key) == what else logging.WARNING
         log.log(level, "%s: %s", key, what)

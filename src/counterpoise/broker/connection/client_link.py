@@ -1,4 +1,4 @@
-"""One connection's wire, as the handlers of its requests use it."""
+"""The state and the outgoing frames of one connection, as its request handlers use them."""
 
 from __future__ import annotations
 
@@ -107,7 +107,7 @@ class ClientLink:
             self.outbox.write(frame)
 
     def close(self) -> None:
-        """The client has disconnected: start no requests and write nothing more."""
+        """The client has disconnected: start no more requests, and write nothing."""
         self.closed = True
         self.round_trips.end()
 

@@ -138,12 +138,12 @@ class Connection(asyncio.Protocol):
         self._handlers, self._send_run = gate.handlers(), gate.take_run
 
     def freeze(self) -> None:
-        """Stop reading and writing, as if the broker hung. Idempotent."""
+        """Stop reading and writing, as if the broker did not respond. Idempotent."""
         self.pause.hold(PauseReason.FROZEN)
         self._outbox.keep()
 
     def thaw(self) -> None:
-        """Continue after `freeze`."""
+        """Read and write again after `freeze`."""
         self._outbox.send_kept()
         self.pause.release(PauseReason.FROZEN)
 

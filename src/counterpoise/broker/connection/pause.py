@@ -1,4 +1,4 @@
-"""Why a connection's reading is paused: a set of reasons, each of which is enough."""
+"""The reasons for which reading from a connection is paused; one is enough."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class ReadingPause:
         self._on_release()
 
     def holds(self, reason: PauseReason, by: object = None) -> bool:
-        """Whether this reason of this holder keeps reading paused."""
+        """Whether reading is paused for this reason by this holder."""
         return (reason, by) in self._held
 
     def other_than(self, reason: PauseReason) -> bool:
@@ -85,7 +85,7 @@ class ReadingPause:
         return len(self._held) > ((reason, None) in self._held)
 
     def since(self) -> dict[PauseReason, float]:
-        """For each reason for which reading is paused, the clock's time (seconds) of its begin."""
+        """The time at which each present reason began, in seconds of the clock."""
         since: dict[PauseReason, float] = {}
         for (reason, _), began in self._held.items():
             since[reason] = min(began, since.get(reason, began))

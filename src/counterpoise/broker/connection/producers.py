@@ -301,7 +301,7 @@ class ClientProducers:
             self._link.pause.hold(_PENDING)
 
     def settled(self, producer: object, count: int) -> None:
-        """Uncount pending entries of a closed producer, now stored or lost."""
+        """Uncount pending entries of a closed producer, which are now stored or lost."""
         left = self._left.get(producer)
         if left is not None:
             self._share.settle(left.settle(count))

@@ -1,4 +1,4 @@
-"""Fair reading: how long each of a broker's connections is served before the others."""
+"""Fair reading: for how long each of a broker's connections is served before the others."""
 
 from __future__ import annotations
 

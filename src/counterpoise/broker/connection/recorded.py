@@ -1,4 +1,5 @@
-"""Connections whose traffic is recorded. A class of their own, so that others pay nothing."""
+"""Connections whose traffic is recorded; a class of its own, so that other connections cost no
+more."""
 
 from __future__ import annotations
 

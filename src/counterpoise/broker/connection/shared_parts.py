@@ -1,4 +1,4 @@
-"""What all connections of a broker share: counts, and limits on all together."""
+"""The parts that all connections of a broker share: counters, and limits on all together."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class TopicListWatch:
         return await self._listed(answer)
 
     def go_on(self) -> None:
-        """From now on send the client every difference."""
+        """Send the client every difference from now on."""
         if not self._stopped:
             self._task = self._link.keep("a watch of topics", self._follow)
 

@@ -1,4 +1,4 @@
-"""Logs limits: one sentence when a limit is reached, one when it no longer is."""
+"""Logs one sentence when a limit is reached, and one when it no longer is."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class ResourceGroupShares:
         self._busy = asyncio.Event()
 
     async def know(self, name: str) -> None:
-        """Set a group's limits here, before a topic of the group is loaded."""
+        """Set a group's limits here before a topic of the group is loaded."""
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = _Group()

@@ -1,4 +1,4 @@
-"""A broker's limits for an administrator: what passed each, and which flows it throttles."""
+"""A broker's limits for an administrator: what passed each, and the flows that it throttles."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a broker measures of itself, and when it publishes that."""
+"""Measures a broker's load, and publishes it."""
 
 from counterpoise.broker.load.change import needs_update
 from counterpoise.broker.load.config import LoadReportConfig

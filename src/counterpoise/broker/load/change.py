@@ -1,4 +1,5 @@
-"""Whether a new measurement is worth writing (``ModularLoadManagerImpl.needBrokerDataUpdate``)."""
+"""Whether a new measurement is to be published
+(``ModularLoadManagerImpl.needBrokerDataUpdate``)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Keeps the averages of bundles and brokers; the leader also stores them."""
+"""Maintains the averages of bundles and brokers; the leader also stores them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A bundle's initial data from its resource quota, where one was set."""
+"""A bundle's initial data from its resource quota, if one was set."""
 
 from __future__ import annotations
 

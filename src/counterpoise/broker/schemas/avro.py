@@ -51,7 +51,7 @@ class _Type(NamedTuple):
 
     @property
     def names(self) -> set[str]:
-        """What a named type answers to: its name and its aliases, in full."""
+        """The names by which a named type is found: its name and its aliases, in full."""
         inside = self.name.rpartition(".")[0]
         aliases = self.declared.get("aliases", ())
         return {self.name, *(_full_name({"name": alias}, inside) for alias in aliases)}

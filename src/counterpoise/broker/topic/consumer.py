@@ -1,4 +1,4 @@
-"""A consumer's operations, which a connection holds after a successful subscribe."""
+"""An attached consumer's operations, for the connection that subscribed."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ class Consumer(Recipient):
 
     @property
     def takes_acks(self) -> bool:
-        """Whether acknowledgements still count, as they may when the consumer is closed."""
+        """Whether acknowledgements are still accepted, as they may be while the consumer is being
+        closed."""
         return not self.subscription.closed
 
     def ack_individual(self, acks: Iterable[Acked]) -> None:

@@ -62,7 +62,7 @@ class Deduplication:
         return found
 
     def admit(self, producer: Producer, sends: Sequence[Send]) -> Sequence[Send]:
-        """The entries that are new. The producer is sent an answer for each of the others."""
+        """The entries that are new; the producer gets a response for each of the others."""
         new: list[Send] = []
         for send in sends:
             found = self._take(producer.name, send)

@@ -1,4 +1,4 @@
-"""What a connection requests of a topic, and the sinks through which a topic responds."""
+"""The interface between a connection and its topics: requests, and the sinks for responses."""
 
 from __future__ import annotations
 

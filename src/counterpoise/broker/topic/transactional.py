@@ -1,4 +1,4 @@
-"""What a topic with a log does about transactions; costs nothing without any."""
+"""The transactions of a topic with a log; without any they cost nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which entries of a topic transactions allow to be delivered: a fold of its log."""
+"""Decides which entries of a topic may be delivered, by its transactions: a fold of its log."""
 
 from __future__ import annotations
 

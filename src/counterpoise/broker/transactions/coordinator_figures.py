@@ -1,4 +1,4 @@
-"""What one transaction coordinator counts of its own work, since it was opened here."""
+"""The counters of one transaction coordinator, since it was opened here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""The coordinators of one broker; each is where its partition of the assignment topic is."""
+"""The transaction coordinators of one broker, which owns their partitions of the assignment
+topic."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ PATIENCE_S = 15.0
 
 
 class ClusterMap:
-    """The treemap of the cluster's load; what an area stands for stays until it is changed."""
+    """The treemap of the cluster's load; it shows the same subject until that is changed."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session

@@ -1,4 +1,4 @@
-"""One load over time: as the console saw it, and before that as a history recorded it."""
+"""One load over time: first as a history recorded it, then as the console observed it."""
 
 from __future__ import annotations
 

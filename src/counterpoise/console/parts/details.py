@@ -128,7 +128,7 @@ class Details:
         )
 
     def _happened(self, bundle: str) -> tuple[OwnerChange, ...]:
-        """What happened to it, latest first: as seen here, and before as recorded."""
+        """The events of the selection, latest first: observed here, and before that recorded."""
         seen = self._session.sources.watch.past.of_bundle(bundle)
         first = seen[-1].at_ms if seen else math.inf
         return seen + tuple(e for e in reversed(self._curve.recorded.changes) if e.at_ms < first)

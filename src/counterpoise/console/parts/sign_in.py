@@ -66,7 +66,7 @@ class SignIn:
 
 
 def default_operator(session: PageSession) -> Operator:
-    """The operator of a page at which no person has signed in."""
+    """The operator of a page to which no person has signed in."""
     options = session.sources.options
     console = options.watch.security
     return Operator(console if options.acts else console.as_another())

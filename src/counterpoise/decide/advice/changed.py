@@ -1,4 +1,4 @@
-"""Whether an approved plan still fits the cluster: the plan as it was approved, or nothing."""
+"""Checks whether an approved plan still fits the cluster."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,4 +1,5 @@
-"""What a plan says: before and after, each step with its cost and reason, and why not the rest."""
+"""The content of a plan: loads before and after, each step with its cost and reason, and why other
+bundles stay."""
 
 import hashlib
 import json

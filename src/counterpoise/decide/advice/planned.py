@@ -1,4 +1,4 @@
-"""A plan from a snapshot: its goal is asked again and again, as if the load stayed as it is."""
+"""Makes a plan from a snapshot: repeats rounds of its goal, as if the load stayed as it is."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,1 +1,1 @@
-"""A round of balancing: when it is due, what moves, where to, and what is remembered of it."""
+"""A round of balancing: when it is due, what moves, where to, and the memory for the next round."""

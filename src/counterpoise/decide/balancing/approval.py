@@ -81,7 +81,7 @@ def approve(
 
 
 class _Away:
-    """How long each namespace's bundles were on their way lately, and shall be."""
+    """For how long each namespace's bundles were and will be unavailable because of moves."""
 
     def __init__(self, lately: Sequence[PastMove]) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(float)

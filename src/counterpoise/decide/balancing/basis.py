@@ -1,4 +1,4 @@
-"""What a move rests on: the bundle's average and its age, beside what is measured now."""
+"""The figures behind a move: the bundle's average and its age, and the latest measurement."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple

@@ -71,7 +71,7 @@ def with_costs(
 
 
 def _hurt(move: EndedMove, known: Collection[float]) -> str:
-    """How the move hurt; empty if it did not."""
+    """How the move disturbed clients; empty if it did not."""
     usual_s = median(known) if len(known) >= KNOWN_LEAST else None
     if usual_s is not None and move.seconds >= max(SECONDS, TIMES * usual_s):
         return f"one took {move.seconds:.1f} s, where {usual_s:.1f} s are usual"

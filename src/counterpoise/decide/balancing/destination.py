@@ -1,4 +1,4 @@
-"""Where the bundles of a round go: only to brokers that may have them, whatever sends them."""
+"""Chooses destinations for the bundles of a round, among brokers that may own them."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -196,6 +196,6 @@ class _FilteredDestinations:
 
 
 def _reasons(passed: Passed, about: Callable[[str], bool]) -> str:
-    """What the filters say about these brokers."""
+    """The filters' reasons about these brokers."""
     dropped = [each for outcome in passed.outcomes for each in outcome.dropped]
     return "; ".join(dict.fromkeys(each.sentence for each in dropped if about(each.subject)))

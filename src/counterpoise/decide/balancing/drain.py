@@ -199,7 +199,7 @@ def _without_reports(view: ClusterView, broker: str, mine: Sequence[str]) -> Clu
 
 
 def _why(chosen: Selection[Any]) -> str:
-    """Why this broker was chosen: what spoke for it, and what ruled out the others."""
+    """Why this broker was chosen, and what ruled out the others."""
     against = [
         each.sentence
         for outcome in chosen.outcomes

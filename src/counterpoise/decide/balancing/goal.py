@@ -20,7 +20,7 @@ class Goal(Protocol):
 
     @property
     def placed_by(self) -> str:
-        """What chooses destinations, for the history: a placement strategy's name or a phrase."""
+        """The name of the placement strategy, or a phrase in its place, for the history."""
         ...
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:

@@ -1,4 +1,4 @@
-"""What a round consists of: its moves, their outcomes, and the memory for the next round."""
+"""The parts of a round: its moves, their outcomes, and the memory for the next round."""
 
 import zlib
 from collections.abc import Collection, Iterable, Mapping
@@ -97,7 +97,7 @@ class MoveStatus(StrEnum):
 
     @property
     def words(self) -> str:
-        """The status as it follows a number of moves in a sentence."""
+        """The status as the phrase that follows a number of moves in a sentence."""
         return _WORDS.get(self, self.value)
 
 

@@ -1,4 +1,4 @@
-"""When the balancer decides, and what it leaves alone, under Pulsar's names."""
+"""When the balancer decides, and what it does not move, under Pulsar's names."""
 
 from dataclasses import dataclass
 

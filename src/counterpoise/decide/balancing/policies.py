@@ -1,4 +1,4 @@
-"""What placing bundles depends on besides load, frozen for a whole round."""
+"""What placement depends on besides load, frozen for a whole round."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def count_namespaces(
 
 @dataclass(frozen=True, slots=True)
 class PlacementPolicies:
-    """What placement filters decide by: the brokers, and the policies of the namespaces."""
+    """The input of placement filters: the brokers, and the policies of the namespaces."""
 
     facts: Mapping[str, BrokerFacts]
     """Every broker that is there."""

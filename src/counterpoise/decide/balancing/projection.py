@@ -16,7 +16,7 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class Projection:
-    """A view to which moves are applied, as load will be once they have happened."""
+    """A view in which moves are applied, so that it has the load after them."""
 
     view: ClusterView
 

@@ -1,4 +1,4 @@
-"""A round that sheds load: what a shedder takes from busy brokers, and where each bundle goes."""
+"""A round that sheds load: which bundles leave busy brokers, and where each goes."""
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator

@@ -1,1 +1,1 @@
-"""Filters: which brokers may have a bundle at all, each with a reason for those that may not."""
+"""Filters: which brokers may own a bundle, each with a reason for those that may not."""

@@ -1,1 +1,1 @@
-"""Placement: which broker gets a bundle that has none."""
+"""Placement: chooses the broker for a bundle without an owner."""

@@ -1,4 +1,4 @@
-"""The placement of a bundle whose destination is given: that broker, if it may have the bundle."""
+"""The placement of a bundle with a given destination: that broker, if it may own the bundle."""
 
 from collections.abc import Sequence
 from random import Random

@@ -1,1 +1,1 @@
-"""Shedding: which bundles leave which brokers."""
+"""Shedding: decides which bundles leave which brokers."""

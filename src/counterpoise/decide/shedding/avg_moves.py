@@ -1,4 +1,4 @@
-"""What AvgShedder moves between a pair of brokers, in which unit it counts, or why nothing."""
+"""Which bundles AvgShedder moves between a pair of brokers, in which unit, or why none."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
@@ -151,15 +151,16 @@ def _fitting(ranked: Ranked, quota: float) -> Iterator[tuple[int, float]]:
 
 
 class Counts(Protocol):
-    """By broker, in how many calls in a row it was in an uneven pair, this call included."""
+    """The number of consecutive calls in which each broker was in an uneven pair, this call
+    included."""
 
     @property
     def low_hits(self) -> Mapping[str, int]:
-        """By broker: calls in a row beyond the low threshold."""
+        """By broker: consecutive calls beyond the low threshold."""
 
     @property
     def high_hits(self) -> Mapping[str, int]:
-        """By broker: calls in a row beyond the high threshold."""
+        """By broker: consecutive calls beyond the high threshold."""
 
 
 def reasons(

@@ -1,6 +1,5 @@
-"""Which brokers AvgShedder pairs, and for how many calls in a row each has been in an uneven
-pair.
-"""
+"""Which brokers AvgShedder pairs, and for how many consecutive calls each has been in an uneven
+pair."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -24,12 +24,11 @@ from counterpoise.load.store_view import LoadStoreView
 
 @dataclass(frozen=True, slots=True)
 class TransferMemory(JsonObject):
-    """In how many calls in a row the cluster was uneven, and which cool-downs the last call found
-    over.
+    """In how many consecutive calls the cluster was uneven, and which cool-downs the last call
+    found over.
 
     ``cooled`` are brokers whose cool-down is over. The caller removes them from
-    ``recentlyUnloadedBrokers``, as Pulsar's class does itself.
-    """
+    ``recentlyUnloadedBrokers``, as Pulsar's class does itself."""
 
     hits: int = 0
     cooled: tuple[str, ...] = ()

@@ -76,7 +76,7 @@ _WAITING = Rule(
 
 
 class Uneven(NamedTuple):
-    """How uneven the cluster is, and in how many calls in a row it was."""
+    """How uneven the cluster is, and in how many consecutive calls it was."""
 
     average: float
     std: float
@@ -140,7 +140,7 @@ def why_nothing(options: TransferOptions, brokers: int) -> Rejection:
 
 
 def why_uneven(uneven: Uneven, options: TransferOptions) -> Rejection:
-    """Why nothing moves: the cluster is even enough, or not uneven for enough calls in a row."""
+    """Why nothing moves: the cluster is even enough, or not uneven for enough consecutive calls."""
     if not uneven.hits and not uneven.std > 0:
         setting, whose = "", "of all brokers"
         if uneven.stale:

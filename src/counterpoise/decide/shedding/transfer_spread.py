@@ -14,7 +14,8 @@ from counterpoise.load.view import Masks
 
 
 class Cause(NamedTuple):
-    """Why a pair of brokers should be evened out: Pulsar's label, and a short label of ours."""
+    """Why a pair of brokers should be evened out: Pulsar's label, and this product's short
+    label."""
 
     label: str
     rule: str

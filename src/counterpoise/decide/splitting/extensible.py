@@ -51,7 +51,7 @@ _TOO_FEW_HITS = Rule(
 
 @dataclass(frozen=True, slots=True)
 class SplitMemory(JsonMapping):
-    """How many checks in a row each bundle has been above a limit."""
+    """In how many consecutive checks each bundle has been above a limit."""
 
     hits: Mapping[str, int] = field(default_factory=dict)
 

@@ -98,5 +98,5 @@ def at_maximum(bundle: str, count: int, taken: int, options: SplitOptions) -> Re
 
 
 def of_unknown_namespace(bundle: str) -> Rejection:
-    """The rejection of a bundle whose namespace's bundles are not known."""
+    """The rejection of a bundle whose namespace is not known."""
     return _UNKNOWN.refuses(bundle)

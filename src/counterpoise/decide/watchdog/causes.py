@@ -1,4 +1,4 @@
-"""Merges findings by cause: what is wrong with many bundles for one reason is reported once."""
+"""Merges findings by cause: one that concerns many bundles is reported once."""
 
 from collections.abc import Iterable
 from dataclasses import replace

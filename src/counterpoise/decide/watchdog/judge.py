@@ -1,4 +1,4 @@
-"""Finds what is wrong with a cluster; reports only what has lasted."""
+"""Finds faults of a cluster; reports only those that last."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace

@@ -1,4 +1,4 @@
-"""The input of the watchdog's judgement at one moment, and its memory of earlier ones."""
+"""The watchdog's input at one moment, and its memory of earlier ones."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -77,7 +77,8 @@ class WatchdogMemory:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogOptions:
-    """How long the watchdog waits before it reports a fault. Brokers' settings do not count."""
+    """How long a fault must last before the watchdog reports it. Brokers' settings have no effect
+    on it."""
 
     patience_ms: int = 30_000
     """How long something has to look wrong: a bundle on its way looks so for a moment."""

@@ -91,7 +91,8 @@ def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Acti
 
 
 def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) -> OpenTopics:
-    """What broker ``me`` does with its topics after it read a record; ``topics``: what it did."""
+    """What broker ``me`` does with its open topics according to a record; ``topics``: what it did
+    before."""
     if not serves(record, me):
         return OpenTopics.SERVED if topics is OpenTopics.TAKING_OVER else topics
     if topics is OpenTopics.TAKING_OVER:
@@ -144,7 +145,8 @@ def _following(record: ServiceUnitStateData, local: LocalBundle) -> Action | Non
 
 
 def _requested(record: ServiceUnitStateData | None, local: LocalBundle) -> Action | None:
-    """The action for a request to this broker; None if it makes no sense in this state."""
+    """The action for a request to this broker; None if the request is not possible in this
+    state."""
     me, now_ms, state = local.me, local.now_ms, state_of(record)
     owned = record if state is ServiceUnitState.OWNED and serves(record, me) else None
     match local.request:

@@ -1,4 +1,4 @@
-"""What one record does to a bundle under lock and redirect: the steps that the table names."""
+"""The effects of one event on a bundle under lock and redirect: the transitions of the table."""
 
 from __future__ import annotations
 

@@ -29,7 +29,7 @@ class Committed(NamedTuple):
 
 
 def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) -> None:
-    """Overwrite the owner's note of what was committed; raises `OSError`."""
+    """Overwrite the owner's note of the committed entries; raises `OSError`."""
     descriptor = disk.open(_path(directory, epoch), os.O_WRONLY | os.O_CREAT)
     try:
         write_all(disk, descriptor, [_packed(committed)], 0)
@@ -38,7 +38,7 @@ def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) ->
 
 
 def noted(directory: Path, epoch: int, disk: LedgerDisk) -> Committed | None:
-    """The note that the owner of an epoch left; None if there is none or it is damaged."""
+    """The note of the owner of an epoch; None if there is none or it is damaged."""
     try:
         content = read_file(disk, _path(directory, epoch))
         _, ledger_id, entries, _ = _NOTE.unpack(content)

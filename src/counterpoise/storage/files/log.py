@@ -142,7 +142,8 @@ class FileLog(GroupLog[C]):
         return self._file.ledger_id, 0
 
     def _begin_another(self) -> bool:
-        """Start a ledger; False while there is no id for it, so that the last one grows on."""
+        """Start a ledger; False while no id is available for it, and the last one is used
+        further."""
         ledger_id = self._ids.take(self._file.ledger_id)
         if ledger_id is None:
             return False
@@ -379,7 +380,7 @@ class FileLog(GroupLog[C]):
         self._store.committer.submit(CloseFile(self._file))
 
     def _not_mine(self) -> StorageError | None:
-        """The error that the fence implies for this owner; None while it holds."""
+        """The error if the fence shows another owner; None while it does not."""
         try:
             return None if self.fence.holds() else self.fenced()
         except OSError as error:

@@ -63,10 +63,9 @@ class Format(Protocol):
         """The id of the entry whose record starts at ``at``; None if none does."""
 
     def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
-        """The complete, sound records from ``at`` on, the first with this id.
+        """The complete, undamaged records from ``at`` on, the first with this id.
 
-        Ends at the first one that is cut off or does not match.
-        """
+        Ends at the first one that is cut off or does not match."""
 
     def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
         """(offset, entry id) of what may be the next record, ``entry_id`` or a later one."""
@@ -143,7 +142,7 @@ class MarkedFormat:
         return int.from_bytes(data[at + 16 : at + 20], "big")
 
     def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
-        """The complete, sound records from ``at`` on, the first with this id."""
+        """The complete, undamaged records from ``at`` on, the first with this id."""
         unpack, end, marker, seed = _HEADER.unpack_from, len(data), self.marker, self._seed
         while at + HEADER_SIZE <= end:
             found, size, count, stored_id, place, checksum = unpack(data, at)
@@ -207,7 +206,7 @@ class OldFormat:
         return None
 
     def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
-        """The complete, sound records from ``at`` on, the first with this id."""
+        """The complete, undamaged records from ``at`` on, the first with this id."""
         while at + self.header_size <= len(data):
             size, checksum, messages = self._header.unpack_from(data, at)
             start = at + self.header_size

@@ -83,7 +83,7 @@ class Recovered:
             disk.remove(path)
 
     def abandon(self) -> None:
-        """Leave the log's files as they were found, so that opening it can be tried again."""
+        """Leave the log's files unchanged, so that opening can be tried again."""
         self.states.abandon()
 
 

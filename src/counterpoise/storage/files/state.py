@@ -99,7 +99,7 @@ class StateFiles:
         self._begun = -1
 
     def begin(self, state: SavedState) -> None:
-        """Write the first copy, before anything else; it counts once `settle` has returned."""
+        """Write the first copy, before anything else; it is durable once `settle` has returned."""
         self._begun = self._put(state, 1, _COPIES[1])
         self._writes = 1
 
@@ -114,7 +114,7 @@ class StateFiles:
         self._disk.close(descriptor)
 
     def end(self, state: SavedState) -> Callable[[], None]:
-        """Write the state for the next owner; the function returned waits until it is on disk."""
+        """Write the state for the next owner; returns a function that waits until it is on disk."""
         try:
             final = self._put(state, self._writes + 1, _FINAL)
         except OSError:

@@ -1,4 +1,5 @@
-"""Blocking work in daemon threads, so that a hanging disk cannot block the process's exit."""
+"""Blocking work in daemon threads, so that a disk that does not respond cannot block the process's
+exit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Checks a ledger directory without changing it: a copy, or while its brokers are stopped."""
+"""Checks a ledger directory without changing it: a copy, or one whose brokers are stopped."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class LogReport:
 
     @property
     def sound(self) -> bool:
-        """Whether nothing that was stored is missing."""
+        """Whether no stored entry is missing."""
         return not (self.lost or self.unreadable or self.cursors_lost or self.problem)
 
 

@@ -1,4 +1,4 @@
-"""Finds every sound record of a ledger file, whatever lies in between."""
+"""Finds every undamaged record of a ledger file, whatever is between them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Walker:
         self._expected, self.offset = start
 
     def __iter__(self) -> Iterator[tuple[LedgerRecord, int]]:
-        """Each sound record with its offset."""
+        """Each undamaged record with its offset."""
         kind = self._kind
         while True:
             base = self.offset
@@ -57,7 +57,8 @@ class Walker:
         return data
 
     def _find_again(self, offset: int) -> bool:
-        """Move to the next sound record at or after ``offset``; returns whether there is one."""
+        """Move to the next undamaged record at or after ``offset``; returns whether there is
+        one."""
         kind = self._kind
         while data := self._read(WINDOW, offset):
             at = 0
@@ -93,7 +94,7 @@ def nearer(read: ReadAt, kind: Format, entry_id: int, place: Place, end: int) ->
 
 
 def _first_sound(read: ReadAt, kind: Format, offset: int, entry_id: int) -> Place | None:
-    """The first record shortly after an offset, if it is sound."""
+    """The first record shortly after an offset, if it is undamaged."""
     data = read(NEAR, offset)
     found = kind.find(data, 0, entry_id)
     if found is None:

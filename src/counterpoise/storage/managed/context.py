@@ -43,7 +43,7 @@ class ManagedContext:
             raise StorageError(f"{RELEASED}/{name} cannot be written: {error}") from error
 
     async def is_released(self, name: str) -> bool:
-        """Whether a log's node is still as its last owner left it on closing."""
+        """Whether a log's node is unchanged since its last owner closed the log."""
         try:
             node, mark = await asyncio.gather(
                 self.metadata.get(f"{ROOT}/{name}"), self.metadata.get(f"{RELEASED}/{name}")

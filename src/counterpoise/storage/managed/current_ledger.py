@@ -15,11 +15,11 @@ class LedgerEvents(Protocol):
         """Called when a ledger's entries up to and including ``last`` are confirmed."""
 
     def ledger_ended(self, ledger: CurrentLedger, error: BookKeeperError) -> None:
-        """Called when a ledger takes no more entries."""
+        """Called when a ledger accepts no more entries."""
 
 
 class CurrentLedger:
-    """The ledger that a log writes, with its writer, until it takes no more entries."""
+    """The ledger that a log writes, with its writer, until it accepts no more entries."""
 
     def __init__(self, begun: float) -> None:
         """``begun``: when it began, by the clock for the age of ledgers."""

@@ -92,11 +92,10 @@ class ManagedLog(GroupLog[C]):
         self._give()
 
     def _give(self) -> None:
-        """Pass the groups in flight on to the current ledger, as far as not done yet.
+        """Pass groups in flight to the current ledger that were not passed yet.
 
-        If another ledger has to begin first, it waits until the current one has confirmed its
-        entries.
-        """
+        If another ledger has to begin first, this waits until the current one has confirmed its
+        entries."""
         while not self._is_rolling and self._given < len(self._submitted):
             if self._chain.current.is_over or self._is_due():
                 if self._chain.current.is_over or not self._given:
@@ -222,7 +221,7 @@ class ManagedLog(GroupLog[C]):
         self._give()
 
     def ledger_ended(self, ledger: CurrentLedger, error: BookKeeperError) -> None:
-        """Continue with a new ledger, since this one takes no more entries."""
+        """Continue with a new ledger, since this one accepts no more entries."""
         if ledger is not self._chain.current or self._error is not None:
             return
         _log.warning("%s: ledger %d ended: %s", self.name, ledger.ledger_id, error)

@@ -87,7 +87,7 @@ class ManagedLedgerStore:
         return highest
 
     async def is_released(self, name: str) -> bool:
-        """Whether the log's node is still as its last owner left it on closing."""
+        """Whether the log's node is unchanged since its last owner closed the log."""
         return await self._context.is_released(name)
 
     async def exists(self, name: str) -> bool:

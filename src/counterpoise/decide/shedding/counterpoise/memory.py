@@ -1,4 +1,4 @@
-"""The memory of the strategy: the load history of each bundle, and moves that it put off."""
+"""The memory of the strategy: the load history of each bundle, and postponed moves."""
 
 import base64
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Explains why bundles move, and why others do not, with the figure that would have changed it."""
+"""Explains why bundles move or stay, with the figure that decided."""
 
 from collections.abc import Collection, Iterator
 from typing import Final
@@ -55,7 +55,7 @@ def explained(
 def why_nothing(
     view: ClusterView, cluster: LoadColumns, found: Found, bought: Bought, ill: Collection[str]
 ) -> Iterator[Rejection]:
-    """Why nothing, or no more, moves, and why a broker suspected to be ill receives nothing."""
+    """Why nothing, or no more, moves, and why a broker suspected to be slow receives nothing."""
     for broker in sorted(ill):
         yield Rejection(
             broker,

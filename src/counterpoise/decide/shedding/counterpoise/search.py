@@ -60,9 +60,8 @@ class Prices(NamedTuple):
     """Of one that leaves more to be moved later."""
 
     def of(self, step: Step, before: "Found | Step") -> float:
-        """The price of this step after the one ``before`` it; higher if the step makes the later
-        span less even.
-        """
+        """The price of this step, given the steps ``before`` it; higher if the step makes the later
+        span less even."""
         return self.passing if step.lasting > before.lasting else self.lasting
 
 

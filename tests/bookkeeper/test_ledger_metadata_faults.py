@@ -233,7 +233,7 @@ async def test_a_store_that_is_away_is_an_error_of_bookkeepers_and_of_its_time(
 
 async def test_ids_are_those_that_java_takes(cluster: FakeCluster) -> None:
     ids = LedgerIdGenerator(cluster.store, "/ledgers")
-    assert [await ids.take() for _ in range(3)] == [0, 1, 2]
+    assert [await ids.next_id() for _ in range(3)] == [0, 1, 2]
 
     async def deleted() -> bool:
         return await cluster.store.children("/ledgers/idgen") == []
@@ -245,7 +245,7 @@ async def test_ids_beyond_31_bits_have_two_parts(cluster: FakeCluster) -> None:
     store = cluster.store
     cluster.tree.restore("/ledgers/idgen", b"", 0, SHORT_IDS)
     ids = LedgerIdGenerator(store, "/ledgers")
-    assert [await ids.take() for _ in range(2)] == [1 << 32, (1 << 32) + 1]
+    assert [await ids.next_id() for _ in range(2)] == [1 << 32, (1 << 32) + 1]
     await store.put("/ledgers/idgen-long/HOB-0000000007", b"")
-    assert await LedgerIdGenerator(store, "/ledgers").take() == 7 << 32
+    assert await LedgerIdGenerator(store, "/ledgers").next_id() == 7 << 32
     assert await store.children("/ledgers/idgen-long") == ["HOB-0000000001", "HOB-0000000007"]

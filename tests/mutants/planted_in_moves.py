@@ -114,7 +114,7 @@ IN_MOVES: tuple[Fault, ...] = (
     ),
     Fault(
         "a plan moves again what the history says was moved just now",
-        "pipeline/advise/look.py",
+        "pipeline/advise/plan_inputs.py",
         "        memory = Journal(reader).memory_before(newest_poll(state))\n",
         "        memory = Journal(reader).memory_before(0)\n",
         "tests/pipeline/advise/test_advise.py::"

@@ -130,7 +130,7 @@ async def test_a_cluster_with_both_managers_is_read_and_said_so(
     logged: list[str] = []
     seen, collect = PollLog(logged.append), collector(http, cluster)
     for _ in range(3):
-        seen.take(await collect.poll())
+        seen.log_poll(await collect.poll())
     assert len(logged) == 3, logged
     assert f"{one.name}: ModularLoadManagerImpl, read from broker-stats/load-report" in logged
     assert f"{two.name}: ExtensibleLoadManagerImpl, read from broker-stats/topics" in logged

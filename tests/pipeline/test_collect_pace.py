@@ -407,7 +407,7 @@ async def test_the_same_refusal_of_many_is_said_once(
     seen, collect = PollLog(logged.append), collector(http, cluster, AdminOptions())
     for _ in range(3):
         rows = await collect.poll()
-        seen.take(rows)
+        seen.log_poll(rows)
     assert len(logged) == 1, logged
     assert "and 2 more: HTTP 503 not now" in logged[0]
     assert trouble(rows).startswith("none of 7 brokers gives its load")
@@ -416,7 +416,7 @@ async def test_the_same_refusal_of_many_is_said_once(
     for broker in brokers:
         broker.silent = False
     rows = await collect.poll()
-    seen.take(rows)
+    seen.log_poll(rows)
     assert trouble(rows) == ""
     [back] = [sentence for sentence in logged if sentence.endswith(" answers again")]
     assert gone.name not in back

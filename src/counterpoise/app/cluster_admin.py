@@ -20,7 +20,7 @@ from counterpoise.app.progress import while_waiting
 from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
 from counterpoise.pipeline.collect.where import is_broker, web_address
-from counterpoise.pipeline.collect.words import WHO, line, said
+from counterpoise.pipeline.collect.words import WHO, error_text, line
 
 T = TypeVar("T")
 Json = Any
@@ -57,7 +57,7 @@ class ClusterAdmin:
                 self._first = url  # one that hangs is waited for once
                 return answer
             except UNANSWERED as error:
-                unreached.append(f"{url}: {said(error)}")
+                unreached.append(f"{url}: {error_text(error)}")
         raise UserError(
             f"the cluster cannot be reached: {'; '.join(unreached)} (is --admin-url the web "
             "service of a broker, and is it running?)"
@@ -68,7 +68,7 @@ class ClusterAdmin:
         try:
             return await self.ask_at(url, method, path)
         except (*UNANSWERED, ValueError) as error:  # of a name that makes no address
-            raise UserError(f"{line(url)} cannot be reached: {said(error)}") from None
+            raise UserError(f"{line(url)} cannot be reached: {error_text(error)}") from None
 
     async def brokers(self) -> list[str]:
         """The ids of the active brokers; raises `UserError`."""

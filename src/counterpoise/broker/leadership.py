@@ -80,7 +80,7 @@ class LeaderDuties:
     def leadership_changed(self, leads: bool) -> None:
         """This broker became the leader (True), or no longer is."""
         if leads:
-            self._repairs.look()
+            self._repairs.check_soon()
         elif self._records is not None:
             self._background.start("closing the leader's topics", self._close_system_topics())
         self._shedding.lead(leads)

@@ -81,13 +81,13 @@ class ClusterWatch:
         """Poll until cancelled."""
         while True:
             try:
-                await self.look()
+                await self.poll()
             except Exception:
                 # A page that stands still and says so is worth more than none.
                 log.exception("a look at the cluster failed; the next one follows")
             await asyncio.sleep(self.options.watch.every_s)
 
-    async def look(self) -> None:
+    async def poll(self) -> None:
         """Poll the cluster once, and update what the pages show."""
         rows = await self._collector.poll()
         asked = self.moved
@@ -107,7 +107,7 @@ class ClusterWatch:
         if _due(self._asked_at, ROUNDS_EVERY_S):
             self._asked_at = time.monotonic()
             await self._ask_rounds(answering)
-        self.throttled = await self._throttling.look(self.address, answering)
+        self.throttled = await self._throttling.read(self.address, answering)
 
     def move_completed(self, outcome: MoveOutcome) -> None:
         """Show a move that was carried out, before brokers report it."""

@@ -53,12 +53,16 @@ class Card:
 
 def card(state: ClusterState, now_ms: int) -> Card:
     """The figures and sentences that the fleet's page shows of a cluster."""
-    seen, made, uneven = state.seen, state.last_round, state.imbalance
+    polled, made, uneven = state.polled, state.last_round, state.imbalance
     figures = [("Balancer", state.balancer.value, state.balancer in ALARMING)]
-    if seen is not None:
-        brokers = f"{seen.brokers}, {len(seen.silent)} silent" if seen.silent else f"{seen.brokers}"
-        figures += [("Brokers", brokers, bool(seen.silent))]
-        figures += [("Traffic", bytes_per_s(seen.bytes_per_s), False)]
+    if polled is not None:
+        brokers = (
+            f"{polled.brokers}, {len(polled.silent)} silent"
+            if polled.silent
+            else f"{polled.brokers}"
+        )
+        figures += [("Brokers", brokers, bool(polled.silent))]
+        figures += [("Traffic", bytes_per_s(polled.bytes_per_s), False)]
     elif state.at_ms:
         figures += [("Brokers", "out of reach", True)]
     if uneven is not None:
@@ -66,8 +70,8 @@ def card(state: ClusterState, now_ms: int) -> Card:
     if made is not None:
         ago = lasted((now_ms - made.at) / 1000)
         figures += [("Last round", f"{made.moves} moves, {ago} ago", False)]
-    seen_ago = f"{lasted((now_ms - state.at_ms) / 1000)} ago" if state.at_ms else "not yet"
-    figures += [("Looked at", seen_ago, False)]
+    polled_ago = f"{lasted((now_ms - state.at_ms) / 1000)} ago" if state.at_ms else "not yet"
+    figures += [("Last poll", polled_ago, False)]
     return Card(state.name, state.console, state.service_url, figures, state.findings)
 
 

@@ -13,7 +13,7 @@ import orjson
 
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 ASKED = "/admin/v2/brokers/configuration/runtime"
@@ -73,9 +73,9 @@ async def standing(operator: Operator, addresses: Iterable[str]) -> Standing:
             except RefusedError as error:
                 if error.status in {401, 403}:
                     return Standing(False, f"the cluster refuses {operator.name}: {error}")
-                heard = said(error)
+                heard = error_text(error)
             except UNREADABLE as error:
-                heard = said(error)
+                heard = error_text(error)
             else:
                 return Standing(True, f"{operator.name}: the cluster takes this for a superuser")
     return Standing(None, f"the cluster does not say whether {operator.name} may: {heard}")

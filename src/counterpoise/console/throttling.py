@@ -25,7 +25,7 @@ class Throttling:
         self._counting: dict[str, dict[str, float]] = {}
         """Brokers that do not know our question, and their counters at the last look."""
 
-    async def look(
+    async def read(
         self, address: Callable[[str], str], brokers: Iterable[str]
     ) -> tuple[ReachedLimit, ...]:
         """The limits at which producers wait now, at the brokers that respond."""

@@ -35,10 +35,14 @@ class SetFault:
         times = self.fault.schedule.times
         return times is not None and self.struck >= times
 
-    def on(self, seen: Occurrence) -> FaultEffect | None:
+    def on(self, occurrence: Occurrence) -> FaultEffect | None:
         """Count an operation if it matches; the fault's effect on it, None if it is not struck."""
         fault = self.fault
-        if self.spent or fault.operation is not seen.operation or not fault.target.matches(seen):
+        if (
+            self.spent
+            or fault.operation is not occurrence.operation
+            or not fault.target.matches(occurrence)
+        ):
             return None
         self.matched += 1
         schedule = fault.schedule
@@ -85,10 +89,10 @@ class FaultEngine:
         """Every fault in use, in the order in which they were added."""
         return list(self._set.values())
 
-    def on(self, seen: Occurrence) -> tuple[SetFault, FaultEffect] | None:
+    def on(self, occurrence: Occurrence) -> tuple[SetFault, FaultEffect] | None:
         """Count an operation; the fault that strikes it and the effect, None if none does."""
         for each in self._set.values():
-            effect = each.on(seen)
+            effect = each.on(occurrence)
             if effect is not None:
                 return each, effect
         return None

@@ -122,15 +122,17 @@ class FaultTarget:
     client: str | None = None
     broker: str | None = None
 
-    def matches(self, seen: Occurrence) -> bool:
+    def matches(self, occurrence: Occurrence) -> bool:
         """Whether this target includes an operation."""
-        if self.broker is not None and self.broker != seen.broker:
+        if self.broker is not None and self.broker != occurrence.broker:
             return False
         if self.client is not None and not any(
-            fnmatchcase(each, self.client) for each in seen.client
+            fnmatchcase(each, self.client) for each in occurrence.client
         ):
             return False
-        return self.topic is None or (seen.topic is not None and self._names(seen.topic))
+        return self.topic is None or (
+            occurrence.topic is not None and self._names(occurrence.topic)
+        )
 
     def _names(self, topic: str) -> bool:
         pattern = full_name(self.topic or "")

@@ -28,7 +28,7 @@ from counterpoise.names.namespace import is_left_in_place
 from counterpoise.pipeline.bundle_lookup import BundleLookup, pause_after
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.where import AddressOf
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 from counterpoise.pipeline.publish_latencies import LatencyWatch, LatencyWatchOptions
 from counterpoise.pipeline.unacknowledged import Unacknowledged
 
@@ -172,7 +172,7 @@ class Executor:
         except _WithheldError as reason:
             status, error = MoveStatus.WITHHELD, str(reason)
         except NO_ANSWER as trouble:
-            status, error = MoveStatus.FAILED, said(trouble)
+            status, error = MoveStatus.FAILED, error_text(trouble)
         outcome = move.ended(status, owner, started, self._clock_ms(), error)
         return replace(outcome, unacknowledged_s=waiting if outcome.carried_out else None)
 
@@ -268,7 +268,7 @@ class Executor:
                         owner = await self._owner(move, brokers)
                         trouble = ""
                     except NO_ANSWER as error:
-                        trouble = said(error)  # as while it changes hands
+                        trouble = error_text(error)  # as while it changes hands
                     if owner and (owner == move.destination or not move.destination):
                         return MoveStatus.MOVED, owner
                     if owner and owner != move.source:

@@ -33,7 +33,7 @@ from counterpoise.pipeline.collect.admin import (
 )
 from counterpoise.pipeline.collect.settings import cluster_of, settings_of, settings_of_any
 from counterpoise.pipeline.collect.where import web_address
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 
 NOT_THERE: Final = (204, 404)
 GROUPS_FOR: Final = 10
@@ -66,7 +66,7 @@ class PolicyReader:
         try:
             return await cluster_of(self._admin, address, broker)
         except UNREADABLE as error:
-            raise CannotSeeError(f"{address}: {said(error)}") from None
+            raise CannotSeeError(f"{address}: {error_text(error)}") from None
 
     async def settings(self, addresses: Sequence[str]) -> Properties:
         """The settings of the first of these brokers that answers."""
@@ -129,7 +129,7 @@ class PolicyReader:
         try:
             return await self.answer(url)
         except (*UNREADABLE, orjson.JSONDecodeError) as error:
-            raise CannotSeeError(f"{url}: {said(error)}") from None
+            raise CannotSeeError(f"{url}: {error_text(error)}") from None
 
 
 class RoundPolicies:
@@ -185,7 +185,9 @@ class RoundPolicies:
         except (*UNREADABLE, ValueError) as error:
             if isinstance(error, RefusedError) and error.status in NOT_THERE:
                 return FilterOptions(distribute_evenly=False)
-            raise CannotSeeError(f"{address} does not return its settings: {said(error)}") from None
+            raise CannotSeeError(
+                f"{address} does not return its settings: {error_text(error)}"
+            ) from None
 
     async def _groups_of(self, base: str, namespaces: set[str]) -> dict[str, str]:
         fresh = {

@@ -12,7 +12,7 @@ class LocalLedgerIds:
         self._next = 0
         self._lock = threading.Lock()
 
-    def take(self, above: int) -> int:
+    def next_id(self, above: int) -> int:
         """The next id that is larger than ``above``."""
         with self._lock:
             taken = max(self._next, above + 1)

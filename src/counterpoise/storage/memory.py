@@ -65,7 +65,7 @@ class MemoryLedgerStore:
                 stored = self._logs.setdefault(name, _Stored())
             with stored.lock:
                 last = stored.last_ledger
-                if (ledger_id := ids.take(last)) is not None:
+                if (ledger_id := ids.next_id(last)) is not None:
                     return self._take_over(name, stored, owner, listener, ids, ledger_id)
             await ids.fetch(last)
 
@@ -158,7 +158,7 @@ class _MemoryLog(GroupLog[C]):
         last = self._index.last
         if last.entries < self._ledger_entries:
             return last.ledger_id, last.entries
-        ledger_id = self._ids.take(last.ledger_id)
+        ledger_id = self._ids.next_id(last.ledger_id)
         # Without an id at hand the ledger grows on.
         return (last.ledger_id, last.entries) if ledger_id is None else (ledger_id, 0)
 

@@ -257,7 +257,7 @@ class LedgerIds(Protocol):
     redeliveries. Within one log ids ascend.
     """
 
-    def take(self, above: int) -> int | None:
+    def next_id(self, above: int) -> int | None:
         """A new id larger than ``above``; None while the supply has none. Thread-safe."""
 
     async def fetch(self, above: int) -> None:

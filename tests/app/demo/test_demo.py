@@ -104,15 +104,15 @@ def test_the_verdict(tally: Tally, moves: int, after: float, problem: str) -> No
 
 def test_the_watcher_reads_what_is_new_once(tmp_path: Path) -> None:
     watcher = DemoWatcher([], tmp_path)
-    assert watcher.look().said == []
+    assert watcher.sample().log_lines == []
     log = tmp_path / "balancer.log"
     noise = "WARNING: Using incubator modules\n10:00:00 decided b: b1 -> b2\n"
     log.write_text(f"10:00:00 starting Spark\n{noise}counterpoise: no good\n10:00:01 cut o")
-    assert watcher.look().said == ["10:00:00 starting Spark", "counterpoise: no good"]
-    assert watcher.look().said == []
+    assert watcher.sample().log_lines == ["10:00:00 starting Spark", "counterpoise: no good"]
+    assert watcher.sample().log_lines == []
     with log.open("a") as more:
         more.write("ff\n")
-    assert watcher.look().said == ["10:00:01 cut off"]
+    assert watcher.sample().log_lines == ["10:00:01 cut off"]
 
 
 def test_brokers_have_short_names_on_the_screen() -> None:

@@ -71,8 +71,8 @@ async def test_the_owner_splits_a_bundle_above_a_limit(any_brokers: BrokersOfTes
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
     await heard(other, broker.id, {str(bundle): BIG})
-    assert await other.parts.balancing.auto_split.look() == [], "it is not the other's bundle"
-    assert await broker.parts.balancing.auto_split.look() == [bundle]
+    assert await other.parts.balancing.auto_split.check() == [], "it is not the other's bundle"
+    assert await broker.parts.balancing.auto_split.check() == [bundle]
     parts = (await broker.namespaces.bundles(NAMESPACE)).bundles[:2]
     assert [part.range.lower for part in parts] == [bundle.range.lower, 0x20000000]
     assert set(parts) <= set(owned(broker))
@@ -87,7 +87,7 @@ async def test_parts_are_unloaded_where_that_is_wanted(brokers: BrokersOfTest) -
     )
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
-    await broker.parts.balancing.auto_split.look()
+    await broker.parts.balancing.auto_split.check()
     assert owned(broker) == []
     assert len(owned(other)) == 2
 
@@ -98,10 +98,10 @@ async def test_001_l284_l496_a_cluster_of_one_broker_splits_nothing(brokers: Bro
     broker = await brokers.start(splitting=LIMITS, load_report=quiet)
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
-    assert await broker.parts.balancing.auto_split.look() == []
+    assert await broker.parts.balancing.auto_split.check() == []
     assert owned(broker) == [bundle]
     await brokers.start(splitting=LIMITS, load_report=quiet)
-    assert await broker.parts.balancing.auto_split.look() == [bundle]
+    assert await broker.parts.balancing.auto_split.check() == [bundle]
 
 
 # "Principles", sections 2.2.2 and 2.5: read-only policies forbid a split.
@@ -116,11 +116,11 @@ async def test_001_l322_l539_nothing_is_split_while_policies_are_read_only(
     await report(broker, {str(bundle): BIG})
     await broker.metadata.put(paths.POLICIES_READ_ONLY, b"")
     for _ in range(2):
-        assert await broker.parts.balancing.auto_split.look() == []
+        assert await broker.parts.balancing.auto_split.check() == []
     assert owned(broker) == [bundle]
     assert [paths.POLICIES_READ_ONLY in each.message for each in caplog.records] == [True]
     await broker.metadata.delete(paths.POLICIES_READ_ONLY)
-    assert await broker.parts.balancing.auto_split.look() == [bundle]
+    assert await broker.parts.balancing.auto_split.check() == [bundle]
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ async def test_it_stays_whole_below_the_limits_or_when_switched_off(
     )
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): stats})
-    assert await broker.parts.balancing.auto_split.look() == []
+    assert await broker.parts.balancing.auto_split.check() == []
     assert len((await broker.namespaces.bundles(NAMESPACE)).bundles) == 4
 
 
@@ -155,7 +155,7 @@ async def test_why_a_bundle_stays_whole_is_said_once(
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
     for _ in range(3):
-        await broker.parts.balancing.auto_split.look()
+        await broker.parts.balancing.auto_split.check()
     assert [str(bundle) in each.message for each in caplog.records] == [True]
 
 
@@ -171,7 +171,7 @@ async def test_a_reason_that_comes_back_is_logged_again(
     bundle = await first_bundle(broker)
     for stats in (BIG, replace(BIG, topics=1), BIG):
         await report(broker, {str(bundle): stats})
-        await broker.parts.balancing.auto_split.look()
+        await broker.parts.balancing.auto_split.check()
     assert [str(bundle) in each.message for each in caplog.records] == [True, True]
 
 
@@ -184,7 +184,7 @@ async def test_a_bundle_that_moved_meanwhile_is_left_alone(
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
     await broker.namespaces.unload(bundle, other.id)
-    assert await broker.parts.balancing.auto_split.look() == []
+    assert await broker.parts.balancing.auto_split.check() == []
     assert "was not split" in caplog.text
 
 
@@ -209,13 +209,13 @@ async def test_a_broker_splits_what_was_too_big_four_times_in_a_row(
     bundle = await first_bundle(broker)
     await report(broker, {str(bundle): BIG})
     for _ in range(2):
-        assert await broker.parts.balancing.auto_split.look() == []
+        assert await broker.parts.balancing.auto_split.check() == []
     await report(broker, {str(bundle): replace(BIG, topics=1)})
-    assert await broker.parts.balancing.auto_split.look() == []
+    assert await broker.parts.balancing.auto_split.check() == []
     await report(broker, {str(bundle): BIG})
     # A bundle with a single topic is not looked at: what it was found before still counts.
-    assert await broker.parts.balancing.auto_split.look() == []
-    assert await broker.parts.balancing.auto_split.look() == [bundle]
+    assert await broker.parts.balancing.auto_split.check() == []
+    assert await broker.parts.balancing.auto_split.check() == [bundle]
     assert broker.tally.split_for == {"Topics": 1}
     parts = (await broker.namespaces.bundles(NAMESPACE)).bundles[:2]
     assert set(parts) <= set(owned(broker)), "its parts stay where they are"
@@ -233,7 +233,7 @@ async def test_no_two_neighbours_are_split_at_once(extensible: BrokersOfTest) ->
     whole = BundleName.parse(f"{NAMESPACE}/0x00000000_0x80000000")
     await records_of(broker).put(f"{RECORDS}/{whole}", splitting.to_json())
     await report(broker, {str(first): BIG})
-    assert await broker.parts.balancing.auto_split.look() == []
+    assert await broker.parts.balancing.auto_split.check() == []
     await records_of(broker).delete(f"{RECORDS}/{whole}")
     await broker.parts.ownership.bundles.acquire(second)
-    assert await broker.parts.balancing.auto_split.look() == [first]
+    assert await broker.parts.balancing.auto_split.check() == [first]

@@ -112,7 +112,7 @@ async def reports_load(leader: Leader) -> None:
 
 
 async def is_asked(leader: Leader) -> None:
-    leader.repairs.look()
+    leader.repairs.check_soon()
 
 
 async def is_cut_off_for_a_moment(leader: Leader) -> None:

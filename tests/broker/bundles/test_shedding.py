@@ -100,16 +100,16 @@ class Leader:
 
 async def test_what_moved_is_left_alone_for_the_grace_period() -> None:
     leader = Leader()
-    first = await leader.shedding.look()
+    first = await leader.shedding.run_round()
     moved = {move.bundle for move in first.moves}
     assert moved, "or this test says nothing"
     assert [move.bundle for move in leader.asked] == [move.bundle for move in first.moves]
     leader.now_ms += 60_000
-    second = await leader.shedding.look()
+    second = await leader.shedding.run_round()
     assert leader.seen_recent == [frozenset(), frozenset(moved)]
     assert moved.isdisjoint(move.bundle for move in second.moves)
     leader.now_ms += 31 * 60_000
-    await leader.shedding.look()
+    await leader.shedding.run_round()
     assert leader.seen_recent[-1] == frozenset()
     assert leader.shedding.rounds[0] is first
 
@@ -121,7 +121,7 @@ async def test_003_l371_unloaded_brokers_and_bundles_are_two_figures() -> None:
         leader.refuses = lambda _, refused=refused: (  # type: ignore[misc]
             BrokerError(ServerError.ServiceNotReady, "not now") if refused else None
         )
-        made = await leader.shedding.look()
+        made = await leader.shedding.run_round()
         assert made is not None
         if not refused:
             brokers += len({move.source for move in made.moves})
@@ -139,7 +139,7 @@ async def test_eight_bundles_move_side_by_side_and_the_others_after_them() -> No
             return cluster_view(seen({"b1:80": hot, "b2:80": {}}), self.now_ms, recent)
 
     leader = Crowded(blocked=asyncio.Event())
-    under_way = asyncio.create_task(leader.shedding.look())
+    under_way = asyncio.create_task(leader.shedding.run_round())
     await until(lambda: len(leader.asked) >= 8, "eight moves have begun")
     await asyncio.sleep(0)
     assert len(leader.asked) == 8
@@ -159,30 +159,30 @@ async def test_what_was_refused_may_move_in_the_next_round() -> None:
         return None
 
     leader = Leader(refuses=refuses)
-    made = await leader.shedding.look()
+    made = await leader.shedding.run_round()
     assert len(made.moves) > 1, "or this test says nothing"
     leader.now_ms += 60_000
-    await leader.shedding.look()
+    await leader.shedding.run_round()
     assert leader.seen_recent[-1] == {move.bundle for move in made.moves} - set(refused)
     assert leader.tally.shed["Failure", "Unknown"] == 1
     assert sum(n for (result, _), n in leader.tally.shed.items() if result == "Success") >= 1
 
 
 async def test_only_the_leader_decides_and_only_where_shedding_is_enabled() -> None:
-    assert await Leader(leads=False).shedding.look() is None
+    assert await Leader(leads=False).shedding.run_round() is None
     off = replace(SHEDDING, balance=BalanceOptions(shedding_enabled=False))
-    assert await Leader(config=off).shedding.look() is None
+    assert await Leader(config=off).shedding.run_round() is None
     off = replace(SHEDDING, balance=BalanceOptions(enabled=False))
-    assert await Leader(config=off).shedding.look() is None
+    assert await Leader(config=off).shedding.run_round() is None
 
 
 async def test_no_round_before_reports_show_what_the_last_one_did() -> None:
     leader = Leader(config=replace(SHEDDING, balance=BalanceOptions(report_interval_ms=5000)))
-    assert await leader.shedding.look() is not None
+    assert await leader.shedding.run_round() is not None
     leader.now_ms += 9_999
-    assert await leader.shedding.look() is None
+    assert await leader.shedding.run_round() is None
     leader.now_ms += 1
-    assert await leader.shedding.look() is not None
+    assert await leader.shedding.run_round() is not None
 
 
 async def test_reports_are_new_when_they_come_after_the_last_move() -> None:
@@ -193,13 +193,13 @@ async def test_reports_are_new_when_they_come_after_the_last_move() -> None:
         leader.now_ms += 3_000
 
     leader.refuses = takes_a_while
-    made = await leader.shedding.look()
+    made = await leader.shedding.run_round()
     assert len(made.moves) > 1, "or this test says nothing"
     assert leader.now_ms == START + len(made.moves) * 3_000
     leader.now_ms += 9_999
-    assert await leader.shedding.look() is None
+    assert await leader.shedding.run_round() is None
     leader.now_ms += 1
-    assert await leader.shedding.look() is not None
+    assert await leader.shedding.run_round() is not None
 
 
 async def test_who_leads_no_longer_orders_nothing_more() -> None:
@@ -242,7 +242,7 @@ async def test_of_several_moves_those_not_yet_ordered_wait_for_no_broker() -> No
         leader.leads = False
 
     leader.refuses = loses
-    made = await leader.shedding.look()
+    made = await leader.shedding.run_round()
     assert len(made.moves) > 1
     assert len(leader.asked) == 1
 
@@ -252,13 +252,13 @@ async def test_a_new_leader_begins_with_nothing_remembered(
 ) -> None:
     caplog.set_level(logging.INFO, "counterpoise.broker.bundles.shedding")
     leader = Leader()
-    first = await leader.shedding.look()
+    first = await leader.shedding.run_round()
     assert first is not None
     leader.shedding.lead(False)
     leader.shedding.lead(True)
     leader.now_ms += 60_000
     caplog.clear()
-    again = await leader.shedding.look()
+    again = await leader.shedding.run_round()
     assert leader.seen_recent == [frozenset(), frozenset()]
     assert leader.seen_unloaded == [{}, {}]
     said = {each.sentence for each in again.rejections}
@@ -274,10 +274,10 @@ async def test_a_broker_counts_as_unloaded_since_its_last_move_that_succeeded() 
         return BrokerError(ServerError.ServiceNotReady, "not now") if last else None
 
     leader.refuses = takes_a_while
-    made = await leader.shedding.look()
+    made = await leader.shedding.run_round()
     assert len(made.moves) >= 3, "or this test says nothing"
     assert len({move.source for move in made.moves}) == 1
-    await leader.shedding.look()
+    await leader.shedding.run_round()
     moved = len(made.moves) - (len(made.moves) == 3)
     assert leader.seen_unloaded[-1] == {made.moves[0].source: START + moved * 1000}
 
@@ -303,14 +303,14 @@ async def test_a_new_leader_looks_after_a_whole_interval_of_its_own() -> None:
 
 async def test_a_round_of_the_time_before_leaves_nothing_to_a_new_leader() -> None:
     leader = Leader(blocked=asyncio.Event())
-    under_way = asyncio.create_task(leader.shedding.look())
+    under_way = asyncio.create_task(leader.shedding.run_round())
     async with asyncio.timeout(10):
         await leader.arrived.wait()
     leader.shedding.lead(True)
     leader.blocked.set()
     assert await under_way is not None
     leader.now_ms += 60_000
-    await leader.shedding.look()
+    await leader.shedding.run_round()
     assert leader.seen_recent == [frozenset(), frozenset()]
 
 
@@ -351,7 +351,7 @@ async def test_the_log_says_what_moves_and_once_why_the_rest_stays(
 ) -> None:
     caplog.set_level(logging.INFO, "counterpoise.broker.bundles.shedding")
     leader = Leader()
-    made = await leader.shedding.look()
+    made = await leader.shedding.run_round()
     said = caplog.messages
     for move in made.moves:
         [line] = [each for each in said if f"{move.bundle} moves from {move.source}" in each]
@@ -362,7 +362,7 @@ async def test_the_log_says_what_moves_and_once_why_the_rest_stays(
     assert set(rest) <= set(said)
     caplog.clear()
     leader.now_ms += 60_000
-    await leader.shedding.look()
+    await leader.shedding.run_round()
     assert not set(rest) & set(caplog.messages)
 
 
@@ -386,7 +386,7 @@ async def test_a_reason_that_comes_back_is_logged_again_and_one_that_stays_is_no
         subjects[:] = now
         caplog.clear()
         leader.now_ms += 60_000
-        await leader.shedding.look()
+        await leader.shedding.run_round()
         logged.append(caplog.messages)
     assert logged == [["b1 stays"], ["b2 stays"], [], ["b1 stays"]]
     assert leader.tally.shed["Skip", "rule"] == 6
@@ -431,8 +431,8 @@ async def test_the_leader_moves_bundles_to_where_placement_wants_them(
     assert SHEDDERS.find("UniformLoadShedder").name == UNIFORM.strategy
     bundles = await busy(leader, 4)
     await heard(other, leader.id, dict(leader.parts.load.cluster.reports[leader.id].last_stats))
-    assert await other.shedding.look() is None, "it does not lead"
-    made = await leader.shedding.look()
+    assert await other.shedding.run_round() is None, "it does not lead"
+    made = await leader.shedding.run_round()
     assert made.moves, [each.sentence for each in made.rejections]
     moved = [BundleName.parse(move.bundle) for move in made.moves]
     assert set(owned(other)) == set(moved)

@@ -87,7 +87,7 @@ async def test_a_broker_splits_its_own_bundles_where_their_decisions_say(
         named(4): StoreUnavailable("a split", "it is away"),
     }
     cluster.whole = {named(5)}
-    split = await cluster.auto_split.look()
+    split = await cluster.auto_split.check()
     assert [str(each) for each in split] == [named(1), named(6)]
     unload = unloads and is_wanted
     assert cluster.splits == [

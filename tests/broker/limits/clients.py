@@ -52,7 +52,7 @@ class Wired:
         self._held = ThrottledPublishes(self.pause, memory, entries_max, 16 << 20)
         self.unread: deque[tuple[Publisher, int, int, int]] = deque()
 
-    def held(self, entries: int, size: int) -> None:
+    def count_throttled(self, entries: int, size: int) -> None:
         self._held.add(entries, size)
         assert self._held.entries >= 0
         assert self._held.size >= 0

@@ -89,7 +89,7 @@ class Wire:
         self.errors.append((producer_id, sequence_id, error))
         self._changed.set()
 
-    def held(self, entries: int, size: int) -> None:
+    def count_throttled(self, entries: int, size: int) -> None:
         self.held_entries = getattr(self, "held_entries", 0) + entries
 
     def close_producer(self, producer_id: int, url: ServiceUrls | None) -> None:

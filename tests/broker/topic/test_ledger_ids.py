@@ -96,7 +96,7 @@ async def test_a_range_is_reserved_before_the_last_one_is_used_up() -> None:
     one = a_broker(MemoryTree(), MemoryLedgerStore(), at_once=6)
     await one.ids.fetch(-1)
     for _ in range(50):
-        assert one.ids.take(-1) is not None, "an opening waits for the metadata store"
+        assert one.ids.next_id(-1) is not None, "an opening waits for the metadata store"
         # The store's answer needs a few turns of the loop; a topic's opening takes longer.
         for _ in range(5):
             await asyncio.sleep(0)
@@ -129,7 +129,7 @@ async def test_a_reservation_whose_answer_was_lost_is_not_handed_out_twice() -> 
     one.metadata.fails_afterwards = lambda _, __: False
     await other.ids.fetch(-1)
     await one.ids.fetch(-1)
-    assert len({broker.ids.take(-1) for broker in (one, other, one, other)}) == 4
+    assert len({broker.ids.next_id(-1) for broker in (one, other, one, other)}) == 4
 
 
 @pytest.mark.parametrize("value", [b"", b"x", b"-5", b"1.5"])
@@ -170,7 +170,7 @@ async def test_a_log_with_later_ledgers_than_the_sequence_knows_goes_on_above_th
 ) -> None:
     """The metadata was restored from an older copy, and ids were reserved since."""
     ledgers, former = MemoryLedgerStore(), LocalLedgerIds()
-    former.take(last - 2)
+    former.next_id(last - 2)
     heard = Heard()
     log = await ledgers.open(LOGS[0], "before", heard, former)
     await write(log, heard, b"x")

@@ -14,14 +14,14 @@ from counterpoise.app.main import main
 from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime, Redelivery
 from counterpoise.decide.advice.planned import advise
 from counterpoise.decide.balancing.moves import RoundMemory
-from counterpoise.pipeline.advise.look import (
+from counterpoise.pipeline.advise.page import page_of
+from counterpoise.pipeline.advise.plan_inputs import (
     LookOptions,
-    look_at_history,
+    inputs_from_history,
     move_time,
     move_time_by_hand,
     state_of,
 )
-from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.plots import steps_plot
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.advise.topics import topic_loads
@@ -196,7 +196,9 @@ def test_the_last_state_and_what_came_after_it_are_the_same_as_all_of_it(tmp_pat
     commit_states(resumed, [state], up_to)
     for number in range(3, 6):
         land(resumed, poll(number, UNEVEN))
-    one, other = (look_at_history(each, LookOptions()).snapshot.view for each in (whole, resumed))
+    one, other = (
+        inputs_from_history(each, LookOptions()).snapshot.view for each in (whole, resumed)
+    )
     assert one.bundles == other.bundles
     assert one.bundle.short.throughput().tolist() == other.bundle.short.throughput().tolist()
     assert one.bundle.samples.tolist() == other.bundle.samples.tolist()
@@ -209,7 +211,9 @@ def test_a_history_knows_what_was_moved_at_its_newest_poll(tmp_path: Path) -> No
     newest = int(state_of(writer).brokers["poll_id"].max())
     moved = RoundMemory(recently_unloaded={bundle_name(9): newest})
     JournalWriter(writer).record_memory(newest, moved)
-    assert set(look_at_history(writer, LookOptions()).memory.recently_unloaded) == {bundle_name(9)}
+    assert set(inputs_from_history(writer, LookOptions()).memory.recently_unloaded) == {
+        bundle_name(9)
+    }
 
 
 def test_the_picture_of_the_steps_begins_at_nothing_however_little_they_change() -> None:
@@ -356,16 +360,16 @@ def test_a_terminal_shows_twenty_reasons_and_how_many_more_there_are(
 def test_producers_and_consumers_of_a_bundle_are_counted_together(tmp_path: Path) -> None:
     writer = writer_of(tmp_path)
     recorded(writer, 1)
-    found = look_at_history(writer, LookOptions()).snapshot.connections
+    found = inputs_from_history(writer, LookOptions()).snapshot.connections
     assert found == dict.fromkeys((*HOT, bundle_name(20)), 2 + 1), "as each report says"
 
 
 def test_a_broker_that_did_not_answer_the_last_look_is_a_note(tmp_path: Path) -> None:
     writer = writer_of(tmp_path)
     recorded(writer, 1)
-    assert len(look_at_history(writer, LookOptions()).notes) == 1, "that of policies"
+    assert len(inputs_from_history(writer, LookOptions()).notes) == 1, "that of policies"
     land(writer, poll(1, {**UNEVEN, "b2:80": None}))
-    notes = look_at_history(writer, LookOptions()).notes
+    notes = inputs_from_history(writer, LookOptions()).notes
     assert notes[0] == "nothing is given to b2:80: no answer at the last look"
 
 

@@ -8,7 +8,7 @@ from counterpoise.pipeline.fleet.cluster_state import (
     LATE_AFTER_MS,
     BalancerState,
     ClusterState,
-    SeenCluster,
+    PolledCluster,
     one_line,
 )
 from counterpoise.pipeline.tables.control import Control, Wish
@@ -17,7 +17,7 @@ from counterpoise.pipeline.tables.status import BalancerStatus, LastPoll, LastRo
 NOW = 1_700_000_000_000
 POLL = LastPoll(NOW - 1000, 3, {}, "")
 ROUND = LastRound(NOW - 90_500, "ThresholdShedder", 0.75, 4, (), True)
-SEEN = SeenCluster(3, {"b4:80": "HTTP 503", "b5:80": "no\nanswer"}, 0.25, 1500.0)
+POLLED = PolledCluster(3, {"b4:80": "HTTP 503", "b5:80": "no\nanswer"}, 0.25, 1500.0)
 
 
 def status(**changes: object) -> BalancerStatus:
@@ -46,7 +46,7 @@ def test_a_balancer_is_late_after_a_minute_and_held_only_while_it_looks(
 
 def test_a_line_says_all_that_is_known_and_what_needs_an_operator() -> None:
     failed = replace(PAUSED, failures=(("t/n/1", "HTTP 500"),))
-    state = ClusterState("east", NOW + 7000, seen=SEEN, status=failed)
+    state = ClusterState("east", NOW + 7000, polled=POLLED, status=failed)
     assert state.findings == (
         "no load report from b4:80: HTTP 503",
         "no load report from b5:80: no answer",
@@ -62,7 +62,7 @@ def test_a_line_says_all_that_is_known_and_what_needs_an_operator() -> None:
 
 
 def test_figures_are_those_that_are_known_in_their_units() -> None:
-    state = ClusterState("east", NOW, seen=SEEN, status=status())
+    state = ClusterState("east", NOW, polled=POLLED, status=status())
     assert state.figures() == {
         "reachable": 1,
         "brokers": 3,
@@ -73,7 +73,7 @@ def test_figures_are_those_that_are_known_in_their_units() -> None:
         "last_round_timestamp_seconds": ROUND.at / 1000,
         "findings": 2,
     }
-    away = replace(state, seen=None, unreachable="cannot connect", status=PAUSED)
+    away = replace(state, polled=None, unreachable="cannot connect", status=PAUSED)
     assert away.figures() == {
         "reachable": 0,
         "imbalance": 0.75,  # as the last round found it

@@ -72,15 +72,15 @@ def fleet_of(staged: Staged) -> list[FleetCluster]:
 
 async def test_one_look_at_all_has_a_state_for_each(staged: Staged) -> None:
     async with watching_fleet(fleet_of(staged), staged.clock_ms, 1.0) as watch:
-        hanging, east, away, west = await watch.look()
-    assert east.seen is not None
-    assert (east.seen.brokers, east.findings) == (2, ())
+        hanging, east, away, west = await watch.poll()
+    assert east.polled is not None
+    assert (east.polled.brokers, east.findings) == (2, ())
     assert east.balancer is BalancerState.RUNNING
-    assert hanging.seen is None
+    assert hanging.polled is None
     assert "no answer within" in hanging.findings[0]
     assert "cannot connect" in away.findings[0]
     assert "is no history" in away.findings[1]
-    assert west.seen is not None
+    assert west.polled is not None
     assert west.balancer is BalancerState.UNREADABLE
     assert "gopher" in west.findings[0]
     for state in (hanging, east, away, west):
@@ -92,7 +92,7 @@ async def test_one_look_at_all_has_a_state_for_each(staged: Staged) -> None:
 async def test_a_cluster_that_hangs_delays_no_other(staged: Staged) -> None:
     async with watching_fleet(fleet_of(staged), wall_clock_ms, 30.0) as watch:
         running = asyncio.create_task(watch.run(0.01))
-        await until(lambda: watch.states[1].seen and watch.states[2].at_ms, "the others are seen")
+        await until(lambda: watch.states[1].polled and watch.states[2].at_ms, "the others are seen")
         assert not watch.states[0].at_ms
         first = watch.states[1].at_ms
         await until(lambda: watch.states[1].at_ms > first, "the next look follows")
@@ -112,8 +112,8 @@ async def test_a_history_that_hangs_is_said_and_not_read_twice_at_once(
     cluster = FleetCluster("east", (staged.good.admin_url,), str(hanging))
     async with watching_fleet([cluster], wall_clock_ms, 0.5) as watch:
         for _ in range(2):
-            [state] = await watch.look()
-            assert state.seen is not None
+            [state] = await watch.poll()
+            assert state.polled is not None
             assert state.unreadable == "the history does not answer within 0.5 s"
     # There is one reader: a second would be left when the first is answered.
     (hanging / "control").write_bytes(b"")
@@ -136,10 +136,10 @@ async def test_each_look_is_about_now_and_a_broker_that_hangs_is_silent(
     async with watching_fleet([west], lambda: at[0], 6.0) as watch:
         for number in range(2):
             land(writer, poll(number, {}))
-            [state] = await watch.look()
-            assert state.seen is not None
-            assert (state.seen.bytes_per_s, state.seen.imbalance) == (3000.0, 1.0 - number)
-            assert set(state.seen.silent) == {second.name} if number else not state.seen.silent
+            [state] = await watch.poll()
+            assert state.polled is not None
+            assert (state.polled.bytes_per_s, state.polled.imbalance) == (3000.0, 1.0 - number)
+            assert set(state.polled.silent) == {second.name} if number else not state.polled.silent
             assert state.status is not None
             assert state.status.poll is not None
             assert state.status.poll.at == at[0]
@@ -147,8 +147,8 @@ async def test_each_look_is_about_now_and_a_broker_that_hangs_is_silent(
             second.hangs = second.hangs or asyncio.Event()
         await cluster.remove_broker(first)
         (tmp_path / "h").rename(tmp_path / "away")
-        [state] = await watch.look()
-        assert (state.seen, state.status) == (None, None)
+        [state] = await watch.poll()
+        assert (state.polled, state.status) == (None, None)
         assert state.balancer is BalancerState.UNREADABLE
         assert len(state.findings) == 2
         second.hangs.set()
@@ -158,7 +158,7 @@ async def test_metrics_name_the_cluster_of_each_figure(staged: Staged) -> None:
     async with watching_fleet(fleet_of(staged), staged.clock_ms, 1.0) as watch:
         before = watch.metrics().decode()
         assert not [s for f in text_string_to_metric_families(before) for s in f.samples]
-        await watch.look()
+        await watch.poll()
         families = [*text_string_to_metric_families(watch.metrics().decode())]
     assert {each.name for each in families} == {f"counterpoise_fleet_{name}" for name in FIGURES}
     found = {(s.name, s.labels["cluster"]): s.value for f in families for s in f.samples}

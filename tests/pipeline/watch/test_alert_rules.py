@@ -44,7 +44,7 @@ class Balancing:
 
     def look(self, rows: ReportRows | None = None) -> None:
         seen = poll(self.minute, WELL) if rows is None else rows
-        self.changes.take(seen)
+        self.changes.log_poll(seen)
         self.metrics.polled(seen, self.changes)
 
     def ended(self, status: MoveStatus, took_s: float = 1.0) -> None:

@@ -56,7 +56,7 @@ def test_what_is_known_of_a_cluster_is_the_last_that_each_of_its_brokers_said(
     gaps = 0
     for number, polled in enumerate(story):
         rows = poll(number, polled)
-        changes.take(rows)
+        changes.log_poll(rows)
         metrics.polled(rows, changes)
         said = {broker: each for broker, each in polled.items() if each is not None}
         gaps += len(polled) - len(said)
@@ -86,7 +86,7 @@ def said_of(*polls: dict[str, Loads | None]) -> list[str]:
     said: list[str] = []
     changes = Changes(said.append)
     for number, polled in enumerate(polls):
-        changes.take(poll(number, polled))
+        changes.log_poll(poll(number, polled))
     return said
 
 

@@ -31,7 +31,7 @@ def logged(*polls: dict[str, Loads | None], repeated: tuple[str, ...] = ()) -> l
     said: list[str] = []
     changes, found = Changes(said.append), []
     for number, brokers in enumerate(polls):
-        changes.take(poll(number, brokers, repeated=repeated if number else ()))
+        changes.log_poll(poll(number, brokers, repeated=repeated if number else ()))
         found.append(list(said))
         said.clear()
     return found

@@ -50,7 +50,7 @@ class Script:
         """What it says of these findings."""
         self.findings = findings
         self.said.clear()
-        await self.watchdog.take(cast("Any", None))
+        await self.watchdog.judge_poll(cast("Any", None))
         return [*self.said]
 
 

@@ -38,7 +38,7 @@ class Answers:
     ) -> tuple[dict[str, set[str]], set[str]]:
         """The bundles of each broker after a poll, and the brokers that did not answer."""
         self.asked.clear()
-        self.reported.take(poll(number, polled))
+        self.reported.add_poll(poll(number, polled))
         there = [broker for broker, loads in polled.items() if loads is not None]
         owned, silent = await self.reported.owned(there, START + round(number * EVERY_MS))
         return {broker: set(bundles) for broker, bundles in owned.items()}, set(silent)
@@ -78,7 +78,7 @@ async def test_a_new_report_without_bundles_says_that_there_are_none() -> None:
     for number, loads, repeated, expected in (
         (0, {A: 1.0}, (), {A}), (1, {}, (ONE,), {A}), (2, {}, (), set()),
     ):  # fmt: skip
-        reported.take(poll(number, {ONE: loads}, repeated=repeated))
+        reported.add_poll(poll(number, {ONE: loads}, repeated=repeated))
         owned, _ = await reported.owned([ONE], START + number * EVERY_MS)
         assert set(owned[ONE]) == expected
 

@@ -26,7 +26,7 @@ from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.owned import Ownership, could_be_harmed
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watchdog.channel import Channel
-from counterpoise.pipeline.watchdog.look import Looker, ReadChannel
+from counterpoise.pipeline.watchdog.observer import Observer, ReadChannel
 from counterpoise.pipeline.watchdog.records import Written, holds_after, written
 from counterpoise.pipeline.watchdog.reported import Reported
 from counterpoise.pipeline.watchdog.watchdog import Watchdog, alert_of
@@ -74,7 +74,7 @@ class Dog:
         self._collector = Collector(http, addresses, clock_ms, options=options)
         self.said: list[str] = []
         self.metrics = Metrics(wall_clock_ms, 5.0)
-        looker = Looker(admin, addresses, channel)
+        looker = Observer(admin, addresses, channel)
         self.dog = Watchdog(
             http, BundleLookup(admin, "http://{}".format), looker, "http://{}".format,
             self.said.append,
@@ -85,7 +85,7 @@ class Dog:
     async def look(self) -> list[str]:
         """What is said at this look."""
         self.said.clear()
-        await self.dog.take(await self._collector.poll())
+        await self.dog.judge_poll(await self._collector.poll())
         return list(self.said)
 
 
@@ -241,7 +241,7 @@ async def test_a_look_asks_for_so_many_bundles_and_for_each_in_its_turn(
     reported = Reported(Ownership(Admin(http, AdminOptions()), "http://{}".format), 2)
     asked = [0]
     for look in range(4):
-        reported.take(await collector.poll())
+        reported.add_poll(await collector.poll())
         owned, silent = await reported.owned(apaches.names, now_ms + look)
         asked.append(sum("/non-persistent/" in p for b in apaches.brokers for p in b.asked))
         assert not silent
@@ -548,7 +548,7 @@ async def test_what_a_dead_broker_leaves_unowned_is_found_and_repaired(
         addresses = [f"http://{successor.id}"]
         admin, said = Admin(http, AdminOptions()), list[str]()
         collector = Collector(http, addresses, wall_clock_ms)
-        looker = Looker(admin, addresses)
+        looker = Observer(admin, addresses)
         options = WatchdogOptions(patience_ms=0)
         dog = Watchdog(
             http,
@@ -561,13 +561,13 @@ async def test_what_a_dead_broker_leaves_unowned_is_found_and_repaired(
         )
         while not dog.memory.carried_at_ms.get(bundle):
             producer.send(b"x" * 1000)
-            await dog.take(await collector.poll())
+            await dog.judge_poll(await collector.poll())
         assert not dog.findings
         client.close()
         await asyncio.to_thread(cluster.kill, owner)
         while not any("remedy" in each for each in said):
-            await dog.take(await collector.poll())
+            await dog.judge_poll(await collector.poll())
         assert any(f"ALERT no-owner: no broker owns {bundle}" in each for each in said)
-        await dog.take(await collector.poll())
+        await dog.judge_poll(await collector.poll())
         assert cluster.owner("busy") is successor
         assert f"over: no-owner of {bundle}" in said

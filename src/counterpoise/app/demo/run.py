@@ -100,8 +100,8 @@ def _watch(
     """Show what happens until the pipeline moves no more, or the time is up."""
     record, tick = watcher.record, threading.Event()
     while True:
-        news = watcher.look()
-        for line in news.said:
+        news = watcher.sample()
+        for line in news.log_lines:
             screen.say(f"balancer: {renamed(line, names)}")
         for row in news.decisions:
             screen.say(decided(row, names))

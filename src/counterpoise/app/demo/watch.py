@@ -109,7 +109,7 @@ class News:
 
     decisions: list[Mapping[str, Any]]
     outcomes: list[Mapping[str, Any]]
-    said: list[str]
+    log_lines: list[str]
     """Lines of the balancer's log."""
 
 
@@ -123,7 +123,7 @@ class DemoWatcher:
         self._log_read = 0
         self.record = DemoRecord(time.monotonic())
 
-    def look(self) -> News:
+    def sample(self) -> News:
         """Sample the cluster, and return what is new since the last call."""
         record = self.record
         now = time.monotonic() - record.began_s
@@ -147,9 +147,9 @@ class DemoWatcher:
         record.newest_round = newest
         if record.first_round_s is None and newest:
             record.first_round_s = now
-        return News(decisions, outcomes, self._balancer_said())
+        return News(decisions, outcomes, self._new_log_lines())
 
-    def _balancer_said(self) -> list[str]:
+    def _new_log_lines(self) -> list[str]:
         """New lines of the balancer's log, without decisions and moves."""
         try:
             with (self._history / "balancer.log").open(encoding="utf-8") as log:

@@ -30,13 +30,13 @@ class BrokerInterceptor:
         self._engine = engine
         self._log = log
 
-    def on(self, seen: Occurrence) -> FaultEffect | None:
+    def on(self, occurrence: Occurrence) -> FaultEffect | None:
         """Log an operation that begins; returns what a set fault does to it, None without one."""
-        struck = self._engine.on(seen)
+        struck = self._engine.on(occurrence)
         effect = None if struck is None else struck[1]
         if effect is not None:
-            self._log.struck(seen, effect)
-        self._log.begun(seen, arrives=effect is None or effect.kind is EffectKind.DELAY)
+            self._log.struck(occurrence, effect)
+        self._log.begun(occurrence, arrives=effect is None or effect.kind is EffectKind.DELAY)
         return effect
 
     def lost(self, address: str) -> None:

@@ -98,37 +98,37 @@ class ClusterLog:
         self._kept.append(ClusterEvent(kind, text, topic, broker, client, at_s))
         self._notify()
 
-    def struck(self, seen: Occurrence, effect: FaultEffect) -> None:
+    def struck(self, occurrence: Occurrence, effect: FaultEffect) -> None:
         """Log that a fault struck an operation, and its effect."""
-        of = f" of {seen.topic}" if seen.topic is not None else ""
-        text = f"{seen.operation.name}{of} {effect}"
-        self.add(EventKind.FAULT, text, seen.topic, seen.broker, seen.client)
+        of = f" of {occurrence.topic}" if occurrence.topic is not None else ""
+        text = f"{occurrence.operation.name}{of} {effect}"
+        self.add(EventKind.FAULT, text, occurrence.topic, occurrence.broker, occurrence.client)
 
-    def begun(self, seen: Occurrence, *, arrives: bool) -> None:
+    def begun(self, occurrence: Occurrence, *, arrives: bool) -> None:
         """Note an operation that began; ``arrives``: no fault keeps it from being served."""
-        if seen.topic is None:
+        if occurrence.topic is None:
             return
-        if seen.operation is Operation.SUBSCRIBE and seen.subscription is not None:
-            many = len(self._stored.get(seen.topic, ()))
-            self._since.setdefault((seen.topic, seen.subscription), many)
-        elif seen.operation is Operation.RECEIPT and seen.position is not None:
-            self.moved(seen.topic, seen.broker)
-            stored = self._stored.setdefault(seen.topic, {})
-            stored.setdefault(seen.position, len(stored) + 1)
+        if occurrence.operation is Operation.SUBSCRIBE and occurrence.subscription is not None:
+            many = len(self._stored.get(occurrence.topic, ()))
+            self._since.setdefault((occurrence.topic, occurrence.subscription), many)
+        elif occurrence.operation is Operation.RECEIPT and occurrence.position is not None:
+            self.moved(occurrence.topic, occurrence.broker)
+            stored = self._stored.setdefault(occurrence.topic, {})
+            stored.setdefault(occurrence.position, len(stored) + 1)
             self._notify()
-        elif seen.operation is Operation.MESSAGE and seen.position is not None:
-            self.moved(seen.topic, seen.broker)
+        elif occurrence.operation is Operation.MESSAGE and occurrence.position is not None:
+            self.moved(occurrence.topic, occurrence.broker)
             if arrives:
-                self._deliver(seen, seen.position)
+                self._deliver(occurrence, occurrence.position)
 
-    def _deliver(self, seen: Occurrence, position: Position) -> None:
-        topic, subscription = seen.topic or "", seen.subscription or ""
+    def _deliver(self, occurrence: Occurrence, position: Position) -> None:
+        topic, subscription = occurrence.topic or "", occurrence.subscription or ""
         delivered = self._delivered.setdefault((topic, subscription), set())
-        if seen.redeliveries or position in delivered:
+        if occurrence.redeliveries or position in delivered:
             number = self._stored.get(topic, {}).get(position)
             which = f"message {number}" if number else "a message"
             text = f"{which} of {topic} again to subscription {subscription}"
-            self.add(EventKind.REDELIVERED, text, topic, seen.broker, seen.client)
+            self.add(EventKind.REDELIVERED, text, topic, occurrence.broker, occurrence.client)
         delivered.add(position)
         self._notify()
 

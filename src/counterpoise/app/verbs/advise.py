@@ -21,14 +21,14 @@ from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.advice.splits import advise_splits
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.pipeline.advise.look import (
+from counterpoise.pipeline.advise.page import page_of
+from counterpoise.pipeline.advise.plan_inputs import (
     AdviceInputs,
     LookOptions,
-    look_at_cluster,
-    look_at_history,
+    inputs_from_cluster,
+    inputs_from_history,
     move_time,
 )
-from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import cordons
@@ -82,8 +82,8 @@ async def _look(
     options: LookOptions,
 ) -> AdviceInputs:
     if history is not None and not addresses:
-        return look_at_history(history, options)
-    return await look_at_cluster(session, addresses, wall_clock_ms, history, options)
+        return inputs_from_history(history, options)
+    return await inputs_from_cluster(session, addresses, wall_clock_ms, history, options)
 
 
 def _write(plan: AdvisedPlan, args: argparse.Namespace) -> None:

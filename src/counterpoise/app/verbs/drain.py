@@ -20,7 +20,7 @@ from counterpoise.app.verbs.rules import latency_watch_of
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.pipeline.advise.look import move_time, move_time_by_hand
+from counterpoise.pipeline.advise.plan_inputs import move_time, move_time_by_hand
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.settings import sheds_by_itself
 from counterpoise.pipeline.drive.action_trail import (

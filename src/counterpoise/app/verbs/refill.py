@@ -24,7 +24,7 @@ from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.balancing.approval import HOUR_MS
 from counterpoise.decide.balancing.refill import FillBrokers
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.pipeline.advise.look import connections_of, move_time, move_time_by_hand
+from counterpoise.pipeline.advise.plan_inputs import connections_of, move_time, move_time_by_hand
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import ActionKind, NewAction

@@ -49,7 +49,7 @@ def run(args: argparse.Namespace) -> int:
 async def look_at(fleet: Sequence[FleetCluster], within_s: float) -> Sequence[ClusterState]:
     """Poll all clusters of a fleet concurrently, each for at most `within_s` seconds."""
     async with watching_fleet(fleet, wall_clock_ms, within_s) as watch:
-        return await watch.look()
+        return await watch.poll()
 
 
 def _show_fleet(args: argparse.Namespace, states: Sequence[ClusterState]) -> int:

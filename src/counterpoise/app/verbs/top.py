@@ -18,7 +18,7 @@ from counterpoise.app.output import commanded, one_line
 from counterpoise.app.progress import while_waiting
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.where import web_address
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 TIMEOUT_S = 5.0
@@ -75,9 +75,11 @@ async def limits_of(
                 screen([(broker, limit) for limit in limits], {}, 0, everything=True)
             except RefusedError as error:
                 unknown = error.status == HTTP_NOT_FOUND
-                complaints.append(APACHES.format(broker) if unknown else f"{broker}: {said(error)}")
+                complaints.append(
+                    APACHES.format(broker) if unknown else f"{broker}: {error_text(error)}"
+                )
             except (*UNREADABLE, ValueError) as error:
-                complaints.append(f"{broker} does not answer: {said(error)}")
+                complaints.append(f"{broker} does not answer: {error_text(error)}")
             except (AttributeError, KeyError, TypeError):
                 complaints.append(f"{broker} answers something else than its limits")
             else:
@@ -94,7 +96,7 @@ async def _brokers(admin: Admin, urls: Sequence[str]) -> list[str]:
             asked = f"{url}/admin/v2/brokers"
             return broker_ids(asked, json.loads(await admin.get(asked)))
         except (*UNREADABLE, ValueError) as error:
-            refusals.append(f"{url}/admin/v2/brokers cannot be asked: {said(error)}")
+            refusals.append(f"{url}/admin/v2/brokers cannot be asked: {error_text(error)}")
     raise UserError("; ".join(refusals))
 
 

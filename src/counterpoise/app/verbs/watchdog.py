@@ -35,7 +35,7 @@ from counterpoise.pipeline.watch.changes import Changes
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.serve import serving
 from counterpoise.pipeline.watchdog.channel import Channel
-from counterpoise.pipeline.watchdog.look import Looker
+from counterpoise.pipeline.watchdog.observer import Observer
 from counterpoise.pipeline.watchdog.watchdog import Watchdog
 
 EXIT_FOUND = 1
@@ -70,8 +70,8 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
             rows = await while_waiting(collector.poll(), "looking at the cluster")
             if (reason := trouble(rows)) and not args.follow:
                 raise UserError(reason)
-            await watchdog.take(rows)
-            changes.take(rows)
+            await watchdog.judge_poll(rows)
+            changes.log_poll(rows)
             metrics.polled(rows, changes)
             looked = int(rows["poll_id"][0])
             first = looked if first is None else first
@@ -124,7 +124,7 @@ async def _watchdog(
         yield Watchdog(
             session,
             BundleLookup(admin, where),
-            Looker(admin, addresses, channel.read if channel else None),
+            Observer(admin, addresses, channel.read if channel else None),
             where,
             say,
             options,

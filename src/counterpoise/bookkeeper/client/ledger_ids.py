@@ -31,7 +31,7 @@ class LedgerIdGenerator:
         self._long_used: bool | None = None
         """Whether ids have two parts already; None before that was looked for."""
 
-    async def take(self) -> int:
+    async def next_id(self) -> int:
         """An id that no other client gets. Raises `MetadataError`."""
         if self._long_used is None:
             self._long_used = await self._store.exists(self._long)

@@ -62,7 +62,7 @@ class LedgerNodes:
         Raises `MetadataError`; an empty ledger that nothing refers to may then be left behind.
         """
         for _ in range(_ROUNDS):
-            ledger = await self._ids.take()
+            ledger = await self._ids.next_id()
             made = replace(wanted, ledger=ledger, token=self._rng.randrange(1, _TOKENS))
             path = ledger_path(self._root, ledger)
             value = write_ledger_metadata(made)

@@ -61,11 +61,11 @@ class AutoSplit:
         while True:
             await asyncio.sleep(self._options().interval_minutes * MINUTE_S)
             try:
-                await self.look()
+                await self.check()
             except MetadataError as error:
                 log.warning("bundles to split are looked for later: %s", error)
 
-    async def look(self) -> list[BundleName]:
+    async def check(self) -> list[BundleName]:
         """Check once, and split; returns the bundles that were split. Raises `MetadataError`."""
         options = self._options()
         if not options.auto_split_enabled:

@@ -96,7 +96,7 @@ class OwnershipRepairs:
         self._background.keep("ownership repairs", self._run)
         self._background.keep("checks of bundles' records", self._watch)
 
-    def look(self) -> None:
+    def check_soon(self) -> None:
         """Check now, because bundles may have lost their owner."""
         self._due.set()
 

@@ -131,7 +131,7 @@ class LeaderShedding:
 
     async def _guarded_look(self) -> Round | None:
         try:
-            return await self.look()
+            return await self.run_round()
         except MetadataError as error:
             log.warning("load is shed later: %s", error)
             return None
@@ -141,7 +141,7 @@ class LeaderShedding:
         """The source from which this broker, as leader, reads the cluster's load."""
         return self._make_source()
 
-    async def look(self) -> Round | None:
+    async def run_round(self) -> Round | None:
         """Run one shedding round; None if none is due. Raises `MetadataError`."""
         # Imported here, by a broker that leads: most never do.
         from counterpoise.decide.balancing.due import may_decide

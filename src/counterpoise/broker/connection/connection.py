@@ -135,7 +135,7 @@ class Connection(asyncio.Protocol):
         gate = FaultGate(
             self._link, self._producing, self._consuming, self._served, interceptor, self
         )
-        self._handlers, self._send_run = gate.handlers(), gate.take_run
+        self._handlers, self._send_run = gate.handlers(), gate.serve_run
 
     def freeze(self) -> None:
         """Stop reading and writing, as if the broker did not respond. Idempotent."""

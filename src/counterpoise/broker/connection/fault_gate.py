@@ -52,7 +52,7 @@ class Interceptor(Protocol):
     broker: str
     """The broker's id."""
 
-    def on(self, seen: Occurrence) -> FaultEffect | None:
+    def on(self, occurrence: Occurrence) -> FaultEffect | None:
         """The fault's effect on an operation that begins; None: serve it normally."""
 
     def lost(self, address: str) -> None:
@@ -133,9 +133,9 @@ class FaultGate:
 
     def handlers(self) -> Handlers:
         """The connection's event handlers, behind this gate where faults can strike."""
-        return {**self._served, **dict.fromkeys(_KINDS, self.take)}
+        return {**self._served, **dict.fromkeys(_KINDS, self.serve)}
 
-    def take(self, event: events.Event) -> None:
+    def serve(self, event: events.Event) -> None:
         """Serve an event of the connection, unless a fault prevents or delays that."""
         kind = _KINDS[type(event)]
         peer = _peer(kind, event)
@@ -151,15 +151,15 @@ class FaultGate:
                 self._refused[peer] = effect
         self._in_turn(peer, effect, partial(self._strike, kind, event, effect))
 
-    def take_run(self, run: Sequence[events.Send]) -> None:
+    def serve_run(self, run: Sequence[events.Send]) -> None:
         """Serve SENDs one by one, so that a fault can strike each."""
         for send in run:
-            self.take(send)
+            self.serve(send)
 
     def leaving(self, command: BaseCommand, frame: bytes) -> None:
         """Write a frame to the client, unless a fault strikes it."""
-        seen, peer = self._outgoing(command)
-        effect = None if seen is None else self._interceptor.on(seen)
+        occurrence, peer = self._outgoing(command)
+        effect = None if occurrence is None else self._interceptor.on(occurrence)
         self._in_turn(peer, effect, partial(self._write, frame, effect))
 
     def _in_turn(self, peer: tuple[str, int], effect: FaultEffect | None, act: Notify) -> None:
@@ -280,7 +280,7 @@ class FaultGate:
         known = self._of_peer(operation, peer)
         if known is None:
             return None, _NO_PEER
-        seen = Occurrence(
+        occurrence = Occurrence(
             operation,
             known.broker,
             known.client,
@@ -289,7 +289,7 @@ class FaultGate:
             (at.ledger_id, at.entry_id),
             redeliveries,
         )
-        return seen, (f"to {peer[0]}", peer[1])
+        return occurrence, (f"to {peer[0]}", peer[1])
 
     def _client(self, names: Iterable[str]) -> tuple[str, ...]:
         """The names by which a fault can select the client."""

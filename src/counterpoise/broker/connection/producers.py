@@ -292,7 +292,7 @@ class ClientProducers:
         if attached.close_request is not None and not attached.pending:
             self._end(producer_id, attached)
 
-    def held(self, entries: int, size: int) -> None:
+    def count_throttled(self, entries: int, size: int) -> None:
         """Count throttled entries of this connection (fewer if negative)."""
         self._pending -= entries
         self._share.settle(size)

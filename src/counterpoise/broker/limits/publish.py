@@ -107,7 +107,7 @@ class PublishLimits:
         count, size = len(flow.entries), flow.throttled_bytes
         self.runner.end(flow)
         if count:
-            producer.sink.held(-count, -size)
+            producer.sink.count_throttled(-count, -size)
         return count
 
     def _remember(self, topic: LimitedTopic, flow: PublishFlow) -> None:

@@ -16,7 +16,7 @@ GoOn = Callable[[], None]
 class ThrottledConnection(Protocol):
     """The methods of a connection that publish limits call."""
 
-    def held(self, entries: int, size: int) -> None:
+    def count_throttled(self, entries: int, size: int) -> None:
         """Count throttled entries and their bytes (negative: uncount)."""
 
 
@@ -79,11 +79,11 @@ class ProducerFlow(PublishFlow):
         """Whether an entry may pass now; if not, it waits, and ``go_on`` is called in its turn."""
         if self.passes(messages, size) or self._runner.offer(self, messages, size, go_on):
             return True
-        self.producer.sink.held(1, size)
+        self.producer.sink.count_throttled(1, size)
         self._runner.throttled(self)
         return False
 
     def release(self, item: GoOn, size: int) -> None:
         """Publish an entry that was throttled."""
-        self.producer.sink.held(-1, -size)
+        self.producer.sink.count_throttled(-1, -size)
         item()

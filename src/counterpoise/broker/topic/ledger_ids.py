@@ -50,7 +50,7 @@ class ClusterLedgerIds:
         self._above = -1
         self._reserving: asyncio.Task[None] | None = None
 
-    def take(self, above: int) -> int | None:
+    def next_id(self, above: int) -> int | None:
         """A new id larger than ``above``; None if no reserved range has one. Thread-safe."""
         with self._lock:
             taken = None

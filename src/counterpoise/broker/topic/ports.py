@@ -127,7 +127,7 @@ class ProducerSink(Protocol):
     def settled(self, producer: object, count: int) -> None:
         """Entries of a detached producer are stored or lost: they take no memory any more."""
 
-    def held(self, entries: int, size: int) -> None:
+    def count_throttled(self, entries: int, size: int) -> None:
         """Count entries and bytes that wait for a publish limit; negative to uncount them."""
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:

@@ -216,7 +216,7 @@ class _MarkerSink:
     def settled(self, producer: object, count: int) -> None:
         """Nothing is counted."""
 
-    def held(self, entries: int, size: int) -> None:
+    def count_throttled(self, entries: int, size: int) -> None:
         """No limit applies to markers."""
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:

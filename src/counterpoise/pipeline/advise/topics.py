@@ -9,7 +9,7 @@ from counterpoise.decide.splitting.request import TopicLoad
 from counterpoise.load.fields import LoadDataError, read_number
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 from counterpoise.pipeline.collect.extensible import fetch_topics, topics_by_bundle
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 
 RATES = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
 TopicLoads = Mapping[str, Mapping[str, TopicLoad]]
@@ -45,7 +45,7 @@ async def _asked(admin: Admin, address: str, bundles: Collection[str]) -> TopicL
         body = await fetch_topics(admin, address)
         return await asyncio.to_thread(topic_loads, body, bundles)
     except (*UNREADABLE, LoadDataError, orjson.JSONDecodeError) as error:
-        return said(error)
+        return error_text(error)
 
 
 def topic_loads(body: bytes, bundles: Collection[str]) -> dict[str, dict[str, TopicLoad]]:

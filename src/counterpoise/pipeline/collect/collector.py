@@ -31,7 +31,7 @@ from counterpoise.pipeline.collect.beside import Beside, Hung
 from counterpoise.pipeline.collect.identity import UNSUPPORTED, Identity, identify
 from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, channel_fault, lookup_fault
 from counterpoise.pipeline.collect.where import is_broker, web_address
-from counterpoise.pipeline.collect.words import line, said
+from counterpoise.pipeline.collect.words import error_text, line
 
 
 class ClusterUnreachableError(ConnectionError):
@@ -153,7 +153,7 @@ class Collector:
             try:
                 listed = orjson.loads(await self._admin.get(f"{address}/admin/v2/brokers"))
             except (*UNREADABLE, orjson.JSONDecodeError) as error:
-                refusals.append(f"{address}: {said(error)}")
+                refusals.append(f"{address}: {error_text(error)}")
                 continue
             if isinstance(listed, list):
                 self._listed_by = address
@@ -175,7 +175,7 @@ class Collector:
         except TimeoutError:
             return Hung(f"no answer within {self._admin.timeout_s:g} s")
         except (*UNREADABLE, LoadDataError) as error:
-            return Fetched(broker, self._clock_ms(), Gap(said(error)))
+            return Fetched(broker, self._clock_ms(), Gap(error_text(error)))
         finally:
             serving.cancel()
         at_ms, known = self._clock_ms(), self._known[broker]

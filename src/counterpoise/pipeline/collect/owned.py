@@ -24,7 +24,7 @@ from counterpoise.names.load_managers import MODULAR
 from counterpoise.names.namespace import bound_to_broker
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 from counterpoise.pipeline.collect.settings import cluster_of
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 
 FIRST_APACHE: Final = 2
 """Pulsar's versions begin there; those of our own brokers, which may be asked, are lower."""
@@ -94,7 +94,7 @@ class Ownership:
             try:
                 owned[broker] = await self._listed(broker)
             except UNREADABLE as error:
-                silent[broker] = said(error)
+                silent[broker] = error_text(error)
 
         await asyncio.gather(*map(ask, brokers))
         return owned, silent
@@ -150,7 +150,7 @@ class Ownership:
                 try:
                     found = await self.whose(bundle, broker, brokers)
                 except UNREADABLE as error:
-                    silent[broker] = said(error)
+                    silent[broker] = error_text(error)
                     continue
                 if found.owner in owned:
                     owned[found.owner][bundle] = OwnedBundle(found.active)

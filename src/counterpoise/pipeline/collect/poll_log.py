@@ -21,7 +21,7 @@ class PollLog:
         self._answered: frozenset[str] = frozenset()
         self._managers: dict[str, str] = {}
 
-    def take(self, rows: ReportRows) -> None:
+    def log_poll(self, rows: ReportRows) -> None:
         """Log how this poll differs from the one before."""
         of_brokers = rows["kind"] == BROKER
         brokers = frozenset(rows["broker"][of_brokers].tolist())

@@ -7,7 +7,7 @@ from typing import Final
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 from counterpoise.pipeline.collect.identity import version_of
 from counterpoise.pipeline.collect.serving import lookup_fault
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 
 _STARTED: Final = re.compile(rb"^process_start_time_seconds(?:\{[^}\n]*\})?\s+(\S+)", re.MULTILINE)
 
@@ -37,7 +37,7 @@ async def health_of(admin: Admin, address: str, broker: str, in_use: str) -> Bro
         found = _STARTED.search(await admin.get(f"{address}/metrics/", of_itself=True))
         started_ms = round(float(found[1]) * 1000) if found else 0
     except (*UNREADABLE, ValueError, OverflowError) as error:
-        return BrokerHealth(trouble=f"{broker} does not answer: {said(error)}")
+        return BrokerHealth(trouble=f"{broker} does not answer: {error_text(error)}")
     version = await version_of(admin, address)
     trouble = ""
     if not version:

@@ -7,7 +7,7 @@ import orjson
 
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.collect.admin import NOT_FOUND, UNREADABLE, Admin, RefusedError
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 
 TURN_OFF = "pulsar-admin brokers update-dynamic-config --config {name} --value false"
 
@@ -36,7 +36,7 @@ async def settings_of_any(admin: Admin, addresses: Iterable[str]) -> Properties:
         try:
             return await settings_of(admin, address)
         except UNREADABLE as error:
-            refused.append(f"{address}: {said(error)}")
+            refused.append(f"{address}: {error_text(error)}")
     raise RefusedError(f"the cluster does not give its settings: {'; '.join(refused)}")
 
 
@@ -53,7 +53,7 @@ async def cluster_of(admin: Admin, address: str, broker: str) -> str:
                 return name
         except UNREADABLE as error:
             # Another cluster, perhaps, which need not be within reach.
-            refused = f" ({name}: {said(error)})"
+            refused = f" ({name}: {error_text(error)})"
     raise RefusedError(f"{broker} does not say of which cluster it is{refused}")
 
 

@@ -10,7 +10,7 @@ LONGEST = 300
 WHO = "say who you are by --auth-plugin and --auth-params"
 
 
-def said(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """An error's text as one printable line, or the name of its class if it has none."""
     return line(_text_of(error) or type(error).__name__)
 

@@ -178,7 +178,7 @@ class ApprovedPlan:
         return replace(found, enabled=True, shedding_enabled=True)
 
     async def _checked(self) -> tuple[ClusterReading, PlanCheck]:
-        reading = await self._reader.look()
+        reading = await self._reader.poll()
         await asyncio.to_thread(land, self._writer, reading.rows)
         seen = reading.snapshot
         actions = await asyncio.to_thread(ActionTrail(self._writer.location).actions)

@@ -102,7 +102,7 @@ class RollingRestart:
 
         Raises `RollStoppedError` for an unknown broker, and `CannotSeeError`.
         """
-        reading = await self._reader.look()
+        reading = await self._reader.poll()
         listed = reading.snapshot.brokers
         for each in brokers:
             if each not in listed:
@@ -209,7 +209,7 @@ class RollingRestart:
         if window and not in_window(self._clock_ms(), window):
             return f"brokers are restarted {window_text(window)}"
         try:
-            reading = await self._reader.look()
+            reading = await self._reader.poll()
         except CannotSeeError as error:
             return str(error)
         for broker, why in sorted(reading.snapshot.silent.items()):
@@ -218,7 +218,7 @@ class RollingRestart:
         for each in state.brokers:
             if each.broker not in there:
                 return f"{each.broker} is not there"
-        await self._watchdog.take(reading.rows)
+        await self._watchdog.judge_poll(reading.rows)
         # A broker that was just started answers slowly for a while.
         passing = ("leader-does-not-shed", SLOW_BROKER)
         return "; ".join(
@@ -291,7 +291,7 @@ class RollingRestart:
     async def _is_listed(self, broker: str) -> bool:
         """Whether the cluster lists the broker and its report is readable."""
         try:
-            snapshot = (await self._reader.look()).snapshot
+            snapshot = (await self._reader.poll()).snapshot
         except CannotSeeError:
             return False
         return broker in snapshot.owned

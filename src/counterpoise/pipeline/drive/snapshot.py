@@ -22,7 +22,7 @@ from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
 from counterpoise.pipeline.collect.poll_log import trouble
 from counterpoise.pipeline.collect.restarted import BrokerHealth, health_of
 from counterpoise.pipeline.collect.where import web_address
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 from counterpoise.pipeline.policies import FACTS, CannotSeeError, PolicyReader, facts_of
 
 
@@ -58,7 +58,7 @@ class SnapshotReader:
         )
         self.state = FoldState.empty()
 
-    async def look(self) -> ClusterReading:
+    async def poll(self) -> ClusterReading:
         """Poll loads and owners, without policies; raises `CannotSeeError` if no broker answers."""
         reading = await self._look()
         if reason := trouble(reading.rows):
@@ -117,7 +117,7 @@ class SnapshotReader:
             try:
                 found, missing = await self._ownership.by_bundle(brokers, dict(reported))
             except UNREADABLE as error:
-                raise CannotSeeError(said(error)) from None
+                raise CannotSeeError(error_text(error)) from None
         else:
             found, missing = await self._ownership.listed(brokers)
         silent |= missing

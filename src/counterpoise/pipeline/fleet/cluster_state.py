@@ -23,7 +23,7 @@ class BalancerState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SeenCluster:
+class PolledCluster:
     """What the brokers of a cluster reported at one poll."""
 
     brokers: int
@@ -45,7 +45,7 @@ class ClusterState:
     service_url: str = ""
     console: str = ""
     """Its own console, to follow a link to."""
-    seen: SeenCluster | None = None
+    polled: PolledCluster | None = None
     unreachable: str = ""
     """Why no broker gave its load."""
     status: BalancerStatus | None = None
@@ -76,8 +76,8 @@ class ClusterState:
         """Largest broker's bytes/s ÷ mean - 1, as reported or by the last round; None if
         unknown.
         """
-        if self.seen is not None:
-            return self.seen.imbalance
+        if self.polled is not None:
+            return self.polled.imbalance
         return self.last_round.imbalance if self.last_round else None
 
     @property
@@ -102,13 +102,13 @@ class ClusterState:
 
     @property
     def _silent(self) -> Mapping[str, str]:
-        return self.seen.silent if self.seen else {}
+        return self.polled.silent if self.polled else {}
 
     def line(self) -> str:
         """A summary of the cluster in one line."""
         parts = [f"balancer: {self.balancer.value}"]
-        if self.seen is not None:
-            parts.append(f"{self.seen.brokers} brokers")
+        if self.polled is not None:
+            parts.append(f"{self.polled.brokers} brokers")
         if self.imbalance is not None:
             parts.append(f"imbalance {self.imbalance:.2f}")
         if (made := self.last_round) is not None and self.status is not None:
@@ -125,7 +125,7 @@ class ClusterState:
             "at": self.at_ms,
             "serviceUrl": self.service_url,
             "console": self.console,
-            "reachable": self.seen is not None,
+            "reachable": self.polled is not None,
             "balancer": self.balancer.name.lower(),
             "imbalance": self.imbalance,
             "findings": list(self.findings),
@@ -135,13 +135,13 @@ class ClusterState:
     def figures(self) -> dict[str, float]:
         """The values of those metrics in `FIGURES` that are known."""
         found = {
-            "reachable": float(self.seen is not None),
+            "reachable": float(self.polled is not None),
             "findings": float(len(self.findings)),
             "balancer_running": float(self.balancer is BalancerState.RUNNING),
         }
-        if self.seen is not None:
-            found |= {"brokers": self.seen.brokers, "silent_brokers": len(self.seen.silent)}
-            found |= {"bytes_per_second": self.seen.bytes_per_s}
+        if self.polled is not None:
+            found |= {"brokers": self.polled.brokers, "silent_brokers": len(self.polled.silent)}
+            found |= {"bytes_per_second": self.polled.bytes_per_s}
         if self.imbalance is not None:
             found["imbalance"] = self.imbalance
         if self.last_round is not None:

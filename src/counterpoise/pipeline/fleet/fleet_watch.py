@@ -16,7 +16,7 @@ from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.collect.admin import AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
-from counterpoise.pipeline.fleet.cluster_state import FIGURES, ClusterState, SeenCluster
+from counterpoise.pipeline.fleet.cluster_state import FIGURES, ClusterState, PolledCluster
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.plain_files import names_below
@@ -99,7 +99,7 @@ class ClusterLook:
             has_history=bool(cluster.history),
         )
 
-    async def look(self) -> ClusterState:
+    async def poll(self) -> ClusterState:
         """Poll once; what does not respond in time is missing, and the state says why."""
         now_ms = self._clock_ms()
         rows, status = await asyncio.gather(self._rows(), self._status(now_ms))
@@ -107,7 +107,7 @@ class ClusterLook:
         self.state = replace(
             self.state,
             at_ms=now_ms,
-            seen=None if isinstance(rows, str) or away else seen_of(rows),
+            polled=None if isinstance(rows, str) or away else polled_of(rows),
             unreachable=away,
             status=None if isinstance(status, str) else status,
             unreadable=status if isinstance(status, str) else "",
@@ -137,11 +137,11 @@ class ClusterLook:
         return found
 
 
-def seen_of(rows: ReportRows) -> SeenCluster:
+def polled_of(rows: ReportRows) -> PolledCluster:
     """The number of brokers, their load and imbalance, from the rows of one poll."""
     brokers = rows["kind"] == BROKER
     loads = (rows["msg_throughput_in"] + rows["msg_throughput_out"])[brokers].tolist()
-    return SeenCluster(len(loads), rows.silent, imbalance(loads), float(sum(loads)))
+    return PolledCluster(len(loads), rows.silent, imbalance(loads), float(sum(loads)))
 
 
 class FleetWatch:
@@ -155,9 +155,9 @@ class FleetWatch:
         """The last state of each cluster, in the order of the fleet."""
         return tuple(each.state for each in self._looks)
 
-    async def look(self) -> tuple[ClusterState, ...]:
+    async def poll(self) -> tuple[ClusterState, ...]:
         """Poll all clusters once, concurrently, and return their states."""
-        return tuple(await asyncio.gather(*(each.look() for each in self._looks)))
+        return tuple(await asyncio.gather(*(each.poll() for each in self._looks)))
 
     async def run(self, every_s: float) -> None:
         """Poll until cancelled, with a pause of `every_s` seconds between polls of a cluster."""
@@ -167,7 +167,7 @@ class FleetWatch:
 
     async def _repeat(self, look: ClusterLook, every_s: float) -> None:
         while True:
-            await look.look()
+            await look.poll()
             await asyncio.sleep(every_s)
 
     def metrics(self) -> bytes:

@@ -16,7 +16,7 @@ import aiohttp
 
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.names.errors import ExplainedError
-from counterpoise.pipeline.collect.words import line, said
+from counterpoise.pipeline.collect.words import error_text, line
 from counterpoise.pipeline.notify.formats import (
     ALERTS_PATH,
     NoticeContext,
@@ -204,7 +204,7 @@ async def deliver(session: aiohttp.ClientSession, options: NotifyOptions, notice
                     break
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
             # The address may be in the text.
-            trouble = said(error).replace(options.url, options.address)
+            trouble = error_text(error).replace(options.url, options.address)
         except ValueError:
             raise NotifyError("--notify: it is no address") from None
     raise NotifyError(f"{options.address} does not take notices: {trouble}")

@@ -9,7 +9,7 @@ import aiohttp
 import orjson
 
 from counterpoise.load.rates import Floats
-from counterpoise.pipeline.collect.words import line, said
+from counterpoise.pipeline.collect.words import error_text, line
 from counterpoise.pipeline.prometheus.answer import AnswerError, RangeAnswer, parse_answer
 from counterpoise.pipeline.prometheus.source import (
     SeriesError,
@@ -126,7 +126,7 @@ class PrometheusApi:
                     raise TooManyValuesError(f"no answer within {self._timeout_s:g} s") from error
                 trouble = f"no answer within {self._timeout_s:g} s"
             except (aiohttp.ClientError, OSError, AnswerError, _PassingError) as error:
-                trouble = said(error)
+                trouble = error_text(error)
         raise SeriesError(
             f"{self.address} does not answer: {trouble} ({_TRIES} tries): see that --prometheus is "
             "its address and that it runs, then start again; what was imported stays"
@@ -157,10 +157,11 @@ class PrometheusApi:
                 raise self._refused(reply.status, _reason(body), grid)
         except aiohttp.ClientSSLError as error:
             raise SeriesError(
-                f"{self.address}: {said(error)}: name the authorities to trust (--prometheus-ca)"
+                f"{self.address}: {error_text(error)}: name the authorities to trust "
+                "(--prometheus-ca)"
             ) from None
         except aiohttp.InvalidURL as error:
-            raise SeriesError(f"--prometheus: {said(error)}") from None
+            raise SeriesError(f"--prometheus: {error_text(error)}") from None
 
     def _refused(self, status: int, reason: str, grid: TimeGrid) -> Exception:
         """The error that a status other than 200 means."""

@@ -16,7 +16,7 @@ from counterpoise.names.errors import ExplainedError, InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.pipeline.collect.admin import NOT_FOUND, UNREADABLE, Admin, RefusedError
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 
 DEFAULT_BUNDLES: Final = 4
 """`defaultNumberOfNamespaceBundles` of Pulsar 4."""
@@ -87,9 +87,9 @@ class ClusterBoundaries:
             except RefusedError as error:
                 if error.status == NOT_FOUND:
                     return None
-                refused.append(f"{address}: {said(error)}")
+                refused.append(f"{address}: {error_text(error)}")
             except (*UNREADABLE, ValueError, KeyError, TypeError) as error:
-                refused.append(f"{address}: {said(error)}")
+                refused.append(f"{address}: {error_text(error)}")
         raise BoundariesError(
             f"the cluster does not give the bundles of {namespace} ({'; '.join(refused)}): see "
             "that --admin-url is right, or name the bundles in a file (--bundles)"

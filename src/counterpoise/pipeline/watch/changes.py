@@ -44,7 +44,7 @@ class Changes:
         """Largest broker's bytes/s ÷ their mean - 1, at the last poll."""
         return imbalance(list(self._loads.values()))
 
-    def take(self, rows: ReportRows) -> None:
+    def log_poll(self, rows: ReportRows) -> None:
         """Log how this poll differs from the one before."""
         brokers = rows["kind"] == BROKER
         if not brokers.any():

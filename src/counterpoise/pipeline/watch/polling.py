@@ -49,11 +49,11 @@ class Polling:
         rows = await self._collector.poll()
         await self._patiently(asyncio.to_thread(self._keep, rows))
         self._mind_the_clock(int(rows["poll_id"][0]))
-        self._seen.take(rows)
-        await asyncio.to_thread(self._changes.take, rows)
+        self._seen.log_poll(rows)
+        await asyncio.to_thread(self._changes.log_poll, rows)
         self._metrics.polled(rows, self._changes)
         if self._watchdog is not None:
-            await self._watchdog.take(rows)
+            await self._watchdog.judge_poll(rows)
         return rows
 
     async def _patiently(self, keeping: Coroutine[None, None, None]) -> None:

@@ -1,2 +1,2 @@
-"""A cluster's watchdog: `look.py` reads what it needs beside the load, `watchdog.py` alerts and, on
-request, carries out safe remedies. `decide/watchdog/` judges what is wrong."""
+"""A cluster's watchdog: `observer.py` reads what it needs beside the load, `watchdog.py` alerts
+and, on request, carries out safe remedies. `decide/watchdog/` judges what is wrong."""

@@ -17,7 +17,7 @@ from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import bound_to_broker
 from counterpoise.pipeline.collect.admin import UNREADABLE
 from counterpoise.pipeline.collect.owned import Ownership, Whose
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 
 MOST: Final = 256
 """Bundles that are asked for at one look, at most."""
@@ -60,7 +60,7 @@ class Reported:
         self._by_broker: dict[str, tuple[str, ...]] = {}
         self._bundles: dict[str, _Bundle] = {}
 
-    def take(self, rows: ReportRows) -> None:
+    def add_poll(self, rows: ReportRows) -> None:
         """Add the reports of one poll."""
         now_ms = int(rows["poll_id"][0])
         mine = rows["kind"] == BUNDLE
@@ -116,7 +116,7 @@ class Reported:
             try:
                 found: Whose = await self._ownership.whose(bundle, broker, brokers)
             except UNREADABLE as error:
-                silent[broker] = said(error)
+                silent[broker] = error_text(error)
                 return
             if found.owner:
                 holders.setdefault(found.owner, OwnedBundle(found.active))

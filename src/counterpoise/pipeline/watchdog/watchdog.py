@@ -24,10 +24,10 @@ from counterpoise.pipeline.collect.admin import (
     RefusedError,
 )
 from counterpoise.pipeline.collect.where import web_address
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 from counterpoise.pipeline.notify.notice import BalancerNotices
 from counterpoise.pipeline.watch.metrics import Metrics
-from counterpoise.pipeline.watchdog.look import Looker
+from counterpoise.pipeline.watchdog.observer import Observer
 
 
 @dataclass(slots=True)
@@ -36,7 +36,7 @@ class Watchdog:
 
     session: aiohttp.ClientSession
     lookup: BundleLookup
-    looker: Looker
+    looker: Observer
     where: Callable[[str], str]
     """The address of a broker's admin API, by its id."""
     report: SentenceSink
@@ -54,7 +54,7 @@ class Watchdog:
         """The brokers that are currently found slow."""
         return frozenset(each.subject for each in self.findings if each.kind == SLOW_BROKER)
 
-    async def take(self, rows: ReportRows) -> None:
+    async def judge_poll(self, rows: ReportRows) -> None:
         """Judge the cluster at this poll, and report the alerts that begin or end."""
         seen = await self.looker.observe(rows)
         if not seen.owned and not seen.silent:
@@ -96,7 +96,7 @@ class Watchdog:
                 await self._unload(finding.broker, bundle)
             owner = await self.lookup.owner(subject, finding.broker)
         except (*UNREADABLE, ValueError) as error:
-            return f"{what} at {finding.broker} failed: {said(error)}"
+            return f"{what} at {finding.broker} failed: {error_text(error)}"
         now = f"it is at {owner} now" if owner else "it has no topic that could be looked up"
         return f"{what} at {finding.broker} is done: {now}"
 
@@ -123,7 +123,7 @@ def guard(
     return Watchdog(
         session,
         BundleLookup(admin, where),
-        Looker(admin, addresses),
+        Observer(admin, addresses),
         where,
         report,
         options or WatchdogOptions(),

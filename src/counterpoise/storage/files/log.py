@@ -144,7 +144,7 @@ class FileLog(GroupLog[C]):
     def _begin_another(self) -> bool:
         """Start a ledger; False while no id is available for it, and the last one is used
         further."""
-        ledger_id = self._ids.take(self._file.ledger_id)
+        ledger_id = self._ids.next_id(self._file.ledger_id)
         if ledger_id is None:
             return False
         file = self._store.ledger_file(self._saved, self.directory, ledger_id)

@@ -122,7 +122,7 @@ class FileLedgerStore:
     ) -> tuple[Recovered, LedgerFile | None]:
         """The log and its first ledger's file, which is None if there is no id for it."""
         recovered = _take_over(directory, owner, self.disk)
-        ledger_id = ids.take(recovered.next_ledger - 1)
+        ledger_id = ids.next_id(recovered.next_ledger - 1)
         if ledger_id is None:
             recovered.abandon()
             return recovered, None

@@ -12,7 +12,7 @@ import pytest
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
-from counterpoise.pipeline.watchdog.look import ASKED_MOST, Looker
+from counterpoise.pipeline.watchdog.observer import ASKED_MOST, Observer
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 LEADER = "/admin/v2/brokers/leaderBroker"
@@ -35,7 +35,7 @@ class Namespaces:
 
 async def test_only_a_namespace_that_a_broker_does_not_find_counts_as_deleted() -> None:
     admin = Namespaces({"t/there": 200, "t/gone": 404, "t/forbidden": 403, "t/failing": 500})
-    looker = Looker(cast("Admin", admin), ("http://b1:80",))
+    looker = Observer(cast("Admin", admin), ("http://b1:80",))
     asked = ["t/there", "t/gone", "t/forbidden", "t/failing", "t/silent"]
     assert await looker.deleted(asked, "b1:80") == {"t/gone"}
     assert sorted(admin.asked) == sorted(asked)
@@ -45,7 +45,7 @@ async def test_a_look_asks_for_so_many_namespaces_at_most() -> None:
     many = {f"t/{number:03}": 404 for number in range(ASKED_MOST + 1)}
     admin = Namespaces(many)
     asked = dict(reversed(many.items()))
-    found = await Looker(cast("Admin", admin), ("http://b1:80",)).deleted(asked, "b1:80")
+    found = await Observer(cast("Admin", admin), ("http://b1:80",)).deleted(asked, "b1:80")
     assert found == set(admin.asked) == set(sorted(many)[:ASKED_MOST])
 
 
@@ -70,7 +70,7 @@ async def test_a_broker_that_does_not_say_who_leads_is_silent(
     addresses = (cluster.admin_url,)
     admin = Admin(http, AdminOptions())
     poll = await Collector(http, addresses, wall_clock_ms).poll()
-    seen = await Looker(admin, addresses).observe(poll)
+    seen = await Observer(admin, addresses).observe(poll)
     assert set(seen.silent) == ({second.name} if is_silent else set())
     assert seen.leaders.get(second.name) == (None if is_silent else "")
     assert (second.name in seen.owned) is not is_silent
@@ -92,7 +92,7 @@ async def test_a_look_shows_every_listed_broker_and_how_even_those_are_that_answ
             broker.answers[f"/admin/v2/brokers/configuration/{path}"] = answer
     addresses = (cluster.admin_url,)
     poll = await Collector(http, addresses, wall_clock_ms).poll()
-    seen = await Looker(Admin(http, AdminOptions()), addresses).observe(poll)
+    seen = await Observer(Admin(http, AdminOptions()), addresses).observe(poll)
     assert seen.brokers == tuple(sorted(cluster.names))
     assert set(seen.silent) == {third.name}
     assert seen.without_lookups == frozenset(), "it answers nothing at all"
@@ -115,5 +115,5 @@ async def test_the_state_channel_is_read_where_a_broker_answers(
         return {}
 
     poll = await Collector(http, addresses, wall_clock_ms).poll()
-    seen = await Looker(Admin(http, AdminOptions()), addresses, read).observe(poll)
+    seen = await Observer(Admin(http, AdminOptions()), addresses, read).observe(poll)
     assert (seen.records, len(reads)) == ((None, 0) if is_silent else ({}, 1))

@@ -67,7 +67,7 @@ class LookOptions:
     """Brokers that take no part, and why."""
 
 
-async def look_at_cluster(
+async def inputs_from_cluster(
     session: aiohttp.ClientSession,
     addresses: Sequence[str],
     clock_ms: MillisecondClock,
@@ -122,7 +122,7 @@ async def look_at_cluster(
     )
 
 
-def look_at_history(reader: TablesReader, options: LookOptions) -> AdviceInputs:
+def inputs_from_history(reader: TablesReader, options: LookOptions) -> AdviceInputs:
     """The inputs of a plan as of the history's last poll, without asking the cluster; raises
     `NothingToAdviseOnError`.
     """

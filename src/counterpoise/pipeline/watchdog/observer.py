@@ -13,7 +13,7 @@ from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
 from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, SERVES_NO_LOOKUPS
 from counterpoise.pipeline.collect.settings import leader_by, settings_of, sheds
 from counterpoise.pipeline.collect.where import web_address
-from counterpoise.pipeline.collect.words import said
+from counterpoise.pipeline.collect.words import error_text
 from counterpoise.pipeline.watchdog.reported import Reported
 
 ReadChannel = Callable[[], Mapping[str, ChannelRecord] | None]
@@ -25,7 +25,7 @@ Known = dict[str, Mapping[str, OwnedBundle] | str]
 """By broker, what it owns, or why that is not known."""
 
 
-class Looker:
+class Observer:
     """Makes the watchdog's observations from polls and a few further requests to each broker."""
 
     def __init__(
@@ -44,7 +44,7 @@ class Looker:
         those = rows["kind"] == BROKER
         answering = sorted(set(rows["broker"][those].tolist()))
         silent = rows.silent
-        self._reported.take(rows)
+        self._reported.add_poll(rows)
         now_ms = int(rows["poll_id"][0])
         held, led = await asyncio.gather(
             self._owned(answering, rows), asyncio.gather(*map(self._leader_by, answering))
@@ -115,7 +115,7 @@ class Looker:
         try:
             leader = await leader_by(self._admin, web_address(broker, self._addresses))
         except UNREADABLE as error:
-            refused = said(error)
+            refused = error_text(error)
         return leader, refused, clock() - began
 
     async def _sheds(self, broker: str) -> bool:

@@ -1,5 +1,5 @@
-"""Limits on the number of tenants, namespaces, topics and partitions, and their automatic
-creation."""
+"""Limits on the number of tenants, namespaces, topics and partitions; automatic creation of
+topics."""
 
 from __future__ import annotations
 

@@ -56,11 +56,11 @@ def entry_of_transaction(entry: bytes) -> EntryOfTransaction | None:
 
 
 def in_transaction(entry: bytes, transaction: TransactionId) -> bytes:
-    """The entry with its transaction in the metadata, by which the log is read again.
+    """The entry with its transaction's id in the metadata, so that the log has it when it is read
+    again.
 
-    Apache's Go client names the transaction in the SEND command alone. An entry that names one
-    itself, or has no readable metadata, is returned as it is.
-    """
+    Apache's Go client names the transaction only in the SEND command. An entry that has an id
+    already, or has no readable metadata, is returned unchanged."""
     if entry_of_transaction(entry) is not None:
         return entry
     try:

@@ -122,9 +122,8 @@ def select_modular(
     candidates again. If the strategy's choice is overloaded, it chooses once more among all brokers
     that the policies allow.
 
-    Parity: ``ModularLoadManagerImpl.selectBroker`` of 4.0.7. In addition, which Pulsar does not
-    know, draining brokers are left out first, and barred ones after the policies.
-    """
+    Parity: ``ModularLoadManagerImpl.selectBroker`` of 4.0.7. Unlike Pulsar, it excludes draining
+    brokers first, and barred ones after the policies."""
     passed = pass_modular(namespace_of(bundle), around, options)
     return choose_modular(bundle, passed, chooser, memory)
 

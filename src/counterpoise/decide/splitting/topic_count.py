@@ -10,10 +10,9 @@ from counterpoise.names.bundle import format_boundary
 def topic_count_equally_divide(request: SplitRequest, options: SplitOptions) -> SplitPoints:
     """One boundary halfway between the two topics in the middle; none for one topic or none.
 
-    Parity: ``TopicCountEquallyDivideBundleSplitAlgorithm``. An odd topic goes right. Quirk kept:
-    two middle topics at the same or neighbouring points are not separated, since the boundary is
-    then the left one's own point and belongs to the right part.
-    """
+    Parity: ``TopicCountEquallyDivideBundleSplitAlgorithm``. Of an odd number of topics the right
+    part gets one more. Quirk kept: two middle topics at the same or neighbouring points are not
+    separated, since the boundary is then the left one's own point and belongs to the right part."""
     del options
     points = sorted(topic.point for topic in request.topics)
     count = len(points)

@@ -115,8 +115,7 @@ def _found(state: Election, answer: events.NodeFound) -> _Next:
     if answer.mine:
         return _settle(state, Role.LEADER, state.me)
     if leader is None or leader.broker_id == state.me.broker_id:
-        # No record at all, or left behind by a former life of this broker, whose session has not
-        # timed out yet.
+        # No valid record, or one of before this broker's restart, whose session has not timed out.
         undecided = replace(state, role=Role.UNDECIDED, leader=None)
         return _ask(undecided, events.RemoveNode(LEADER_NODE, answer.version))
     return _settle(state, Role.FOLLOWER, leader)

@@ -279,7 +279,7 @@ class PublishFlow(LimitedFlow):
         for limit in self.limits:
             limit.passed_messages += self._lent_messages - messages
             limit.passed_bytes += self._lent_bytes - size
-            # Both are given back, whichever is empty all the same.
+            # Both are given back, even if one bucket is empty.
             empty = [_returned(limit.messages, messages), _returned(limit.bytes, size)]
             if any(empty):
                 limit.open = False

@@ -1,6 +1,6 @@
 """The protocol's fixed numbers, and the limits a broker sets by default."""
 
-#: The newest protocol version this package speaks (Pulsar 3.x and 4.x clients: 19 to 21).
+#: The newest protocol version that this package supports (Pulsar 3.x and 4.x clients: 19 to 21).
 PROTOCOL_VERSION = 21
 
 #: ``maxMessageSize``: the largest message, in bytes, a broker accepts unless configured otherwise.

@@ -158,7 +158,7 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
     if metadata.HasField("partition_key"):
         key = _bytes(metadata.partition_key)
         if metadata.partition_key_b64_encoded:
-            # What is no base64 is a key all the same: the broker has no other use for it.
+            # Text that is not base64 is used as the key itself: the broker only compares keys.
             with contextlib.suppress(binascii.Error):
                 return base64.b64decode(key)
         return key

@@ -10,7 +10,7 @@ LOCAL_DEFAULTS: Mapping[str, object] = {
     "bindAddress": "127.0.0.1",
     "brokerServicePort": 0,
     "webServicePort": 0,
-    # It lives for minutes: the load is to be seen as soon as it is there.
+    # The cluster runs for minutes: its load is to be reported at once.
     "loadBalancerHostUsageCheckIntervalMinutes": 0,
     # Bundles stay where they are put, unless the settings say otherwise.
     "loadBalancerSheddingEnabled": False,

@@ -112,6 +112,6 @@ def _read_by(strategy: Strategy, placement: str) -> frozenset[str]:
     sections: list[type] = [type(strategy.options), type(strategy.placement_options)]
     sections += [BalanceOptions, FilterOptions] if leads else [BalanceOptions]
     names = {each.conf for section in sections for each in all_options(section)}
-    # A play sheds although the brokers are configured not to; and a placement may be named already.
+    # A replay sheds even if the brokers are configured not to; a placement may be named already.
     names -= set() if leads else {"loadBalancerSheddingEnabled"}
     return frozenset(names if placement else {*names, PLACEMENT_SETTING})

@@ -19,7 +19,7 @@ async def _write_own(store: MetadataStore, path: str, value: bytes) -> None:
         stored = await store.get(path)
         try:
             if stored is not None and not stored.mine:
-                # Written over, it would keep the session of its creator, and its life.
+                # If it were overwritten, it would still end with the session of its creator.
                 await store.delete(path, expected_version=stored.version)
                 stored = None
             expected = MUST_NOT_EXIST if stored is None else stored.version

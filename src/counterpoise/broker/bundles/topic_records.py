@@ -287,7 +287,7 @@ class TopicRecords:
                 return await verdict
         except (PeerError, TimeoutError) as error:
             why = str(error) or "it was written, and is not read"
-            # It may count all the same, and others may have acted on it: only reading shows.
+            # It may be valid, and other brokers may have acted on it: only reading shows that.
             self._read_again(f"what became of a record of {bundle} is not known")
             raise StoreUnavailable(path, why) from None
         finally:

@@ -308,7 +308,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def _on_release(self) -> None:
-        # After a pause the client's signs of life have yet to be read: it gets a whole interval.
+        # After a pause the client's PONGs are not read yet: it gets a whole interval.
         self._keep_alive.silent = False
         self._next_turn()
 

@@ -42,7 +42,7 @@ class KeepAlive:
         self._ping = ping
         self._answer = answer
         self._end = end
-        #: Whether nothing has been heard since the last ping; the connection clears it.
+        #: Whether nothing was received since the last PING; the connection clears it.
         self.silent = False
         self._handle = loop.call_later(interval_s, self._tick)
 

@@ -68,7 +68,7 @@ class ReadingRounds:
     def _renew(self) -> None:
         self._renews = False
         self.left = ROUND_S
-        # Who wants another turn after this one has it in the next round.
+        # A connection that waits for another turn has it in the next round.
         for _ in range(len(self._line)):
             if self.left <= 0:
                 break

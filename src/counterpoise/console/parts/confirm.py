@@ -136,7 +136,7 @@ class Confirm:
         if plan is None or act is None or plan.refused:
             return
         if self._standing is None or self._standing.may is False:
-            return  # the button is off; a browser may press it all the same
+            return  # the button is disabled; a browser may still send a click
         self._plan = None
         self._dialog.close()
         try:

@@ -168,8 +168,7 @@ def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
     if answer.mine:
         return own(state, answer.version)
     if holder.broker_id == state.me:
-        # Left behind by a former life of this broker, or by its former session: it would vanish
-        # under us.
+        # This broker's node of before a restart, or of its former session: it vanishes with that.
         return ask(state, events.RemoveNode(state.lock, answer.version))
     if state.phase is P.DOUBTED:
         return enter(state, P.DROPPING)
@@ -277,7 +276,7 @@ def deleted(state: BundleLock, answer: object) -> Next:
     if not state.announced:
         return rest(state, P.FREE)
     if state.destination is None or state.overtaken:
-        # Without a successor, or taken by it before we heard that our own lock is gone.
+        # No successor, or it had the lock before this broker was notified of the deletion.
         return withdraw(state, answer)
     return replace(state, phase=P.AWAITING_TAKEOVER), (
         events.StartTimer(state.options.successor_s),

@@ -162,7 +162,7 @@ def _is_readable(location: Location, file: DataFile) -> bool:
     try:
         if file.table == FOLD_STATE:
             read_state(location, file)
-        # Every page is read: a footer that is whole says nothing of what is before it.
+        # Every page is read: the data can be damaged even if the footer is not.
         with reading_file(location, file.name) as parquet:
             return sum(len(batch) for batch in parquet.iter_batches()) == file.rows
     except DamagedError:

@@ -206,10 +206,9 @@ def _last_state(directory: Path, disk: LedgerDisk) -> tuple[SavedState, tuple[Pa
 
 
 def _log_findings(directory: Path, found: LedgerSurvey) -> tuple[Lost, ...]:
-    """Log each loss once in the life of the log; returns those that are new."""
+    """Log each loss once, whatever owners the log has; returns those that are new."""
     for path in found.unreadable:
-        # A copy is written in place: an owner that dies over it leaves it unfinished, the other
-        # whole.
+        # An owner that dies while it overwrites a copy leaves it unfinished; the other is whole.
         if state.epoch_of(path.name) == found.last.epoch:
             _log.warning("%s was not finished, or is damaged: the other copy counts", path)
         else:

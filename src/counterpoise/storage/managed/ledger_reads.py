@@ -70,8 +70,8 @@ class LedgerReads:
             if ledger_id == current.ledger_id and not current.is_over:
                 reader = await self._client.read_open(current.writer)
             else:
-                # All but the one that is written are closed, and by this log's owner or a former
-                # one: nothing is fenced that still lives.
+                # Owners of this log have closed all ledgers but the one being written, so this
+                # fences no writer.
                 reader = await self._client.recover(ledger_id)
             self._readers[ledger_id] = reader
         return reader

@@ -143,7 +143,7 @@ class ManagedLog(GroupLog[C]):
             _log.warning("%s: %s; ledger %d grows on", self.name, error, ended.ledger_id)
             return
         ended.is_over = True
-        # Sent, not confirmed, and stored all the same: another client has closed the ledger there.
+        # Sent and stored, but not confirmed: another client has closed the ledger after it.
         committed = self._committed()
         found = await chain.settle(ended, committed) - committed
         heads = self._cut_off(min(found, self._undecided), ended.ledger_id)
@@ -234,7 +234,7 @@ class ManagedLog(GroupLog[C]):
 
     def _drop_waiting(self) -> list[C]:
         if self._given:
-            # What was refused may be in the ledger all the same: nothing may follow it there.
+            # A refused entry may be in the ledger nevertheless: nothing may follow it there.
             self._chain.current.is_over = True
         self._give_nothing()
         self._undecided = 0

@@ -125,7 +125,7 @@ def advance(
     learnt = error * (alpha * cut)[:, np.newaxis]
     steady = (count > SHIFT_SAMPLES) * ((1.0 - math.exp(-minutes / TREND_MINUTES)) / minutes)
     slope = learnt * steady.astype(np.float32)[:, np.newaxis]
-    # Of a level near 0 every sample is many times its forecast, which says nothing of the next.
+    # With a level near 0 every sample is many times its forecast: that predicts nothing.
     usual = np.minimum(np.minimum(miss, 2.0 * limit), WIDEST)
     deviation = np.where(first, FIRST_SPREAD, usual)
     spread = before.spread + np.maximum(part, 1.0 / SPREAD_SAMPLES) * (deviation - before.spread)

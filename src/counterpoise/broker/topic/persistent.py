@@ -374,4 +374,8 @@ class PersistentTopic(TransactionalTopic):
             await self.log.close()
         except StorageError as error:
             # The next owner finds every message, and the acknowledgements that were saved before.
-            _log.error("%s: %s; what was acknowledged last comes again", self.name, error)
+            _log.error(
+                "%s: %s; the last acknowledgements are lost, their messages are redelivered",
+                self.name,
+                error,
+            )

@@ -379,7 +379,7 @@ class TopicRegistry:
                 leaving = (topic.leave(None) for topic in list(self._topics.values()))
                 await asyncio.gather(*leaving, return_exceptions=True)
         except TimeoutError:
-            _log.warning("topics did not close within %g s; they are left as they are", CLOSE_S)
+            _log.warning("topics did not close within %g s; the broker stops without them", CLOSE_S)
         for topic in self._topics.values():
             topic.disconnect(None)
         self._topics.clear()

@@ -165,7 +165,7 @@ class Coordinator:
             try:
                 await self._participants.end(request)
             except BrokerError as error:
-                _log.info("%s: %s; it is tried again in %g s", topic, error, pause_s)
+                _log.info("%s: %s; it is retried in %g s", topic, error, pause_s)
             else:
                 return
             await asyncio.sleep(pause_s)

@@ -122,7 +122,7 @@ class FileLog(GroupLog[C]):
             await store.beside(recovered.tidy, self.directory, store.disk)
         except OSError as error:
             # No log refers to these files, and the next owner tries again.
-            _log.info("%s: what former owners left stays there: %s", self.directory, error)
+            _log.info("%s: files of former owners are not deleted: %s", self.directory, error)
 
     def _start(self, file: LedgerFile) -> LedgerFile:
         self._epochs[file.ledger_id] = self.fence.epoch

@@ -210,7 +210,7 @@ def _log_findings(directory: Path, found: LedgerSurvey) -> tuple[Lost, ...]:
     for path in found.unreadable:
         # An owner that dies while it overwrites a copy leaves it unfinished; the other is whole.
         if state.epoch_of(path.name) == found.last.epoch:
-            _log.warning("%s was not finished, or is damaged: the other copy counts", path)
+            _log.warning("%s was not finished, or is damaged: the other copy is used", path)
         else:
             _log.error("%s is damaged", path)
     if found.last.epoch == NO_STATE and found.cursors_lost_below:

@@ -188,7 +188,7 @@ class FileLedgerStore:
                 while self._tasks:
                     await asyncio.wait(self._tasks)
         if self._committer is not None and not await self._committed(self._committer):
-            _log.error("%s: the disk does not answer; writes are left to their fate", self._root)
+            _log.error("%s: the disk does not answer; pending writes are abandoned", self._root)
         self._threads.close()
         self._settlers.close()
 

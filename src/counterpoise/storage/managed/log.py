@@ -271,7 +271,7 @@ class ManagedLog(GroupLog[C]):
         before = list(self._lost)
         self._lost = list(merged([*before, lost]))
         if self._lost != before:
-            _log.error("%s: %s: no bookie has them any more", self.name, lost)
+            _log.error("%s: %s: no bookie has these entries", self.name, lost)
             self._listener.lost(lost)
 
     def _delete_ledgers(self, ledger_ids: list[int]) -> None:

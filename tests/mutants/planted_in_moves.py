@@ -35,7 +35,7 @@ IN_MOVES: tuple[Fault, ...] = (
     Fault(
         "a pause of the operator stops a rolling restart where it would wait",
         "pipeline/drive/roll.py",
-        "        if held := await asyncio.to_thread(self._trail.held):\n            return held\n",
+        "        if why := await asyncio.to_thread(self._trail.withheld):\n            return why\n",
         "",
         f"{_ROLL}::test_no_further_broker_is_begun_while_the_cluster_is_not_well",
     ),
@@ -107,8 +107,8 @@ IN_MOVES: tuple[Fault, ...] = (
     Fault(
         "what holds rounds is never over for those who are notified",
         "pipeline/balancer.py",
-        '        self._notices.held("rounds", reason)\n',
-        '        if reason:\n            self._notices.held("rounds", reason)\n',
+        '        self._notices.withheld("rounds", reason)\n',
+        '        if reason:\n            self._notices.withheld("rounds", reason)\n',
         "tests/pipeline/test_policies.py::"
         "test_of_two_reasons_the_last_one_is_over_when_rounds_are_made_again",
     ),

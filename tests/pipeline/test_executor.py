@@ -171,7 +171,7 @@ async def test_a_bundle_is_not_unloaded_long_after_it_was_asked_whether_it_may_b
         return ""
 
     options = replace(DO_IT, send_within_s=0.01)
-    executor = Executor(http, lambda: START + 1000, options, held=slowly)
+    executor = Executor(http, lambda: START + 1000, options, withheld=slowly)
     await executor.carry_out(moves, uneven.names, ended.keep)
     assert {(one.status, one.error.partition(" 0.")[0]) for one in ended} == {
         (MoveStatus.FAILED, "it took")

@@ -180,7 +180,7 @@ def executor_of(
     held: Callable[[], Awaitable[str]] | None = None,
 ) -> Executor:
     session = cast("aiohttp.ClientSession", None)  # no broker is asked
-    more = {} if held is None else {"held": held}
+    more = {} if held is None else {"withheld": held}
     options = replace(options, latency=LatencyWatchOptions(LatencyLimit(times=0.0)))
     return Executor(session, lambda: at_ms, options, **more)  # type: ignore[arg-type]
 

@@ -101,7 +101,7 @@ class Actions:
         async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             kept = await asyncio.to_thread(action.begin, self._clock_ms())
             options = ExecutorOptions(execute=True, stale_after_s=STALE_AFTER_S)
-            executor = Executor(session, self._clock_ms, options, action.held, where)
+            executor = Executor(session, self._clock_ms, options, action.withheld, where)
             outcomes: list[MoveOutcome] = []
 
             async def done(outcome: MoveOutcome) -> None:

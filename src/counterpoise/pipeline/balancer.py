@@ -177,7 +177,7 @@ class Balancer:
 
     def _held(self, reason: str, over: str = "") -> None:
         """Log once why no round is made, and once that rounds continue."""
-        self._notices.held("rounds", reason)
+        self._notices.withheld("rounds", reason)
         if reason and not self._over:
             self._log(f"no round is made: {reason}")
         elif self._over and not reason:

@@ -75,7 +75,7 @@ async def _nothing_holds() -> str:
 class Executor:
     """Unloads bundles to their destinations and verifies the new owner.
 
-    `held` is called before each move and unload: it returns why nothing may be moved now, or an
+    `withheld` is called before each move and unload: it returns why nothing may be moved now, or an
     empty text.
     """
 
@@ -84,12 +84,12 @@ class Executor:
         session: aiohttp.ClientSession,
         clock_ms: MillisecondClock,
         options: ExecutorOptions,
-        held: Callable[[], Awaitable[str]] = _nothing_holds,
+        withheld: Callable[[], Awaitable[str]] = _nothing_holds,
         where: AddressOf = "http://{}".format,
     ) -> None:
         """`where` gives the admin address of a broker by its id."""
         self._where = where
-        self._held = held
+        self._withheld = withheld
         self._session = session
         self._clock_ms = clock_ms
         self._options = options
@@ -179,7 +179,7 @@ class Executor:
     async def _may(self) -> None:
         clock = asyncio.get_running_loop().time
         began = clock()
-        if reason := await self._held():
+        if reason := await self._withheld():
             raise _WithheldError(reason)
         if (took := clock() - began) > self._options.send_within_s:
             raise RefusedError(f"it took {took:.1f} s to ask whether it may be moved")

@@ -265,7 +265,7 @@ class SparkBalancer(HistoryKeeper):
 
     def _holds(self, what: str, reason: str) -> None:
         self._held[what] = reason
-        self.notices.held(what, reason)
+        self.notices.withheld(what, reason)
         self.metrics.held.set(any(self._held.values()))
 
     async def _ordered(self) -> str:

@@ -100,7 +100,7 @@ def test_each_move_counts_for_the_group_however_it_is_spelt(
     view: ClusterView, count: object
 ) -> None:
     held = {"b1:80": Counter({MINE: 8, THEIRS: 8})}
-    around = policies(held=held, groups={MINE: "Group", THEIRS: "group"})
+    around = policies(bundle_counts=held, groups={MINE: "Group", THEIRS: "group"})
     if count is not None:
         around = replace(around, count=count)  # type: ignore[arg-type]
     turn = [bundle_name(0, MINE), bundle_name(0, THEIRS), bundle_name(1, MINE)]

@@ -66,11 +66,11 @@ def test_a_bundle_does_not_come_closer_to_the_others_of_its_group() -> None:
         "b3:80": Counter({"t/other": 1}),
     }
     groups = {NAMESPACE: "g", "t/other": "g"}
-    made = round_in(policies(held=held, groups=groups))
+    made = round_in(policies(bundle_counts=held, groups=groups))
     assert not made.moves, "everybody serves one namespace of the group"
     assert "anti-affinity group as much" in sentences(made)
     held["b3:80"] = Counter()
-    first = round_in(policies(held=held, groups=groups)).moves[0]
+    first = round_in(policies(bundle_counts=held, groups=groups)).moves[0]
     assert first.destination == "b3:80"
 
 
@@ -85,7 +85,7 @@ PLANNED = "b2:80, which the strategy chose, may not have it (b2:80 is no broker 
 
 def decided(name: str = "ThresholdShedder", **more: object) -> Round:
     """The round of a balancer beside a cluster, which reads from reports what each broker has."""
-    around = replace(policies(**more), held={})
+    around = replace(policies(**more), bundle_counts={})
     return decide(seen(UNEVEN), RoundMemory(), strategy(name), around)
 
 
@@ -113,7 +113,7 @@ def test_who_shall_be_rid_of_a_bundle_is_a_primary_still() -> None:
 
 def test_a_balancer_counts_a_group_by_what_brokers_report() -> None:
     alone = {"b1:80": UNEVEN["b1:80"], "b2:80": {bundle_name(1, "t/other"): 9000.0}, "b3:80": {}}
-    around = replace(policies(groups={NAMESPACE: "g", "t/other": "g"}), held={})
+    around = replace(policies(groups={NAMESPACE: "g", "t/other": "g"}), bundle_counts={})
     made = decide(seen(alone), RoundMemory(), strategy(), around)
     assert [move.destination for move in made.moves] == ["b3:80"], "then all serve it as much"
     assert "anti-affinity group" in sentences(made)

@@ -96,7 +96,7 @@ def test_a_failure_is_more_urgent_than_what_a_rule_withholds(destination: str) -
 def test_what_holds_moves_is_notified_of_at_its_begin_and_its_end() -> None:
     notices, kept = noticed()
     for what, reason in (("a", "x"), ("a", "y"), ("b", "z"), ("a", ""), ("a", ""), ("a", "again")):
-        notices.held(what, reason)
+        notices.withheld(what, reason)
     assert [(each.subject, each.is_over) for each in kept] == [
         ("a", False), ("b", False), ("a", True), ("a", False),
     ]  # fmt: skip

@@ -136,7 +136,7 @@ async def _carry_out(
         approved = ApprovedPlan(session, addresses, writer, plan, wall_clock_ms, say, options)
         carried = await approved.carry_out()
         action = NewAction(trail_of(args.history, may_be_new=True), ActionKind.REFILL)
-        if not await action.held():
+        if not await action.withheld():
             for broker in args.broker:
                 log = action.begin(wall_clock_ms(), broker)
                 for outcome in carried.outcomes:

@@ -64,8 +64,8 @@ def _show_fleet(args: argparse.Namespace, states: Sequence[ClusterState]) -> int
 def sentences(found: BalancerStatus) -> list[str]:
     """A balancer's status as lines for a person."""
     lines = [f"history {found.history}"]
-    if found.held:
-        lines.append(found.held)
+    if found.in_force:
+        lines.append(found.in_force)
     poll, made = found.poll, found.round
     if poll is None:
         lines.append("no poll of the cluster yet")

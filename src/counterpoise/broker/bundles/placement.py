@@ -83,13 +83,13 @@ class LoadPlacer:
 
     async def policies_of(self, namespaces: Iterable[str]) -> PlacementPolicies:
         """The placement policies of these namespaces."""
-        held = self._load.namespaces()
+        counts = self._load.namespaces()
         groups = await self._policies.groups(namespaces)
         if groups:
-            groups |= await self._policies.groups(sorted(set().union(*held.values())))
+            groups |= await self._policies.groups(sorted(set().union(*counts.values())))
         return PlacementPolicies(
             facts={broker_id: self._facts(broker_id) for broker_id in self._load.reports},
-            held=held,
+            bundle_counts=counts,
             isolation=await self._policies.isolation(),
             groups=groups,
             domains=await self._policies.domains(),

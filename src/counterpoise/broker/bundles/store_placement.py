@@ -73,12 +73,12 @@ class StorePlacer:
     async def policies_of(self, namespaces: Iterable[str]) -> PlacementPolicies:
         """The placement policies of these namespaces."""
         groups = await self._policies.groups(namespaces)
-        held: Mapping[str, Mapping[str, int]] = await self._held() if groups else {}
+        counts: Mapping[str, Mapping[str, int]] = await self._bundle_counts() if groups else {}
         if groups:
-            groups |= await self._policies.groups(sorted(set().union(*held.values())))
+            groups |= await self._policies.groups(sorted(set().union(*counts.values())))
         return PlacementPolicies(
             facts=await self._facts(),
-            held=held,
+            bundle_counts=counts,
             isolation=await self._policies.isolation(),
             groups=groups,
             domains=await self._policies.domains(),
@@ -98,11 +98,11 @@ class StorePlacer:
             for broker_id, lookup_data in (await self._registry.reports()).items()
         }
 
-    async def _held(self) -> dict[str, Counter[str]]:
+    async def _bundle_counts(self) -> dict[str, Counter[str]]:
         """How many bundles of each namespace each broker owns, by the state channel."""
-        held = defaultdict[str, Counter[str]](Counter)
+        counts = defaultdict[str, Counter[str]](Counter)
         for bundle, where in (await self._ownership.locations()).items():
             broker = where.successor or (where.owner.broker_id if where.owner is not None else None)
             if broker is not None:
-                held[broker][namespace_of(bundle)] += 1
-        return held
+                counts[broker][namespace_of(bundle)] += 1
+        return counts

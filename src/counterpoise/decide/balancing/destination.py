@@ -147,20 +147,20 @@ class _FilteredDestinations:
         """Count a decision that has a destination as carried out."""
         self._draft.enter(decision, self._view)
         source, destination = decision.source, decision.destination or ""
-        known, held = self._placing.facts[destination], self._placing.held
+        known, bundle_counts = self._placing.facts[destination], self._placing.bundle_counts
         if known.topics + known.preallocated_topics > self._placing.filters.max_topics:
             self._left.clear()
         mine = self._placing.groups.get(bundle_namespace(decision.bundle))
-        moved = {broker: held[broker] for broker in (source, destination)}
+        moved = {broker: bundle_counts[broker] for broker in (source, destination)}
         for group in [each for each in self._counts if same_group(each, mine)]:
             kept = {b: count for b, count in self._counts[group].items() if b not in moved}
             self._counts[group] = {**kept, **self._count(group, moved, self._placing.groups)}
 
     def _counted(
-        self, group: str, held: Mapping[str, Mapping[str, int]], groups: Mapping[str, str]
+        self, group: str, bundle_counts: Mapping[str, Mapping[str, int]], groups: Mapping[str, str]
     ) -> Mapping[str, int]:
         if group not in self._counts:
-            self._counts[group] = self._count(group, held, groups)
+            self._counts[group] = self._count(group, bundle_counts, groups)
         return self._counts[group]
 
     def _passing(

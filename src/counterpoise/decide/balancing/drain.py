@@ -165,7 +165,9 @@ def owned_policies(snapshot: ClusterSnapshot) -> PlacementPolicies:
     return replace(
         read,
         facts={broker: read.facts.get(broker, UNKNOWN) for broker in sorted(snapshot.owned)},
-        held={broker: Counter(map(namespace_of, has)) for broker, has in snapshot.owned.items()},
+        bundle_counts={
+            broker: Counter(map(namespace_of, has)) for broker, has in snapshot.owned.items()
+        },
     )
 
 
@@ -181,7 +183,9 @@ def _of_others(snapshot: ClusterSnapshot, broker: str) -> PlacementPolicies:
     return replace(
         policies,
         facts={each: known for each, known in policies.facts.items() if each not in out},
-        held={each: held for each, held in policies.held.items() if each not in out},
+        bundle_counts={
+            each: counts for each, counts in policies.bundle_counts.items() if each not in out
+        },
     )
 
 

@@ -27,16 +27,16 @@ CountGroup = Callable[[str, Mapping[str, Mapping[str, int]], Mapping[str, str]],
 
 
 def count_namespaces(
-    group: str, held: Mapping[str, Mapping[str, int]], groups: Mapping[str, str]
+    group: str, bundle_counts: Mapping[str, Mapping[str, int]], groups: Mapping[str, str]
 ) -> Mapping[str, int]:
     """How many namespaces of an anti-affinity group each broker serves, as the modular load manager
     counts.
 
-    ``held``: bundles by broker and namespace; ``groups``: the group of each namespace.
+    ``bundle_counts``: bundles by broker and namespace; ``groups``: the group of each namespace.
     """
     served = {
         broker: {name for name, bundles in namespaces.items() if bundles > 0}
-        for broker, namespaces in held.items()
+        for broker, namespaces in bundle_counts.items()
     }
     return namespaces_in_group(group, served, groups)
 
@@ -47,7 +47,7 @@ class PlacementPolicies:
 
     facts: Mapping[str, BrokerFacts]
     """Every broker that is there."""
-    held: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NONE)
+    bundle_counts: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NONE)
     """How many bundles of each namespace each broker has, those just given to it included."""
     isolation: Mapping[str, IsolationPolicy] = field(default_factory=lambda: _NONE)
     groups: Mapping[str, str] = field(default_factory=lambda: _NONE)
@@ -59,7 +59,7 @@ class PlacementPolicies:
 
     def as_reported(self, view: ClusterView) -> PlacementPolicies:
         """A copy with the owners and topic counts that a view reports."""
-        held = {
+        bundle_counts = {
             broker: Counter(
                 bundle_namespace(view.bundles[each]) for each in view.reported_by(row).tolist()
             )
@@ -70,7 +70,7 @@ class PlacementPolicies:
             broker: replace(known, topics=topics.get(broker, known.topics))
             for broker, known in self.facts.items()
         }
-        return replace(self, held=held, facts=facts)
+        return replace(self, bundle_counts=bundle_counts, facts=facts)
 
     def around(
         self,
@@ -86,7 +86,8 @@ class PlacementPolicies:
             facts=self.facts,
             policies=self.isolation,
             namespace_bundles={
-                broker: namespaces.get(namespace, 0) for broker, namespaces in self.held.items()
+                broker: namespaces.get(namespace, 0)
+                for broker, namespaces in self.bundle_counts.items()
             },
             anti_affinity=self.served(namespace),
             domains=self.domains,
@@ -97,7 +98,7 @@ class PlacementPolicies:
     def served(self, namespace: str) -> Mapping[str, int] | None:
         """How often each broker serves the namespace's anti-affinity group; None without one."""
         group = self.groups.get(namespace)
-        return None if group is None else self.count(group, self.held, self.groups)
+        return None if group is None else self.count(group, self.bundle_counts, self.groups)
 
 
 class PlacementDraft:
@@ -105,8 +106,10 @@ class PlacementDraft:
 
     def __init__(self, policies: PlacementPolicies) -> None:
         self._facts = dict(policies.facts)
-        self._held = {broker: Counter(held) for broker, held in policies.held.items()}
-        self.policies = replace(policies, facts=self._facts, held=self._held)
+        self._bundle_counts = {
+            broker: Counter(counts) for broker, counts in policies.bundle_counts.items()
+        }
+        self.policies = replace(policies, facts=self._facts, bundle_counts=self._bundle_counts)
         """As they are after the moves entered so far."""
 
     def enter(self, decision: Decision, view: ClusterView) -> None:
@@ -114,7 +117,7 @@ class PlacementDraft:
         source, destination = decision.source, decision.destination or ""
         namespace, row = bundle_namespace(decision.bundle), view.bundle_index(decision.bundle)
         for broker, more in ((source, -1), (destination, 1)):
-            self._held.setdefault(broker, Counter())[namespace] += more
+            self._bundle_counts.setdefault(broker, Counter())[namespace] += more
         known = self._facts.get(destination, UNKNOWN)
         topics = 0 if row is None else view.bundle.topics.item(row)
         self._facts[destination] = replace(
@@ -128,18 +131,18 @@ def bundle_rules(
     """Which of these bundles may leave their owners, and where to, for TransferShedder."""
     every = frozenset(policies.facts)
     passing: dict[str, frozenset[str]] = {}
-    held, allowed = set(), {}
+    restricted, allowed = set(), {}
     for bundle in bundles:
         namespace = bundle_namespace(bundle)
         if (
             namespace in policies.groups
             or governing_policy(namespace, policies.isolation) is not None
         ):
-            held.add(bundle)
+            restricted.add(bundle)
         if namespace not in passing:
             left, _ = pass_extensible(namespace, policies.around(namespace), policies.filters)
             passing[namespace] = frozenset(left)
         if passing[namespace] != every:
             allowed[bundle] = passing[namespace]
     known = {bundle: owner for bundle, owner in owners.items() if owner is not None}
-    return BundleRules(known, frozenset(held), allowed)
+    return BundleRules(known, frozenset(restricted), allowed)

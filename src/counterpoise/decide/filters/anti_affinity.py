@@ -50,16 +50,15 @@ def namespaces_in_group(
 
 
 def bundles_in_group(
-    group: str, held: Mapping[str, Mapping[str, int]], group_of: Mapping[str, str]
+    group: str, bundle_counts: Mapping[str, Mapping[str, int]], group_of: Mapping[str, str]
 ) -> dict[str, int]:
     """How many *bundles* of a group each broker owns, as the extensible manager counts.
 
-    ``held`` is the number of bundles by broker and namespace. Brokers without bundles of the group
-    are absent from the result.
-    """
+    ``bundle_counts`` has the number of bundles by broker and namespace. Brokers without bundles of
+    the group are absent from the result."""
     counts = {
         broker: sum(n for name, n in namespaces.items() if same_group(group_of.get(name), group))
-        for broker, namespaces in held.items()
+        for broker, namespaces in bundle_counts.items()
     }
     return {broker: count for broker, count in counts.items() if count > 0}
 

@@ -124,7 +124,7 @@ class ActionTrail:
         """Write an action with its progress to its file."""
         write_plain(self.place, action.name, json.dumps(action.to_json()).encode())
 
-    def held(self) -> str:
+    def withheld(self) -> str:
         """Why `counterpoise control` currently forbids moves; empty if it does not."""
         return read_control(self.place).withholds(0)
 
@@ -272,16 +272,16 @@ class NewAction:
         """
         if self.trail is None:
             return ActionLog(None, None)
-        if self.kind is not ActionKind.RELEASE and (held := self.trail.held()):
-            raise ActionRefusedError(f"nothing is moved: {held}; `counterpoise control resume`")
+        if self.kind is not ActionKind.RELEASE and (why := self.trail.withheld()):
+            raise ActionRefusedError(f"nothing is moved: {why}; `counterpoise control resume`")
         who = self.who or operator_name()
         begun = self.trail.begin(self.kind, at_ms, who=who, why=self.why, broker=broker)
         return ActionLog(self.trail, begun)
 
-    async def held(self) -> str:
+    async def withheld(self) -> str:
         """Why no further move of the action may begin now; empty if one may. An `Executor` calls
         it."""
-        return "" if self.trail is None else await asyncio.to_thread(self.trail.held)
+        return "" if self.trail is None else await asyncio.to_thread(self.trail.withheld)
 
 
 NOT_KEPT = NewAction(None, ActionKind.DRAIN)

@@ -97,7 +97,7 @@ class BrokerDrain:
                 failed_most=0,  # the operator said how often each bundle is tried
                 latency=options.latency,
             ),
-            held=action.held,
+            withheld=action.withheld,
             where=reader.where,
         )
 

@@ -203,8 +203,8 @@ class RollingRestart:
 
     async def _trouble(self, state: RollState) -> str:
         """What speaks against restarting another broker; empty if nothing does."""
-        if held := await asyncio.to_thread(self._trail.held):
-            return held
+        if why := await asyncio.to_thread(self._trail.withheld):
+            return why
         window = self._options.window
         if window and not in_window(self._clock_ms(), window):
             return f"brokers are restarted {window_text(window)}"
@@ -321,7 +321,7 @@ class RollingRestart:
                 verify_within_s=self._options.drain.verify_within_s,
                 latency=self._options.drain.latency, warm_up_s=self._options.drain.warm_up_s,
             ),
-            action.held,
+            action.withheld,
             self._reader.where,
         )  # fmt: skip
         first = first_moves(plan.moves, snapshot.owned)

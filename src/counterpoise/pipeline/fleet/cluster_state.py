@@ -64,7 +64,7 @@ class ClusterState:
             return BalancerState.UNSEEN
         if self.status.now_ms - self.status.poll.at > LATE_AFTER_MS:
             return BalancerState.LATE
-        return BalancerState.HELD if self.status.held else BalancerState.RUNNING
+        return BalancerState.HELD if self.status.in_force else BalancerState.RUNNING
 
     @property
     def last_round(self) -> LastRound | None:
@@ -95,8 +95,8 @@ class ClusterState:
         if self.balancer is BalancerState.LATE:
             found.append("the balancer has kept no look at the cluster for more than a minute")
         if self.status is not None:
-            if self.status.held:
-                found.append(self.status.held)
+            if self.status.in_force:
+                found.append(self.status.in_force)
             found += [f"failed {bundle}: {error}" for bundle, error in self.status.failures]
         return tuple(one_line(each) for each in found)
 

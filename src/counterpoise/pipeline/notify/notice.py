@@ -102,7 +102,7 @@ class BalancerNotices:
             is_over=is_over,
         )
 
-    def held(self, what: str, reason: str) -> None:
+    def withheld(self, what: str, reason: str) -> None:
         """Notify once that `what` (rounds or moves) is withheld for a reason, and once when it no
         longer is.
 

@@ -72,7 +72,7 @@ class BalancerStatus:
     """Of the last hour: polls without an answer by broker, and the latest reason."""
 
     @property
-    def held(self) -> str:
+    def in_force(self) -> str:
         """The reason why an operator's order forbids moves; empty if none is in force."""
         return self.control.in_force(self.poll.at if self.poll else 0)
 
@@ -85,7 +85,7 @@ class BalancerStatus:
                 "wish": self.control.wish.value,
                 "since": self.control.since_ms,
                 "why": self.control.why,
-                "inForce": bool(self.held),
+                "inForce": bool(self.in_force),
             },
             "lastPoll": self.poll and asdict(self.poll),
             "lastRound": self.round and asdict(self.round),

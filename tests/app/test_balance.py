@@ -40,7 +40,7 @@ def test_what_is_no_time_is_refused(text: str) -> None:
         ("--leave-alone", "public/default,public/default/0x0_zz", "0x0_zz"),
         ("--retain-days", "-1", "not a whole number from 1 on"),
         ("--shards", "0", "not a whole number from 1 on"),
-        ("--interval", "0", "no time at all"),
+        ("--interval", "0", "must be more than 0"),
     ],
 )
 def test_an_option_that_would_protect_nothing_or_flood_is_refused(

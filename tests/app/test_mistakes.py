@@ -59,7 +59,7 @@ MISTAKES = [
     (f"{PLAYED},brokers=0", "must be more than 0"),
     (f"{PLAYED} --spans 0", "--spans"),
     (f"{PLAYED} --from 2026-11-22", "synthetic load has none"),
-    ("backtest /no/such/history --from yesterday", "'yesterday' is no time"),
+    ("backtest /no/such/history --from yesterday", "'yesterday' is not a time"),
     (f"{PLAYED},hours=1e9", "less than 100,000,000"),
     (f"{PLAYED},hours=nan", "must be more than 0"),
     (f"{PLAYED},hours=9e7", "5,400,000,000 steps of 60 s"),

@@ -237,7 +237,7 @@ def _refill(story: Story, url: str) -> None:
     before = story.imbalance()
     story.wait(25)
     status, said = story.run("refill", broker, "--admin-url", url)
-    story.check("refill shows a plan", status == 0 and "nothing was touched" in said)
+    story.check("refill shows a plan", status == 0 and "nothing was moved" in said)
     status, said = story.run("refill", broker, "--admin-url", url, "--execute",
                              "--history", str(story.home / "history"))  # fmt: skip
     after = story.imbalance()

@@ -464,7 +464,7 @@ def test_a_real_broker_is_emptied_under_a_client_and_nothing_is_lost(
         plan = capsys.readouterr().out
         assert all(bundle in plan for bundle in mine)
         what = "1 bundle" if len(mine) == 1 else f"{len(mine)} bundles"
-        assert f"{what} would leave {broker.id}; nothing was touched" in plan
+        assert f"{what} would leave {broker.id}; nothing was moved" in plan
         assert set(mine) <= set(broker.bundles)
         assert main([*words, "--execute", "--json"]) == 0
         logged = json.loads(capsys.readouterr().out)

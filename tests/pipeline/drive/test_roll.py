@@ -384,10 +384,10 @@ async def test_the_verb_shows_the_order_goes_on_and_gives_up(
 
     assert await verb() == 0
     said = capsys.readouterr().out
-    assert f"4. {roller.cluster.leader}\nnothing was touched" in said
+    assert f"4. {roller.cluster.leader}\nnothing was restarted" in said
     quick = ["--settle", "0", "--back-within", "1s", "--execute"]
     assert await verb(*quick, "--command", "false") == 1
-    assert "failed with status 1: no message; the same line goes on" in capsys.readouterr().out
+    assert "failed with status 1: no message; run the same command again" in capsys.readouterr().out
     assert await verb("no-broker:1", *quick) == 2
     assert "it is about other brokers" in capsys.readouterr().err
     assert await verb("--abandon") == 0

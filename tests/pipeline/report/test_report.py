@@ -112,7 +112,7 @@ def test_a_day_and_a_history_that_was_only_watched(tmp_path: Path) -> None:
     [
         (["{empty}", "--html", "{home}/x.html"], "counterpoise rollup"),
         (["{home}", "--html", "{home}/x.html", "--from", "2027-01-01"], "no gold tables of these"),
-        (["{home}", "--html", "{home}/x.html", "--from", "yesterday"], "is no time such as"),
+        (["{home}", "--html", "{home}/x.html", "--from", "yesterday"], "is not a time such as"),
         (["{home}", "--html", "{home}/x.pdf"], "expected a name that ends with .html"),
         (["{home}", "--html", "{home}/none/x.html"], "there is no directory"),
         (["ftp://host/history", "--html", "{home}/x.html"], "ftp"),

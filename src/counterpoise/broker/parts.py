@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from counterpoise.broker.base.addresses import Addresses
@@ -32,6 +31,7 @@ from counterpoise.broker.topic.transaction_ends import LocalParticipants
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.broker.transactions.coordinators import Coordinators
 from counterpoise.metadata import MetadataStore
+from counterpoise.names.dataclass import dataclass
 from counterpoise.ownership.port import BundleProtocol
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 from counterpoise.broker.base.addresses import Addresses
@@ -18,6 +17,7 @@ from counterpoise.broker.base.advertised import (
 )
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.names.broker import BrokerId
+from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import ConfigError
 from counterpoise.security.tls import TlsPort
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Final
 
 from counterpoise.faults.errors import InvalidFault
+from counterpoise.names.dataclass import dataclass
 from counterpoise.wire.errors import ServerError
 
 

@@ -3,7 +3,6 @@
 ``TimeAverageMessageData.update`` is an ordered fold: with ``n = min(n + 1, maxSamples)`` each value
 becomes ``((n - 1) * average + sample) / n``. The first sample replaces the assumed load."""
 
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy.typing as npt
 
 from counterpoise.load.fields import JsonObject
 from counterpoise.load.rates import Floats
+from counterpoise.names.dataclass import dataclass
 
 SHORT_TERM_SAMPLES: Final = 10
 LONG_TERM_SAMPLES: Final = 1000

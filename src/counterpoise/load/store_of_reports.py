@@ -6,7 +6,6 @@ admin API has the usage and the traffic of each bundle. An unknown average is co
 brokers do, from poll to poll; the shorter the interval of polls, the more history it contains."""
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,6 +16,7 @@ from counterpoise.load.rates import Rates
 from counterpoise.load.store_view import BundleRules, LoadStoreView
 from counterpoise.load.topk import as_published
 from counterpoise.load.view import ClusterView, bundle_namespace
+from counterpoise.names.dataclass import dataclass
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 
 HISTORY: Final = 0.9

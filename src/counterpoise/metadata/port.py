@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final, Protocol, TypeAlias
 
 from counterpoise.metadata.errors import InvalidPath
+from counterpoise.names.dataclass import dataclass
 
 MUST_NOT_EXIST: Final = -1
 """The ``expected_version`` of a write that may only create."""

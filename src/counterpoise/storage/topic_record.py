@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from counterpoise.names.dataclass import dataclass
 from counterpoise.names.position import Position
 
 

@@ -1,7 +1,6 @@
 """Encodes responses to producers and consumers, and about schemas (see `encode`)."""
 
-from dataclasses import dataclass
-
+from counterpoise.names.dataclass import dataclass
 from counterpoise.wire.encode import _UNASKED, _position, frame, raw_schema
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands

@@ -3,9 +3,10 @@
 The frequent ones (`Send`, `Ack`, `Flow`) are named tuples, which cost a fifth of a frozen dataclass
 to make; all compare by value."""
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
+from counterpoise.names.dataclass import dataclass
 from counterpoise.wire.errors import ProtocolViolationError, ServerError
 from counterpoise.wire.values import (
     AccessMode,

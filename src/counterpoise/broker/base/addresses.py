@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from counterpoise.broker.base.advertised import Listeners
+from counterpoise.names.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import INT64_MAX, option
 
 

@@ -1,7 +1,6 @@
 """When the balancer decides, and what it does not move, under Pulsar's names."""
 
-from dataclasses import dataclass
-
+from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import option
 
 

@@ -7,9 +7,10 @@ updates its own averages. No percentile is available that fast: Pulsar updates t
 latency to whole milliseconds before they add it up: a mean of 0 is less than one."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
+
+from counterpoise.names.dataclass import dataclass
 
 
 class PublishCounts(NamedTuple):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from random import Random
 
 from counterpoise.decide.memory import Remembering
@@ -11,6 +10,7 @@ from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, no_candidate
 from counterpoise.load.fields import JsonObject
 from counterpoise.load.view import ClusterView
+from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import INT32_MAX
 
 

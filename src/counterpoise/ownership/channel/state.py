@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Final
 
 from counterpoise.names.callbacks import MillisecondClock
+from counterpoise.names.dataclass import dataclass
 from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.next_action import (
     LocalBundle,

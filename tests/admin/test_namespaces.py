@@ -9,6 +9,7 @@ from counterpoise.names.namespace import NamespaceName
 from tests.admin.conftest import Api
 
 NAMESPACES = "/admin/v2/namespaces"
+QUORUMS = {"bookkeeperEnsemble": 2, "bookkeeperWriteQuorum": 5, "bookkeeperAckQuorum": 2}
 
 
 def test_a_namespaces_life(api: Api) -> None:
@@ -76,6 +77,9 @@ def test_bundles_as_asked_for(api: Api, wanted: object, boundaries: list[str]) -
         ("PUT", "public/default/0x00000000_0x40000000/split", ["x"], 400, "must be integer"),
         ("PUT", "public/default/LARGEST/split", None, 404, "LARGEST not found"),
         ("POST", "public/default/messageTTL", -5, 412, "message TTL must >= 0"),
+        ("DELETE", "public/no", None, 404, "Namespace public/no does not exist."),
+        ("POST", "public/default/replication", ["no"], 403, "Invalid cluster id: no"),
+        ("POST", "public/default/persistence", QUORUMS, 400, "(2) >= WriteQuorum (5) >= Ack"),
         ("POST", "public/default/messageTTL", "soon", 400, "the body must be integer"),
         ("POST", "public/no/messageTTL", 5, 404, "Namespace does not exist"),
         ("POST", "public/default/antiAffinity", " ", 412, "can't be empty"),

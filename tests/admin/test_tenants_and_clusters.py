@@ -56,6 +56,9 @@ def test_a_tenants_life(api: Api) -> None:
         ("GET", f"{CLUSTERS}/no", None, 404, "Cluster does not exist"),
         ("PUT", f"{CLUSTERS}/standalone", {}, 409, "Cluster already exists"),
         ("DELETE", f"{CLUSTERS}/standalone", None, 412, "Cluster not empty"),
+        ("POST", f"{CLUSTERS}/no/failureDomains/d", {}, 412, "Cluster no does not exist."),
+        ("GET", f"{CLUSTERS}/no/failureDomains/d", None, 412, "Cluster no does not exist."),
+        ("DELETE", f"{CLUSTERS}/no/failureDomains/d", None, 412, "Cluster no does not exist."),
         ("GET", f"{ISOLATION}/none", None, 404, "Cannot find NamespaceIsolationPolicy none"),
         ("POST", f"{ISOLATION}/p", {"namespaces": ["x"]}, 400, "primary is missing"),
         ("GET", "/admin/v2/nothing", None, 404, "Not Found"),
@@ -103,7 +106,8 @@ def test_settings_that_change_while_brokers_run(api: Api) -> None:
 
 
 def test_isolation_policies(api: Api, cluster: Cluster) -> None:
-    assert api("GET", ISOLATION).status == 404
+    for path in (ISOLATION, f"{ISOLATION}/brokers", f"{ISOLATION}/brokers/b:1"):
+        assert api("GET", path).status == 404, path
     assert api("POST", f"{ISOLATION}/p1", POLICY).status == 204
     assert api.get(ISOLATION) == {"p1": POLICY}
     assert api.get(f"{ISOLATION}/p1") == POLICY

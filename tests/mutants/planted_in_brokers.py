@@ -255,7 +255,7 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "a failure domain that is not there is deleted",
         "admin/rest/isolation.py",
-        "        raise _no_such_domain(request) from None\n",
+        '        raise not_found(f"Domain-name {name} or cluster {cluster} does not exist") from None\n',
         "        return\n",
         "tests/admin/test_tenants_and_clusters.py::test_failure_domains_do_not_share_brokers",
     ),

@@ -29,6 +29,7 @@ class Ours:
     text: object = "x"
     note: int = field(default=0, compare=False)
     secret: str = field(default="s", repr=False)
+    listeners: dict[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ class Standard:
     text: object = "x"
     note: int = field(default=0, compare=False)
     secret: str = field(default="s", repr=False)
+    listeners: dict[str, int] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)

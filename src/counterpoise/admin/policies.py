@@ -101,6 +101,8 @@ class Policy:
     """What is answered where it was never set; None is an empty body."""
     low: int | None = None
     """The least value that is accepted, for numbers."""
+    refused_as: str | None = None
+    """What Pulsar calls it in the refusal of a lesser one; None: its path."""
     value_by_path: Json = None
     """The value that a request without a body sets."""
     by_query: str | None = None
@@ -190,8 +192,14 @@ POLICIES: tuple[Policy, ...] = (
 _ON_TOPICS: Mapping[str, Mapping[str, Any]] = {
     "maxProducersPerTopic": {"path": "maxProducers"},
     "maxConsumersPerTopic": {"path": "maxConsumers"},
-    "maxUnackedMessagesPerConsumer": {"path": "maxUnackedMessagesOnConsumer"},
-    "maxUnackedMessagesPerSubscription": {"path": "maxUnackedMessagesOnSubscription"},
+    "maxUnackedMessagesPerConsumer": {
+        "path": "maxUnackedMessagesOnConsumer",
+        "refused_as": "maxUnackedNum",
+    },
+    "maxUnackedMessagesPerSubscription": {
+        "path": "maxUnackedMessagesOnSubscription",
+        "refused_as": "maxUnackedNum",
+    },
     "deduplication": {"path": "deduplicationEnabled"},
     "messageTTL": {"by_query": "messageTTL"},
     "compactionThreshold": {"method": "POST"},
@@ -248,8 +256,10 @@ def why_refused(name: str, value: Json) -> str | None:
             for each in str(value.get("entryFilterNames") or "").split(","):
                 if each.strip():
                     return f"Entry filter '{each.strip()}' not found"
-        case ("message_ttl_in_seconds" | "messageTTLInSeconds", int()) if value < 0:
+        case ("message_ttl_in_seconds", int()) if value < 0:
             return "Invalid value for message TTL, message TTL must >= 0"
+        case ("messageTTLInSeconds", int()) if value < 0:
+            return "Invalid value for message TTL"
         case ("subscription_expiration_time_minutes", int()) if value < 0:
             return "Invalid value for subscription expiration time"
         case ("autoTopicCreationOverride", dict()) if value.get("allowAutoTopicCreation"):

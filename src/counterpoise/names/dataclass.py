@@ -34,6 +34,7 @@ def _frozen(cls: type) -> type:
     made: type = dataclasses.dataclass(frozen=True, slots=True, eq=False, repr=False)(cls)
     fields = dataclasses.fields(made)
     compared = _tuple_of(each.name for each in fields if each.compare)
+    key = _tuple_of(it.name for it in fields if (it.compare if it.hash is None else it.hash))
 
     def equal(self: object, other: object) -> object:
         if other.__class__ is self.__class__:
@@ -41,7 +42,7 @@ def _frozen(cls: type) -> type:
         return NotImplemented
 
     def hashed(self: object) -> int:
-        return hash(compared(self))
+        return hash(key(self))
 
     for name, method in (("__eq__", equal), ("__hash__", hashed), ("__repr__", _shown)):
         if name not in vars(cls):
@@ -50,8 +51,12 @@ def _frozen(cls: type) -> type:
 
 
 def _tuple_of(names: Iterable[str]) -> attrgetter[tuple[object, ...]]:
-    """A function to a tuple of these attributes; `attrgetter` returns one for two names or more."""
-    return attrgetter("__class__", "__class__", *names)
+    """A getter of these attributes as a tuple, for which it needs two names at least.
+
+    Without a field it is of one that is the same for all objects, and whose hash is in every run.
+    """
+    found = [*names] or ["__slots__"]
+    return attrgetter(*found, *found[: len(found) == 1])
 
 
 @recursive_repr()

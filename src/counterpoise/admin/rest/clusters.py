@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from http import HTTPStatus
 
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import conflict, not_found, precondition_failed
+from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
 from counterpoise.admin.request import answer, broker_of, object_of_body
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, list_of, nullable, object_of, text
@@ -112,6 +113,14 @@ async def set_peers(request: web.Request) -> None:
         if await policies.cluster(peer).get() is None:
             raise precondition_failed(f"Peer cluster {peer} does not exist")
     await policies.cluster(name).replace({**data, "peerClusterNames": peers})
+
+
+async def require_known_clusters(request: web.Request, names: Iterable[str]) -> None:
+    """403 if one of the clusters that a request names is not registered."""
+    known = set(await broker_of(request).policies.clusters())
+    for name in names:
+        if name not in known:
+            raise RestError(HTTPStatus.FORBIDDEN, f"Invalid cluster id: {name}")
 
 
 async def require_cluster(request: web.Request) -> dict[str, Json]:

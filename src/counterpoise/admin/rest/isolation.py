@@ -9,7 +9,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import RestError, bad_request, conflict, not_found
+from counterpoise.admin.errors import bad_request, conflict, not_found, precondition_failed
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, broker_of, object_of_body
 from counterpoise.admin.rest.clusters import CLUSTER, require_cluster
@@ -42,18 +42,14 @@ routes = route.Routes()
 async def isolation_policies(request: web.Request) -> web.Response:
     """The isolation policies of a cluster, by name."""
     await require_cluster(request)
-    cluster = request.match_info["cluster"]
-    found = await broker_of(request).policies.isolation_policies(cluster).get()
-    if found is None:
-        raise not_found(f"NamespaceIsolationPolicies for cluster {cluster} does not exist")
-    return answer(found)
+    return answer(await _require_policies(request))
 
 
 @routes.get(f"{POLICIES}/brokers", access.CLUSTER_POLICY)
 async def isolated_brokers(request: web.Request) -> web.Response:
     """For each active broker, the namespaces that isolation policies assign to it."""
     await require_cluster(request)
-    found = await _policies(request)
+    found = await _require_policies(request)
     return answer([_isolation(each, found) for each in await broker_of(request).active_brokers()])
 
 
@@ -61,7 +57,7 @@ async def isolated_brokers(request: web.Request) -> web.Response:
 async def isolated_broker(request: web.Request) -> web.Response:
     """The namespaces that isolation policies assign to one broker."""
     await require_cluster(request)
-    found = await _policies(request)
+    found = await _require_policies(request)
     return answer(_isolation(request.match_info["broker"], found))
 
 
@@ -69,7 +65,7 @@ async def isolated_broker(request: web.Request) -> web.Response:
 async def isolation_policy(request: web.Request) -> web.Response:
     """One isolation policy."""
     await require_cluster(request)
-    found = await _policies(request)
+    found = await _policies(request) or {}
     name = request.match_info["policy"]
     if name not in found:
         raise not_found(
@@ -118,7 +114,6 @@ async def delete_isolation_policy(request: web.Request) -> None:
 @routes.get(DOMAINS, access.cluster("GET_FAILURE_DOMAIN"))
 async def failure_domains(request: web.Request) -> web.Response:
     """The failure domains of a cluster, by name, with their brokers."""
-    await require_cluster(request)
     policies, cluster = broker_of(request).policies, request.match_info["cluster"]
     found = {}
     for name in await policies.failure_domain_names(cluster):
@@ -131,6 +126,7 @@ async def failure_domains(request: web.Request) -> web.Response:
 @routes.get(f"{DOMAINS}/{{failureDomain}}", access.cluster("GET_FAILURE_DOMAIN"))
 async def failure_domain(request: web.Request) -> web.Response:
     """One failure domain."""
+    await _require_cluster_of_domain(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
     domain = await broker_of(request).policies.failure_domain(cluster, name).get()
     if domain is None:
@@ -143,7 +139,7 @@ async def failure_domain(request: web.Request) -> web.Response:
 )
 async def put_failure_domain(request: web.Request) -> None:
     """Create or replace a failure domain; a broker belongs to one domain at most."""
-    await require_cluster(request)
+    await _require_cluster_of_domain(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
     wanted = set(object_of_body(request).get("brokers") or [])
     policies = broker_of(request).policies
@@ -157,27 +153,37 @@ async def put_failure_domain(request: web.Request) -> None:
 @routes.delete(f"{DOMAINS}/{{failureDomain}}", access.cluster("DELETE_FAILURE_DOMAIN"))
 async def delete_failure_domain(request: web.Request) -> None:
     """Remove a failure domain."""
+    await _require_cluster_of_domain(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
     try:
         await broker_of(request).policies.failure_domain(cluster, name).delete()
     except NotFound:
-        raise _no_such_domain(request) from None
+        raise not_found(f"Domain-name {name} or cluster {cluster} does not exist") from None
 
 
 def _brokers_of(domain: dict[str, Json]) -> dict[str, Json]:
     return {"brokers": [str(each) for each in domain.get("brokers") or ()]}
 
 
-async def _policies(request: web.Request) -> dict[str, Json]:
+async def _policies(request: web.Request) -> dict[str, Json] | None:
     cluster = request.match_info["cluster"]
-    return await broker_of(request).policies.isolation_policies(cluster).get() or {}
+    return await broker_of(request).policies.isolation_policies(cluster).get()
 
 
-def _no_such_domain(request: web.Request) -> RestError:
-    found = request.match_info
-    return not_found(
-        f"Domain-name {found['failureDomain']} or cluster {found['cluster']} does not exist"
-    )
+async def _require_policies(request: web.Request) -> dict[str, Json]:
+    """404 where no policy was ever set."""
+    found = await _policies(request)
+    if found is None:
+        cluster = request.match_info["cluster"]
+        raise not_found(f"NamespaceIsolationPolicies for cluster {cluster} does not exist")
+    return found
+
+
+async def _require_cluster_of_domain(request: web.Request) -> None:
+    """412 if the cluster is not registered, where other requests are answered with 404."""
+    cluster = request.match_info["cluster"]
+    if await broker_of(request).policies.cluster(cluster).get() is None:
+        raise precondition_failed(f"Cluster {cluster} does not exist.")
 
 
 def _isolation(broker: str, policies: dict[str, Json]) -> dict[str, Json]:

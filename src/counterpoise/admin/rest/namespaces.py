@@ -24,6 +24,7 @@ from counterpoise.admin.request import (
     namespace_of,
     object_of_body,
 )
+from counterpoise.admin.rest.clusters import require_known_clusters
 from counterpoise.admin.shapes import FLAG, Json, text
 from counterpoise.broker.face import DOMAINS_OF_MODE, BadVersion, NotEmpty, NotFound, bundles_json
 from counterpoise.names.bundle import NamespaceBundles
@@ -65,10 +66,8 @@ async def create(request: web.Request) -> None:
     wanted = object_of_body(request)
     if await broker.policies.tenant(namespace.tenant) is None:
         raise not_found("Tenant does not exist")
-    known, most = set(await broker.policies.clusters()), broker.config.creation_limits.namespaces
-    for cluster in wanted.get("replication_clusters") or ():
-        if cluster not in known:
-            raise RestError(HTTPStatus.FORBIDDEN, f"Invalid cluster id: {cluster}")
+    await require_known_clusters(request, wanted.get("replication_clusters") or ())
+    most = broker.config.creation_limits.namespaces
     if 0 < most <= len(await broker.policies.namespaces(namespace.tenant)):
         raise precondition_failed(
             f"Exceed the maximum number of namespace in tenant :{namespace.tenant}"
@@ -92,7 +91,8 @@ async def create(request: web.Request) -> None:
 async def delete(request: web.Request) -> None:
     """Remove a namespace; with ``force=true`` its topics too."""
     namespace, broker = namespace_of(request), broker_of(request)
-    await require_namespace(request, namespace)
+    if await broker.policies.namespace(namespace) is None:
+        raise not_found(f"Namespace {namespace} does not exist.")
     found = await all_topics(request, namespace)
     if found and not flag(request, "force"):
         raise conflict("Cannot delete non empty namespace")

@@ -130,9 +130,11 @@ async def update(request: web.Request) -> None:
 async def delete(request: web.Request) -> None:
     """Remove a partitioned topic with its partitions."""
     topic = topic_of(request)
-    count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
+    found = await broker_of(request).policies.partitioned_topic(topic).get()
+    if found is None:
+        raise not_found(f"Topic {topic} not found.")
     force = str(flag(request, "force")).lower()
-    for index in range(count):
+    for index in range(int(found["partitions"])):
         try:
             await ask(request, "DELETE", f"{path_of(topic.partition(index))}?force={force}")
         except RestError as error:

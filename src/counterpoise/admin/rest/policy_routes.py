@@ -11,10 +11,11 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.access import AccessRule
-from counterpoise.admin.errors import precondition_failed
+from counterpoise.admin.errors import bad_request, precondition_failed
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.policies import BACKLOG_QUOTA, Policy, why_refused
 from counterpoise.admin.request import answer, broker_of, nothing
+from counterpoise.admin.rest.clusters import require_known_clusters
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import Json, Shape, nullable, text
 
@@ -104,9 +105,13 @@ class PolicyHolder(ABC):
                 return await remove(request)
             refused = why_refused(policy.name, value)
             if refused is not None:
-                raise precondition_failed(refused)
+                is_quorum = policy.name == "persistence"
+                raise bad_request(refused) if is_quorum else precondition_failed(refused)
             if policy.low is not None and value < policy.low:
-                raise precondition_failed(f"{policy.path} must be {policy.low} or more")
+                subject = policy.refused_as or policy.path
+                raise precondition_failed(f"{subject} must be {policy.low} or more")
+            if policy.path == "replication":
+                await require_known_clusters(request, value)
             if not policy.is_read:
                 self._warn(request, policy.path, "read by nothing here (docs/UNREAD.md)")
             elif policy.name == "persistence" and not _is_on_bookkeeper(request):

@@ -211,12 +211,11 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
 async def last_message_id(request: web.Request) -> web.Response:
     """The id of the last stored message; -1:-1 if there is none."""
     topic = await topic_in_namespace(request)
-    if not topic.is_persistent:
-        raise not_allowed(
-            f"GetLastMessageId on a non-persistent topic is not allowed: {topic}",
-        )
     await require_topic_owner(request, topic)
-    position = (await require_loaded(request, topic)).last_message_id()
+    loaded = await require_loaded(request, topic)
+    if not topic.is_persistent:
+        raise not_allowed("GetLastMessageId on a non-persistent topic is not allowed")
+    position = loaded.last_message_id()
     return answer(
         {
             "ledgerId": position.ledger_id,

@@ -103,9 +103,13 @@ def load(bundle: int, poll_id: int) -> float:
 
 
 def journal() -> list[dict[str, Any]]:
-    """A round with a move that succeeds and one that fails, and with what it refused."""
+    """A round with moves that succeed and fail, one without its decision, and what it refused."""
     common = {"poll_id": MOVED_AT, "at": MOVED_AT}
-    moves = [("a", 0, "b2:8080", "moved", ""), ("b", 1, "b1:8080", "failed", "HTTP 500")]
+    moves = [
+        ("a", 0, "b2:8080", "moved", ""),
+        ("b", 1, "b1:8080", "failed", "HTTP 500"),
+        ("c", 2, "b1:8080", "moved", ""),
+    ]
     rows: list[dict[str, Any]] = [
         {**common, "kind": "round", "strategy": "ThresholdShedder", "imbalance": 0.7, "brokers": 3,
          "bundles": 6, "decisions": 2, "rejections": 3}
@@ -113,8 +117,17 @@ def journal() -> list[dict[str, Any]]:
     for name, bundle, destination, status, error in moves:
         ends = {"id": name, "bundle": BUNDLES[bundle], "source": BROKERS[0],
                 "destination": destination}  # fmt: skip
-        rows.append({**common, "kind": "decision", **ends, "action": "unload",
-                     "reason": "overloaded", "sentence": f"{BUNDLES[bundle]} is much"})  # fmt: skip
+        if name != "c":
+            rows.append(
+                {
+                    **common,
+                    "kind": "decision",
+                    **ends,
+                    "action": "unload",
+                    "reason": "overloaded",
+                    "sentence": f"{BUNDLES[bundle]} is much",
+                }
+            )
         started, ended = MOVED_AT + 2000, MOVED_AT + 4500
         rows.append(
             {**common, "kind": "outcome", **ends, "status": status, "carried_out": True,

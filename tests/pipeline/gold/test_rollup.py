@@ -9,16 +9,19 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
-from deltalake import DeltaTable
+from deltalake import DeltaTable, write_deltalake
 from pyarrow.fs import LocalFileSystem, copy_files
 
 from counterpoise.load.rows import BROKER, BUNDLE
 from counterpoise.pipeline.gold.rollup import days_to_roll_up, roll_up
-from counterpoise.pipeline.gold.tables import GOLD_TABLES
+from counterpoise.pipeline.gold.tables import GOLD_TABLES, query_of
 from counterpoise.pipeline.spark.source import HistorySource
 from counterpoise.pipeline.tables.delta_table import open_table
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.schema import DAY
 from tests.pipeline.gold.recorded import (
     BROKERS,
     BUNDLES,
@@ -47,8 +50,12 @@ def rolled_up(
     location = open_location(home)
     days = days_to_roll_up(location)
     old = {day: names & frozenset(tables) for day, names in days.old.items()}
-    replaced = roll_up(spark, location, replace(days, old=old), START)
-    return {(table, day) for table, day, rows in replaced if rows >= 0}
+    replaced = set[tuple[str, str]]()
+    for table, day, rows in roll_up(spark, location, replace(days, old=old), START):
+        assert rows == len(open_table(location, table).to_pyarrow_table(filters=[(DAY, "=", day)]))
+        replaced.add((table, day))
+    assert not any(spark.catalog.isCached(table) for table in tables), "memory is given back"
+    return replaced
 
 
 @pytest.fixture(scope="module")
@@ -191,7 +198,10 @@ def test_what_moves_brought_is_read_from_the_ten_minutes_around(
     gold: Callable[[str], Rows],
 ) -> None:
     moves = {row["id"]: row for row in gold("gold_moves")}
-    assert {name: row["status"] for name, row in moves.items()} == {"a": "moved", "b": "failed"}
+    assert {name: row["status"] for name, row in moves.items()} == {
+        "a": "moved", "b": "failed", "c": "moved"
+    }  # fmt: skip
+    assert moves["c"]["reason"] is None, "its decision is gone"
     row = moves["a"]
     # A poll each ten minutes: the round's own is before, and one after.
     at = {
@@ -265,18 +275,54 @@ def test_a_day_is_replaced_when_it_has_news_and_kept_otherwise(
     left = frozenset(GOLD_TABLES) - {table}
     # One that was cut off goes on with the tables that are left.
     assert days_to_roll_up(open_location(home)).old == {DAYS[0]: left}
+    assert days_to_roll_up(open_location(home), again=True).old == {DAYS[0]: frozenset(GOLD_TABLES)}
     append(home, "reports", reports(144, 150))
     # The first day is over now, and the second has begun.
     assert rolled_up(spark, home, [table]) == {(table, day) for day in DAYS}
     append(home, "reports", reports(150, 156))
+    # Replaced files go once no reader can need them: at once, where a table says so.
+    at_once = {"delta.deletedFileRetentionDuration": "interval 0 days"}
+    DeltaTable(str(home / table)).alter.set_table_properties(at_once)
     assert rolled_up(spark, home, [table]) == {(table, DAYS[1])}
-    every = DeltaTable(str(home / table)).to_pyarrow_table()
+    kept = DeltaTable(str(home / table))
+    every = kept.to_pyarrow_table()
+    assert len([*(home / table).glob("day=*/*.parquet")]) == len(kept.file_uris())
     polls = {row["poll_id"] for row in reports(0, 156) if row["kind"] == BROKER}
     assert sorted(every.column("poll_id").to_pylist()) == sorted(polls)
     # What the history has no more stays in the gold tables.
     DeltaTable(str(home / "reports")).delete(f"day = '{DAYS[0]}'")
     assert rolled_up(spark, home, [table]) == set()
     assert DeltaTable(str(home / table)).to_pyarrow_table().equals(every)
+
+
+def test_a_table_of_other_columns_is_not_written_to(spark: "SparkSession", tmp_path: Path) -> None:
+    home, table = history(tmp_path / "history", days=1), "gold_gaps"
+    other = pa.table({"day": [DAYS[0]], "kind": ["poll"]})
+    write_deltalake(str(home / table), other, partition_by=["day"])
+    with pytest.raises(HistoryFaultError, match=rf"{table} has other columns .*: remove that"):
+        rolled_up(spark, home, [table])
+
+
+def test_limits_of_the_hottest_and_of_silence(spark: "SparkSession") -> None:
+    """A hundred bundles, by name where two are alike; more than three usual pauses are silence."""
+    bundles = [
+        {"day": "d", "bundle": f"t/n/{n:03d}", "namespace": "t/n", "broker": "b",
+         "bytes_per_s": 1.0, "bytes_per_s_max": 1.0, "busiest_hour": "h"}
+        for n in reversed(range(101))
+    ]  # fmt: skip
+    spark.createDataFrame(bundles).createOrReplaceTempView("gold_bundle_days")
+    hottest = spark.sql(query_of("gold_hot_bundles")).orderBy("rank").collect()
+    assert [row["bundle"] for row in hottest] == [f"t/n/{n:03d}" for n in range(100)]
+    at = [0, 1, 2, 3, 6, 7, 11]
+    minutes = [
+        {"day": "d", "poll_id": each, "at": datetime(2026, 11, 20, 0, each, tzinfo=UTC), "note": ""}
+        for each in at
+    ]
+    spark.createDataFrame(minutes).createOrReplaceTempView("polls")
+    none = "struct<day:string,broker:string,note:string,at:timestamp>"
+    spark.createDataFrame([], none).createOrReplaceTempView("gaps")
+    [silence] = spark.sql(query_of("gold_gaps")).toArrow().to_pylist()
+    assert (silence["first_at"].minute, silence["last_at"].minute) == (7, 11)
 
 
 def test_gold_tables_are_rolled_up_on_s3(

@@ -128,7 +128,8 @@ def fill(url: str, topic: str, messages: int, batch: int, keys: int) -> int:
 
 def backlog(url: str, admin_url: str, args: argparse.Namespace) -> dict[str, float]:
     """From the first permits to the last message: messages a second, and the microseconds of
-    processor time that the broker took for each."""
+    processor time that the broker took for each.
+    """
     name = f"public/default/backlog-{uuid.uuid4().hex[:8]}"
     topic, batch = f"persistent://{name}", BATCH if args.batched else 1
     keys = KEYS if args.kind == "key-shared" else 0

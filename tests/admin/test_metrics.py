@@ -131,7 +131,8 @@ def loaded(
 
 def is_measured(samples: list[Sample], delivered: str) -> bool:
     """Whether brokers have delivered a message where the topic is now, and reported their use of
-    the host, to each other where they do."""
+    the host, to each other where they do.
+    """
     reported = ["pulsar_lb_cpu_usage", delivered]
     if any(each.name == "pulsar_lb_resource_usage" for each in samples):
         reported.append('pulsar_lb_resource_usage_stats{stat="avg"}')

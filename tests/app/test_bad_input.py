@@ -173,7 +173,8 @@ def some(
     of: Sequence[tuple[str, str]], bad: Sequence[str], at_once: int
 ) -> list[tuple[str, str, str]]:
     """Each case with so many of what is bad, in turn: all with all take minutes and find no more,
-    since verbs share the code that reads an argument."""
+    since verbs share the code that reads an argument.
+    """
     return [
         (verb, dest, bad[(number + more) % len(bad)])
         for number, (verb, dest) in enumerate(of)

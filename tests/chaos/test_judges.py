@@ -22,7 +22,8 @@ def messages(*numbers: int) -> list[Message]:
 
 def sound() -> History:
     """A broker died: the client sent 2 and 3 again, and 1, whose acknowledgement got lost, came
-    twice."""
+    twice.
+    """
     return History(
         topics={
             TOPIC: TopicHistory(

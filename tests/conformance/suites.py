@@ -123,7 +123,8 @@ def _fields_differ(case: Case, ours: Answer, theirs: Answer) -> str | None:
 
 def _names_differ(case: Case, ours: Answer, theirs: Answer) -> str | None:
     """Ours refuses on purpose what 4.0.7 still reads: names of Pulsar 1 (with a cluster), domains
-    in capitals, empty parts of short names."""
+    in capitals, empty parts of short names.
+    """
     if "raised" in ours:
         return equal(case, ours, theirs)
     for text, mine, reply in zip(case["names"], ours["parsed"], theirs["parsed"], strict=True):

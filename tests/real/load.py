@@ -134,7 +134,8 @@ class Load:
 
     def slowest(self) -> list[tuple[float, float]]:
         """When the slowest thousandth of publishes began, seconds since 1970, and how long each
-        took, ms."""
+        took, ms.
+        """
         bound = quantile(self._took_ms, 0.999)
         ends = zip(self._ended_at, self._took_ms, strict=True)
         return [(end - took / 1000, took) for end, took in ends if took >= bound]

@@ -1,7 +1,8 @@
 """Encodes JSON of any size in pieces, so that the event loop serves other tasks in between.
 
 Python's encoder holds the interpreter until it is done, also in a thread. For the figures of
-100,000 subscriptions that takes seconds, in which the broker would serve no client."""
+100,000 subscriptions that takes seconds, in which the broker would serve no client.
+"""
 
 from __future__ import annotations
 

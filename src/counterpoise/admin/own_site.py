@@ -2,7 +2,8 @@
 
 A broker on loopback trusts every client that can connect to it, and a browser can, for every page
 it shows. `counterpoise.security.own_site` recognises such requests; programs send neither
-``Origin`` nor another site's ``Host``."""
+``Origin`` nor another site's ``Host``.
+"""
 
 from __future__ import annotations
 

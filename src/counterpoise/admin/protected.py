@@ -63,7 +63,8 @@ async def require_writable_policies(broker: BrokerFace, ordered_by: str | None =
     """Return if policies may be changed; 403 while they are read-only.
 
     ``ordered_by``: the broker that sends the request. Unloads that the leader orders change no
-    policy, so they are allowed."""
+    policy, so they are allowed.
+    """
     if not await broker.policies.policies_read_only():
         return
     leader = None if ordered_by is None else await broker.ask_leader()

@@ -39,7 +39,8 @@ def to_broker(
     """Redirect (307) to the same path at another broker, with TLS if the request came with TLS.
 
     A request that came with TLS carries credentials, so it is never redirected to an address
-    without TLS; 412 if the broker has no other."""
+    without TLS; 412 if the broker has no other.
+    """
     there = web_url_tls if request.secure else web_url
     if there is None:
         raise precondition_failed("Unable to get web service url")

@@ -29,7 +29,8 @@ def collect_seldom() -> None:
     """Collect garbage once, exempt what remains, and collect rarely from now on.
 
     Each message makes a few tuples without cycles, and by default every few hundred of them start a
-    collection, which slows a broker down."""
+    collection, which slows a broker down.
+    """
     gc.collect()
     gc.freeze()
     gc.set_threshold(_ALLOCATIONS_BETWEEN_COLLECTIONS)

@@ -12,7 +12,8 @@ EVERY_S: Final = 5.0
 async def while_waiting(work: Awaitable[T], what: object, every_s: float | None = None) -> T:
     """The result of ``work``; meanwhile print what it waits for, every ``every_s`` seconds.
 
-    ``what`` is evaluated each time, so it can include the progress of the work."""
+    ``what`` is evaluated each time, so it can include the progress of the work.
+    """
     task = asyncio.ensure_future(work)
     every_s = every_s or EVERY_S
     waited = 0.0

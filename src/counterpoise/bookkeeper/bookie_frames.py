@@ -1,7 +1,8 @@
 """BookKeeper's binary protocol, version 2: encodes requests and decodes responses.
 
 A frame is its length (4 bytes), a header (version 8 bits, opcode 8, flags 16) and a body. A request
-has no number: a response names its operation, ledger and entry."""
+has no number: a response names its operation, ledger and entry.
+"""
 
 from __future__ import annotations
 

@@ -113,7 +113,8 @@ class Bookies:
 
     def in_order(self, bookies: Sequence[str]) -> list[str]:
         """The same bookies; those that failed or were slow recently come last, the most recent at
-        the end."""
+        the end.
+        """
         return sorted(
             bookies, key=lambda each: self._avoided[each] if self.is_avoided(each) else 0.0
         )

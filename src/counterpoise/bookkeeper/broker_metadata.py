@@ -12,7 +12,8 @@ METADATA_BEGIN: Final = len(_MARK) + 4
 def entry_begin(payload: bytes) -> int:
     """The offset of the producer's entry in a payload: 0 if no broker metadata precede it.
 
-    If the metadata are cut off, the offset is beyond the end of the payload."""
+    If the metadata are cut off, the offset is beyond the end of the payload.
+    """
     if not payload.startswith(_MARK):
         return 0
     return METADATA_BEGIN + int.from_bytes(payload[len(_MARK) : METADATA_BEGIN], "big")

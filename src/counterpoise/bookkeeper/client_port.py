@@ -1,7 +1,8 @@
 """The port of a BookKeeper client that writes: create, append, recover, read and delete ledgers.
 
 A managed ledger needs only this of BookKeeper. `client/` is the real one, over bookies and a
-metadata store; tests have one in memory."""
+metadata store; tests have one in memory.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class LedgerListener(Protocol):
         """Called at most once: no entry after the last confirmed one will be acknowledged.
 
         Not called for the owner's own `LedgerWriter.close`. Some of these entries may be on bookies
-        nevertheless: the ledger's recovery decides."""
+        nevertheless: the ledger's recovery decides.
+        """
 
 
 class LedgerWriter(Protocol):

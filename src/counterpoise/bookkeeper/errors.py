@@ -49,7 +49,8 @@ class EntryUnreadable(BookKeeperError):
     """No bookie of the write set returned the entry.
 
     ``lost``: every one of them responded that it does not have the entry, or returned a damaged
-    copy. Otherwise some bookie could not be asked, and may have it."""
+    copy. Otherwise some bookie could not be asked, and may have it.
+    """
 
     def __init__(self, ledger: int, entry: int, reasons: Sequence[str], *, lost: bool) -> None:
         what = "lost" if lost else "not readable now"

@@ -2,7 +2,8 @@
 
 A ledger is an append-only list of entries that has one writer. An ensemble of E bookies stores it.
 Each entry is on W of them (the write quorum), and acknowledged when A have it (the ack quorum).
-When a bookie fails while a ledger is written, a new segment begins with another ensemble."""
+When a bookie fails while a ledger is written, a new segment begins with another ensemble.
+"""
 
 from __future__ import annotations
 

@@ -136,7 +136,8 @@ def parse_node(kind: type[M], path: str, value: bytes) -> M:
     """Parse a node's protobuf message, which Pulsar may have compressed; raises `UnreadableNode`.
 
     A compressed value is magic 0x4778, header size, header, bytes. Bytes that only begin with the
-    magic are parsed as they are, as in Pulsar."""
+    magic are parsed as they are, as in Pulsar.
+    """
     try:
         return parsed(kind, _unpacked(value))
     except (DecodeError, ValueError) as error:

@@ -1,7 +1,8 @@
 """Connects to bookies by TLS: a START_TLS request in plain text, its response, the handshake.
 
 The request is of version 3 of BookKeeper's protocol. A bookie then uses version 2 on the same
-connection, since later requests do not parse as version 3."""
+connection, since later requests do not parse as version 3.
+"""
 
 from __future__ import annotations
 

@@ -67,7 +67,8 @@ class Broker:
 
     Needs its own session with the metadata store, and its own access to the shared ledgers; it
     closes both when it ends. It builds all other `parts` itself. The other attributes are those of
-    `BrokerFace`."""
+    `BrokerFace`.
+    """
 
     parts: BrokerParts
     id: str

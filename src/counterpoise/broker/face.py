@@ -1,7 +1,8 @@
 """The interface of a broker for administration: all that `admin/` uses of `broker/`.
 
 `BrokerFace` is what the REST API calls; the other names are the values that it takes and
-returns."""
+returns.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Some of Pulsar's settings are dynamic: an administrator changes them for all brokers at once. Code
 that needs a setting reads `LiveSettings.config` at that moment; code that has to act on a change
-subscribes."""
+subscribes.
+"""
 
 from __future__ import annotations
 

@@ -176,7 +176,8 @@ def seen(
 ) -> tuple[FoldState, ObservedHistory, ClusterPicture]:
     """The averages, history and picture of the cluster after one more poll.
 
-    `moved` are moves that this console carried out, by bundle."""
+    `moved` are moves that this console carried out, by bundle.
+    """
     state = fold(state, Batch.of(rows))
     at_ms = int(rows["poll_id"][0])
     reported = rows["kind"] == BROKER

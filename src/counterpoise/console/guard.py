@@ -1,7 +1,8 @@
 """Refuses requests that a page of another site makes through an operator's browser.
 
 Checks the headers of `counterpoise.security.own_site`, on the WebSocket as well: a browser opens
-one to any site, and only its Origin header names the page."""
+one to any site, and only its Origin header names the page.
+"""
 
 from __future__ import annotations
 

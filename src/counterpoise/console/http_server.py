@@ -11,7 +11,8 @@ async def serve_until(stop: asyncio.Event, app: ASGIApp, listening: socket.socke
     """Serve on a bound socket until the event is set; ends early if the server cannot start.
 
     uvicorn also ends at a signal by itself, and then raises the signal again. So the signal must
-    have a handler, or the process would end before the console has cleaned up."""
+    have a handler, or the process would end before the console has cleaned up.
+    """
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
     server = uvicorn.Server(config)
     waiting = asyncio.create_task(stop.wait())

@@ -1,5 +1,6 @@
 """Finds the limits that throttle producers: this product's brokers list them, Apache's have
-counters."""
+counters.
+"""
 
 from __future__ import annotations
 

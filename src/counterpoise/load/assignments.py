@@ -52,7 +52,8 @@ class Assignments:
         """Drop assignments that have ended: the broker reports the bundle, is not in ``brokers``,
         or was assigned it before ``since_ms``.
 
-        An assignment that old was never used: no client asked the new broker for the bundle."""
+        An assignment that old was never used: no client asked the new broker for the bundle.
+        """
         if not self._by_bundle:
             return
         alive = set(brokers)
@@ -72,7 +73,8 @@ class Assignments:
         assigned.
 
         A bundle just assigned to another broker does not count at the broker that still reports
-        it."""
+        it.
+        """
         held: defaultdict[str, Counter[str]] = defaultdict(Counter)
         pairs = zip(served["broker"].tolist(), served["bundle"].tolist(), strict=True)
         for broker, bundle in pairs:

@@ -1,7 +1,8 @@
 """Averages over a bundle's samples: an exact mean at first, then an exponential one.
 
 ``TimeAverageMessageData.update`` is an ordered fold: with ``n = min(n + 1, maxSamples)`` each value
-becomes ``((n - 1) * average + sample) / n``. The first sample replaces the assumed load."""
+becomes ``((n - 1) * average + sample) / n``. The first sample replaces the assumed load.
+"""
 
 from typing import Final, NamedTuple
 
@@ -57,7 +58,8 @@ class BundleData(JsonObject):
         """The load that Pulsar assumes for a bundle never reported: 50 messages/s, 50 kB/s each
         way.
 
-        Its number of samples is 0, so the first real sample replaces it."""
+        Its number of samples is 0, so the first real sample replaces it.
+        """
         return BundleData(
             TimeAverageMessageData(SHORT_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),
             TimeAverageMessageData(LONG_TERM_SAMPLES, 0, 50000.0, 50000.0, 50.0, 50.0),

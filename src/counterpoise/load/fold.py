@@ -185,7 +185,8 @@ def _take_samples(
 def _rows_of(averages: Table, bundles: Column) -> tuple[Column, dict[str, Column]]:
     """The row of each of these bundles in a copy of the averages that has them all.
 
-    Whenever bundles are new all are sorted by name, which makes it quick to merge shards."""
+    Whenever bundles are new all are sorted by name, which makes it quick to merge shards.
+    """
     had = len(averages["bundle"])
     rows = places(bundles, averages["bundle"])
     new = np.flatnonzero(rows < 0)
@@ -227,7 +228,8 @@ def _fold_brokers(
     """The latest report of each broker that is listed in the latest successful poll.
 
     A broker that leaves is removed at once; one that does not answer is not. The second result is
-    the polls and brokers that had not been read for ``lapse_after_ms``."""
+    the polls and brokers that had not been read for ``lapse_after_ms``.
+    """
     gaps = set()
     latest = {
         name: _Latest(brokers, row, int(brokers["report_poll"][row]))

@@ -55,7 +55,8 @@ def _owners(column: Column, brokers: list[str]) -> Column:
 
 def _reported(averages: Table, bundles: Column) -> tuple[Table, Column]:
     """The averages of bundles that some broker reports, and the index of each of those bundles
-    there."""
+    there.
+    """
     rows = places(bundles, averages["bundle"])
     if rows.size and rows.min() < 0:
         raise KeyError(f"{bundles[rows.argmin()]} is served and has no averages")

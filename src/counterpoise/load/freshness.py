@@ -5,7 +5,8 @@ when the load changed by a tenth, or after a quarter of an hour, while its respo
 of the last minute. So changed figures of the bundles are new, too, and a later `lastUpdate` with
 the same figures is not. Host usage does not count: a broker measures it on every request. Without a
 time (the extensible manager), unchanged figures are a new measurement once the broker must have
-measured again and nothing flows."""
+measured again and nothing flows.
+"""
 
 from dataclasses import dataclass
 

@@ -1,7 +1,8 @@
 """Builds the fold's input from a poll's responses, without making the rows that are stored.
 
 The result equals `Batch.of(poll_rows(...))`. A broker that is notified of one report among a
-hundred needs no rows to store, which take longer to make than to fold."""
+hundred needs no rows to store, which take longer to make than to fold.
+"""
 
 from collections.abc import Sequence
 
@@ -15,7 +16,8 @@ from counterpoise.load.rows import BROKER, COLUMNS, GAP, POLL, REPORT, SAMPLE, T
 
 def poll_batch(poll_id: int, fetched: Sequence[Fetched]) -> Batch:
     """The input of `fold` from a poll's responses; ``poll_id`` is the poll's time in
-    milliseconds."""
+    milliseconds.
+    """
     at_ms = fetched[-1].at_ms if fetched else poll_id
     reports = [{"kind": POLL, "fetched_at_ms": at_ms, "poll_id": poll_id, "seq": 0}]
     samples, seq = [], 1

@@ -2,7 +2,8 @@
 not count.
 
 Each key sorts as the ``compareTo`` of the class it is named after; a larger key is a busier
-bundle."""
+bundle.
+"""
 
 import math
 from typing import Final
@@ -29,7 +30,8 @@ def stats_key(stats: NamespaceBundleStats) -> Key:
     """Sort key that orders bundles as ``NamespaceBundleStats.compareTo``: by each figure, rounded
     to steps.
 
-    Figures are rounded half up: Java compares differences instead, which is no consistent order."""
+    Figures are rounded half up: Java compares differences instead, which is no consistent order.
+    """
     clients = stats.topics + stats.consumer_count + stats.producer_count
     return (
         _round(stats.msg_throughput_in / THROUGHPUT_STEP),
@@ -42,7 +44,8 @@ def stats_key(stats: NamespaceBundleStats) -> Key:
 
 def average_key(average: TimeAverageMessageData) -> Key:
     """Sort key that orders as ``TimeAverageMessageData.compareTo``: each figure is rounded down to
-    steps."""
+    steps.
+    """
     return (
         _cut(average.msg_throughput_in / THROUGHPUT_STEP),
         _cut(average.msg_throughput_out / THROUGHPUT_STEP),

@@ -76,7 +76,8 @@ def sum_in_order(values: Floats) -> float:
     """The sum from left to right, rounded after each step.
 
     ``np.sum`` adds pairwise, so it rounds differently from Java's loops, and a threshold may lie
-    between the two results."""
+    between the two results.
+    """
     return np.add.accumulate(values).item(-1) if len(values) else 0.0
 
 

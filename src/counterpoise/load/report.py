@@ -41,7 +41,8 @@ class LocalBrokerData(JsonObject):
 
     Times are milliseconds since the epoch, rates messages/s, throughputs bytes/s; ``bundles`` are
     the owned ones, ``last_bundle_gains`` and ``last_bundle_losses`` what changed since the last
-    report that was written."""
+    report that was written.
+    """
 
     web_service_url: str | None = None
     web_service_url_tls: str | None = None

@@ -3,7 +3,8 @@
 A broker under the extensible manager publishes exponential averages of its usage and traffic, and
 its busiest bundles, when it has measured again. Its metrics have the average of its usage, and the
 admin API has the usage and the traffic of each bundle. An unknown average is computed here as
-brokers do, from poll to poll; the shorter the interval of polls, the more history it contains."""
+brokers do, from poll to poll; the shorter the interval of polls, the more history it contains.
+"""
 
 from collections.abc import Collection, Mapping
 from typing import Final, NamedTuple
@@ -82,7 +83,8 @@ def store_view(
     busiest bundles, the busiest last.
 
     Bundles are ranked by `ranking.py`. Those of equal rank are ordered by bytes/s, or if
-    ``known.as_leader`` in the order in which a broker publishes them."""
+    ``known.as_leader`` in the order in which a broker publishes them.
+    """
     carried = view.bundle.short if known.newest is None else known.newest
     through = carried.throughput()
     figures = (

@@ -63,7 +63,8 @@ def as_published(ranks: Mapping[str, Rank], most: int, held: int) -> list[str]:
 def _partition(names: list[str], ranks: Mapping[str, Rank], wanted: int) -> int:
     """Move the busiest to the front, in place, until the place ``wanted`` has its bundle.
 
-    A quickselect with the last one as pivot; returns the place from which on no order is needed."""
+    A quickselect with the last one as pivot; returns the place from which on no order is needed.
+    """
     start, end = 0, len(names) - 1
     while start < end:
         low, at, high = start, start, end

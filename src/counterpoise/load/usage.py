@@ -1,7 +1,8 @@
 """The usage of a resource, computed with the number types of Pulsar's class.
 
 Pulsar computes the percentage in 32-bit floats (``ResourceUsage.percentUsage``) and widens it
-afterwards; thresholds are compared with the widened value, so the rounding decides."""
+afterwards; thresholds are compared with the widened value, so the rounding decides.
+"""
 
 from typing import Final
 

@@ -2,7 +2,8 @@
 
 A :class:`ClusterView` has the content of Pulsar's ``LoadData``: brokers with their reports, bundles
 with their averages, and which bundles were unloaded recently. Brokers and bundles are sorted by
-name, so iteration is deterministic, and ties are broken by name."""
+name, so iteration is deterministic, and ties are broken by name.
+"""
 
 from bisect import bisect_left
 from collections.abc import Collection, Mapping, Sequence

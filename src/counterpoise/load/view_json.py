@@ -1,7 +1,8 @@
 """Reads one line of load data, Pulsar's ``LoadData`` as JSON, into a :class:`ClusterView`.
 
 The columns are taken from the parsed objects directly. If that fails, the line is read again by the
-report classes, which are slower and name the invalid field."""
+report classes, which are slower and name the invalid field.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

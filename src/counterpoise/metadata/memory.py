@@ -1,7 +1,8 @@
 """A metadata tree in this process, for the brokers of an embedded cluster and for tests.
 
 `MemoryTree` takes the place of the server; each `MemoryStore` is one session with it. All sessions
-of a tree belong to one event loop."""
+of a tree belong to one event loop.
+"""
 
 from __future__ import annotations
 
@@ -257,7 +258,8 @@ class MemoryStore:
         notified.
 
         As in ZooKeeper, if the session ends meanwhile, its ephemeral nodes vanish without a
-        notification to it."""
+        notification to it.
+        """
         self._lost = True
         self._tree.expire(self)
         self._notify(SessionEvent.SESSION_LOST)

@@ -22,7 +22,8 @@ async def open_tree(url: str) -> MemoryTree | None:
     server.
 
     ``memory:`` creates an empty one. ``sqlite:///file`` loads the file, and raises
-    `StoreUnavailable` if it cannot."""
+    `StoreUnavailable` if it cannot.
+    """
     scheme, colon, address = url.partition(":")
     if scheme == "memory" and colon:
         return MemoryTree()

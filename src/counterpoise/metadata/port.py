@@ -2,7 +2,8 @@
 
 It has ZooKeeper's semantics with the interface of Pulsar's ``MetadataStore``: writing a node
 creates its parents, an expected version makes the write a compare-and-set, and an ephemeral node
-lives as long as the session that created it."""
+lives as long as the session that created it.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ read or is notified. So a killed process finds all acknowledged changes when it 
 owners.
 
 Only one process at a time can open the file. Brokers in several processes need sessions that
-outlive connections, and a process that watches them, so they share a ZooKeeper instead."""
+outlive connections, and a process that watches them, so they share a ZooKeeper instead.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A metadata store on Apache ZooKeeper (3.6 or later), by kazoo.
 
 Kazoo runs its own threads, which never access this object: their events are passed to the event
-loop, and every operation awaits one of kazoo's asynchronous calls."""
+loop, and every operation awaits one of kazoo's asynchronous calls.
+"""
 
 from __future__ import annotations
 

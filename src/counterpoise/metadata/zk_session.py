@@ -3,7 +3,8 @@
 Kazoo learns that a session expired only from a server. A broker that is cut off has to know
 earlier: after one session timeout without a server, other brokers may have acquired its bundles. So
 this watch also declares the session lost by its own clock, as Pulsar's ``ZKSessionWatcher``
-does."""
+does.
+"""
 
 from __future__ import annotations
 

@@ -5,7 +5,8 @@ lasts, as in Pulsar's ``ZKMetadataStore``. One-shot watches, set again after eac
 changes in between.
 
 This file is the only one that uses kazoo's internals: it sends one request of its own and reads the
-watch events itself."""
+watch events itself.
+"""
 
 from __future__ import annotations
 

@@ -23,7 +23,8 @@ def check_entity(name: str, kind: str, text: str) -> None:
 
     These are ``NamedEntity``'s: letters, digits, ``_``, ``-``, ``=``, ``:`` and ``.``. ``kind`` and
     ``text``, the whole name, are for the message. Pulsar accepts ``.`` and ``..`` here and fails
-    later, because no metadata store has such a node."""
+    later, because no metadata store has such a node.
+    """
     if len(name) > ENTITY_MAX:
         raise InvalidName(text, f"the {kind} has {len(name)} characters, at most {ENTITY_MAX}")
     if not _ENTITY.fullmatch(name):
@@ -110,5 +111,6 @@ def is_left_in_place(namespace: str) -> bool:
     """Whether the balancer neither moves a namespace's bundles nor assigns them by a lookup.
 
     True for ``pulsar/system``, whose topics the load manager itself uses, and for brokers' own
-    namespaces."""
+    namespaces.
+    """
     return namespace == SYSTEM_NAMESPACE_TEXT or bound_to_broker(namespace)

@@ -2,7 +2,8 @@
 
 The broker that creates the node leads until the node vanishes, by the end of its session or because
 it deletes the node. A broker that cannot know whether it still leads does not lead: it is notified
-at once that its session is lost, and only a read of the node makes it leader again."""
+at once that its session is lost, and only a read of the node makes it leader again.
+"""
 
 from __future__ import annotations
 

@@ -139,14 +139,16 @@ class Prepare:
     """Effect: prepare to serve a bundle that its owner still serves, then report `SuccessorReady`.
 
     It has no result event, since it may fail, never end, or prepare for a transfer that never
-    happens. What it read is read again when the bundle is owned."""
+    happens. What it read is read again when the bundle is owned.
+    """
 
 
 @dataclass(frozen=True, slots=True)
 class ReportRelease:
     """Effect: report to the bundle's new owner that all topics are closed here (`BundleReleased`).
 
-    If the report is lost, the new owner continues after a time-out."""
+    If the report is lost, the new owner continues after a time-out.
+    """
 
 
 # Commands: effects with exactly one result.

@@ -1,6 +1,7 @@
 """The port of every ownership protocol: options, locations, state, protocol.
 
-A protocol is a state machine for each bundle; `events` has its inputs and outputs."""
+A protocol is a state machine for each bundle; `events` has its inputs and outputs.
+"""
 
 from __future__ import annotations
 
@@ -110,7 +111,8 @@ class BundleProtocol(Protocol[S]):
         """Whether every change of a bundle is first written into a record that all brokers read.
 
         If so, any broker may assign a bundle without an owner (`Assign`) or have it released
-        (`OrderRelease`), and a split is announced before it is made (`Split`)."""
+        (`OrderRelease`), and a split is announced before it is made (`Split`).
+        """
 
     @property
     def roots(self) -> tuple[str, ...]:

@@ -30,7 +30,8 @@ class CompletedMove:
     def is_news(self, reported_ms: Mapping[str, int]) -> bool:
         """Whether one of the move's brokers has not reported since the move.
 
-        `reported_ms`: the time of each broker's last report."""
+        `reported_ms`: the time of each broker's last report.
+        """
         return any(reported_ms.get(each, 0) <= self.at_ms for each in (self.source, self.owner))
 
 
@@ -57,7 +58,8 @@ class ClusterPicture:
     def owners(self) -> Indices:
         """The owner of each bundle: an index into the view's brokers, or `NO_OWNER`.
 
-        While a bundle moves two brokers may report it; the later one in order counts."""
+        While a bundle moves two brokers may report it; the later one in order counts.
+        """
         view = self.view
         owners = np.full(len(view.bundles), NO_OWNER, dtype=np.intp)
         owners[view.members] = np.repeat(np.arange(len(view.brokers)), np.diff(view.offsets))

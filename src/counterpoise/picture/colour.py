@@ -1,7 +1,8 @@
 """Colours for the load of brokers, with readable contrast.
 
 Blue is less than the mean, grey the mean, orange to red more: a scale that colour-blind people can
-read. Tiles have their own background, so the same colours serve a light and a dark page."""
+read. Tiles have their own background, so the same colours serve a light and a dark page.
+"""
 
 from itertools import pairwise
 from typing import Final, NamedTuple

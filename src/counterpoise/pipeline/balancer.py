@@ -60,7 +60,8 @@ class Balancer:
 
         `trail` has operators' actions: brokers that they drained take no part in a round, nor do
         slow brokers, which `watchdog` finds. `policies` reads the placement policies; without it
-        every broker may own every bundle."""
+        every broker may own every bundle.
+        """
         self._metrics = metrics
         self._notices = notices or BalancerNotices(discard, wall_clock_ms)
         self._policies = policies

@@ -4,7 +4,8 @@ A lookup is what clients do all the time. The name in it is one that a topic of 
 have: that creates nothing, and costs a broker two reads of its metadata store. Where clients may
 create no topics, such a name is not found. There the namespace's topics are listed once for all of
 its bundles, and an existing topic of the bundle is looked up. `docs/BALANCER.md` says which other
-requests were tried, and which of them make a broker of Apache Pulsar hang."""
+requests were tried, and which of them make a broker of Apache Pulsar hang.
+"""
 
 from collections.abc import Callable, Collection
 from typing import Final
@@ -49,7 +50,8 @@ class BundleLookup:
 
         `asked` gets the first lookup; with `takes` it acquires the bundle if it is unowned. If it
         names another owner, that one has to confirm, unless it is among `believed`. `brokers` are
-        possible owners. Raises one of `UNREADABLE`."""
+        possible owners. Raises one of `UNREADABLE`.
+        """
         owner = await self.named_by(asked, bundle, brokers, takes=takes)
         if owner in ("", asked) or owner in believed:
             return owner

@@ -1,7 +1,8 @@
 """Carries moves out through the admin API, and verifies each outcome.
 
 The response 204 proves nothing: a concurrent lookup can assign the bundle to another broker, and an
-unload can fail half-way. A move is done when the destination confirms that it owns the bundle."""
+unload can fail half-way. A move is done when the destination confirms that it owns the bundle.
+"""
 
 import asyncio
 import contextlib
@@ -115,7 +116,8 @@ class Executor:
         """Carry out moves concurrently; `done` gets each outcome as soon as it is known.
 
         `brokers` are possible new owners. The moves in `first` are carried out before the others.
-        Never raises for what a cluster does or responds: the outcomes have the reasons."""
+        Never raises for what a cluster does or responds: the outcomes have the reasons.
+        """
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
         self.rise = None
 

@@ -65,7 +65,8 @@ class LatencyWatch:
         stop.
 
         Two measurements are made first, unless earlier moves left some, or no broker reports its
-        latency."""
+        latency.
+        """
         if not self._options.limit.times or not brokers:
             yield
             return

@@ -42,7 +42,8 @@ class RoundRunner:
     ) -> None:
         """`moved_before` counts for the rules' hour; `span_ms` is how long trails are kept.
 
-        `attempts` is how often a move is tried if the cluster fails to carry it out."""
+        `attempts` is how often a move is tried if the cluster fails to carry it out.
+        """
         self._history = history
         self._executor = executor
         self._log = log

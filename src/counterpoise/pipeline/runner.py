@@ -220,7 +220,8 @@ class SparkBalancer(HistoryKeeper):
         """Wait a while for the running batch and round to end.
 
         Errors are ignored: a signal to the process group ends the JVM as well, and interrupted work
-        continues from what was committed."""
+        continues from what was committed.
+        """
         self._is_ending = True
         self._landed.set()
         await asyncio.wait([folding], timeout=FINISH_WITHIN_S)
@@ -277,7 +278,8 @@ class SparkBalancer(HistoryKeeper):
 
     async def _withheld(self) -> str:
         """As `_ordered`; raises `SupersededError` if another balancer has taken the history
-        over."""
+        over.
+        """
         held = await self._ordered()
         await asyncio.to_thread(self._writer.expect_held)
         return held

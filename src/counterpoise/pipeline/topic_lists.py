@@ -53,7 +53,8 @@ class TopicLists:
     async def topic_in(self, bundle: BundleName, address: str) -> str:
         """A topic of the bundle, empty if it has none; raises one of `UNREADABLE`.
 
-        The broker with this address lists the namespace's topics, unless they are cached."""
+        The broker with this address lists the namespace's topics, unless they are cached.
+        """
         namespace = str(bundle.namespace)
         if not self.is_listed(namespace):
             self._rings.pop(namespace, None)

@@ -4,7 +4,8 @@ A bucket needs no scheduler: the tokens earned follow from the time that passed.
 what has already passed, so the balance may fall below zero; whatever comes next waits until it has
 been earned back.
 
-Source: PIP-322, and ``org.apache.pulsar.broker.qos.AsyncTokenBucket`` of Pulsar 4.0.7."""
+Source: PIP-322, and ``org.apache.pulsar.broker.qos.AsyncTokenBucket`` of Pulsar 4.0.7.
+"""
 
 from __future__ import annotations
 
@@ -187,7 +188,8 @@ class Bucket:
 
         A negative balance stays, and a larger capacity does not add tokens, so setting a rate again
         allows nothing extra. ``capacity`` defaults to what the new rate earns in a period,
-        ``target`` to 1 % of that."""
+        ``target`` to 1 % of that.
+        """
         rate = self._rate if rate is None else rate
         period_ns = self._period_ns if period_ns is None else period_ns
         capacity = rate if capacity is None else capacity

@@ -57,7 +57,8 @@ class RateLimit:
     Flows that find the limit exceeded wait in its queue, by start-time fair queuing: each flow has
     a clock that advances by its part of what passes this limit, and the flow that is furthest
     behind has the next turn. Equal flows alternate. A flow that sends little waits for at most one
-    turn of each other flow, however much these have to pass."""
+    turn of each other flow, however much these have to pass.
+    """
 
     level: LimitLevel
     subject: str
@@ -105,7 +106,8 @@ class RateLimit:
         unlimited.
 
         The balance is kept: an excess is still earned back, and setting a rate twice allows nothing
-        extra."""
+        extra.
+        """
         period_ns = period_s * SECOND_NS
         waiting = self.throttled_since is not None
         self.messages = _changed(self.messages, messages, period_ns, now, waiting=waiting)

@@ -3,7 +3,8 @@
 Pulsar's ``ResourceQuotaCalculator`` gives each broker ``usage + (limit - total) * usage / total``.
 Once the whole limit is used, its shares no longer change, however many producers wait at one broker
 and however few at another. Here a broker whose producers wait gets a fair part of what the others
-do not use, so the whole limit is available wherever it is needed."""
+do not use, so the whole limit is available wherever it is needed.
+"""
 
 from __future__ import annotations
 

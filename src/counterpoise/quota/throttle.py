@@ -6,7 +6,8 @@ the flow waits at *one* limit, the narrowest that is exceeded. At its turn there
 at the next limit that is exceeded. So a limit with waiting flows always has a time of their next
 turn (`RateLimit.resume_at`).
 
-Pulsar pauses the connection instead, and with it every producer that shares it."""
+Pulsar pauses the connection instead, and with it every producer that shares it.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +73,8 @@ class LimitedFlow(ABC):
 
     def charge(self, messages: int, size: int, now: int) -> None:
         """Subtract what has passed from the tokens of each of the flow's limits, and end the flow's
-        turn."""
+        turn.
+        """
         for limit in self.limits:
             limit.charge(messages, size, now)
         if self.turn_at is not None:
@@ -199,7 +201,8 @@ class PublishFlow(LimitedFlow):
 
     ``free_messages`` and ``free_bytes`` are tokens reserved from its limits, so that each further
     entry costs two subtractions, however many limits there are. They are returned at the end of the
-    same read (`Throttle.settle`)."""
+    same read (`Throttle.settle`).
+    """
 
     __slots__ = (
         "_lent_bytes",

@@ -2,7 +2,8 @@
 
 A superuser may do everything, a tenant's administrator everything within the tenant. Other roles
 may do what they were granted on a namespace or a topic; `TOPIC_NEEDS` and `NAMESPACE_NEEDS` map
-each operation to the grant that it needs. A client of a proxy may do what both roles may do."""
+each operation to the grant that it needs. A client of a proxy may do what both roles may do.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +100,8 @@ class Authorization:
         """The reason why a caller's pair of roles is not allowed; None if it is allowed.
 
         A proxy must name its client's role. ``for_itself``: whether a role that is no proxy may
-        name itself as the original."""
+        name itself as the original.
+        """
         proxies = self._options().proxies
         if caller.role in proxies:
             if not caller.original:

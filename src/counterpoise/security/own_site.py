@@ -1,7 +1,8 @@
 """Distinguishes requests of this server's own pages from those of pages of other sites.
 
 A page cannot choose its ``Origin`` (or ``Sec-Fetch-Site``). If a foreign name was made to resolve
-to this machine (DNS rebinding), ``Host`` still has that name."""
+to this machine (DNS rebinding), ``Host`` still has that name.
+"""
 
 from __future__ import annotations
 

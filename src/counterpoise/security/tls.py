@@ -31,7 +31,8 @@ class TlsPort:
     """The TLS context of one port, which follows changes of its certificate files.
 
     A server keeps the context that it started with. That context therefore passes each handshake on
-    to the latest one."""
+    to the latest one.
+    """
 
     def __init__(
         self,

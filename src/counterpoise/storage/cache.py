@@ -70,7 +70,8 @@ class LogCache:
         """Cache a committed group of entries.
 
         The group's lists begin a new chunk, and later groups are appended to them. So a chunk that
-        `read` returned earlier may have grown at its end."""
+        `read` returned earlier may have grown at its end.
+        """
         size = group.size + _OVERHEAD * len(group.entries)
         self.size += size
         if (

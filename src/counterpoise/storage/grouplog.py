@@ -36,7 +36,8 @@ class GroupLog(ABC, Generic[C]):
 
     All entries appended in one turn of the event loop share a commit, and so do all entries
     appended while the maximal number of groups is in flight: the slower the disk, the larger the
-    groups."""
+    groups.
+    """
 
     #: Groups that are begun and not committed, at most.
     groups_in_flight = 1
@@ -108,7 +109,8 @@ class GroupLog(ABC, Generic[C]):
 
     def index(self, position: tuple[int, int]) -> int:
         """Index of the entry at ``position``, which may not exist yet; of the next one if it is
-        deleted."""
+        deleted.
+        """
         last = self._index.last
         if position[0] == last.ledger_id and position[1] >= 0:
             return last.base + position[1]
@@ -124,7 +126,8 @@ class GroupLog(ABC, Generic[C]):
         """Queue entries for the next group; if the log accepts no more, they are reported as
         failed.
 
-        ``messages``: how many messages each entry has."""
+        ``messages``: how many messages each entry has.
+        """
         if self._error is not None:
             raise self._error
         group = self._gathering

@@ -85,7 +85,8 @@ class LedgerIndex:
 
     def index(self, position: tuple[int, int]) -> int:
         """Index of the entry at ``position``, which may not exist yet; of the next one if it is
-        deleted."""
+        deleted.
+        """
         ledger_id, entry_id = position
         last = self.last
         if ledger_id == last.ledger_id:

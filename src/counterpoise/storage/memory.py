@@ -28,7 +28,8 @@ _LEDGER_ENTRIES = 50_000
 
 class _Stored:
     """The data of a log that outlive its owner: the committed entries of each ledger, and the
-    cursors."""
+    cursors.
+    """
 
     def __init__(self) -> None:
         self.epoch = 0

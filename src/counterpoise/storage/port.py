@@ -144,11 +144,13 @@ class LogListener(Protocol[C]):
         continues.
 
         They are all entries that were waiting, in order: entries appended from now on come after
-        them."""
+        them.
+        """
 
     def failed(self, error: StorageError, contexts: Sequence[C]) -> None:
         """Called when the log can store no more. Entries of ``contexts`` were never
-        acknowledged."""
+        acknowledged.
+        """
 
     def lost(self, lost: Lost) -> None:
         """Called once for each range of lost entries that a read found."""
@@ -205,7 +207,8 @@ class Log(Protocol[C_contra]):
 
     def index(self, position: tuple[int, int]) -> int:
         """Index of the entry at ``position``, which may not exist yet; of the next one if it is
-        deleted."""
+        deleted.
+        """
 
     def cached(self, index: int) -> Chunk | None:
         """A cached chunk that contains ``index``; None if it has to be `read`."""
@@ -248,7 +251,8 @@ class Log(Protocol[C_contra]):
         moment later; until then an owner finds the state before.
 
         Raises `StorageError` if the disk fails or does not respond in time. The log is closed
-        nevertheless, and entries that are not acknowledged by then never will be."""
+        nevertheless, and entries that are not acknowledged by then never will be.
+        """
 
 
 class LedgerIds(Protocol):
@@ -284,7 +288,8 @@ class LedgerStore(Protocol):
 
         ``owner`` names the new owner in messages. ``ids`` supplies ids of its ledgers, by default a
         sequence of this store alone. ``persistence`` has quorums that differ from the store's.
-        Creates the log if it does not exist."""
+        Creates the log if it does not exist.
+        """
 
     async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
         """Read in advance what opening log ``name`` will need, while its owner still has it.

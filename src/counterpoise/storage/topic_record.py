@@ -38,7 +38,8 @@ class JsonTopics:
 
     def read(self, value: bytes) -> TopicRecord:
         """Parse a value that `write` made; without a last position it only shows that the topic
-        exists."""
+        exists.
+        """
         if not value:
             return _PLAIN
         fields = json.loads(value)

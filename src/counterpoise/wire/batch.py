@@ -1,7 +1,8 @@
 """The messages of a batch, each with metadata of its own.
 
 A compacted batch keeps its position and its number of messages: removed messages are marked as
-``compacted_out`` and have no payload (``RawBatchConverter`` of Pulsar 4.0.7)."""
+``compacted_out`` and have no payload (``RawBatchConverter`` of Pulsar 4.0.7).
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ _WORD: Final = (1 << WORD_BITS) - 1
 def bits_of(words: Iterable[int]) -> int:
     """Join 64-bit words, the lowest first, into one number.
 
-    It joins bytes: shifting each word to its place would take minutes if words fill a frame."""
+    It joins bytes: shifting each word to its place would take minutes if words fill a frame.
+    """
     return int.from_bytes(
         b"".join((word & _WORD).to_bytes(_WORD_BYTES, "little") for word in words), "little"
     )

@@ -2,7 +2,8 @@
 
 Protobuf's types are wider than what Pulsar means by them, and its parser for Python returns invalid
 UTF-8 as bytes. Numbers that Java reads as ``int`` and checks are checked here; numbers without
-invalid values (an id, a time, a sequence id) are not in the table."""
+invalid values (an id, a time, a sequence id) are not in the table.
+"""
 
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple

@@ -1,6 +1,7 @@
 """Decodes commands to events, with one small reader for each command.
 
-A reader takes the parsed command and the bytes after it in the frame (only SEND has any)."""
+A reader takes the parsed command and the bytes after it in the frame (only SEND has any).
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
@@ -74,7 +75,8 @@ def _connect(command: commands.CommandConnect, _: bytes) -> events.Event:
 
 def _auth_method(command: commands.CommandConnect) -> str:
     """The method's name, or that of the number that old clients send; ``AuthMethodNone`` is the
-    first."""
+    first.
+    """
     if command.HasField("auth_method_name"):
         return command.auth_method_name
     return raw.AuthMethod.Name(command.auth_method).removeprefix("AuthMethod").lower()

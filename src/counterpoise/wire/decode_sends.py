@@ -3,7 +3,8 @@
 Clients send SENDs in few forms: producer id below 128, a sequence id, and for a batch its number of
 messages (which is read from its entry instead) and perhaps its highest sequence id. This reader
 decodes as many of those as it finds, and leaves everything else, errors included, to the general
-reader in `protocol`."""
+reader in `protocol`.
+"""
 
 import struct
 from functools import lru_cache

@@ -1,6 +1,7 @@
 """Encodes every command that a broker sends, except the two frequent ones of `encode_runs`.
 
-Each function returns one whole frame."""
+Each function returns one whole frame.
+"""
 
 import struct
 from collections.abc import Iterable

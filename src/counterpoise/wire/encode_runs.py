@@ -1,7 +1,8 @@
 """The fast path of responses: encodes SEND_RECEIPT and MESSAGE without protobuf.
 
 A broker sends many of them in a row for one ledger, and one producer or consumer, so each is made
-from a few table lookups and one ``join``."""
+from a few table lookups and one ``join``.
+"""
 
 import struct
 from collections.abc import Iterable, Sequence

@@ -152,7 +152,8 @@ def sticky_key(metadata: MessageMetadata) -> bytes:
 
     It is the ordering key, else the partition key (decoded if it was sent in base64), else made of
     the producer and the sequence id, so that messages without a key are spread
-    (``AbstractBaseDispatcher.peekStickyKey``)."""
+    (``AbstractBaseDispatcher.peekStickyKey``).
+    """
     if metadata.HasField("ordering_key"):
         return metadata.ordering_key
     if metadata.HasField("partition_key"):

@@ -42,7 +42,8 @@ class ProtocolViolationError(Exception):
     """The peer violated the protocol; its connection cannot continue.
 
     ``what`` says which rule was violated, ``where`` names the frame: its command if that is known,
-    and the offset of its first byte in the stream since the connection opened."""
+    and the offset of its first byte in the stream since the connection opened.
+    """
 
     def __init__(self, what: str, where: str) -> None:
         super().__init__(what, where)

@@ -1,7 +1,8 @@
 """The meaning of a client's frames: one immutable event for each command.
 
 The frequent ones (`Send`, `Ack`, `Flow`) are named tuples, which cost a fifth of a frozen dataclass
-to make; all compare by value."""
+to make; all compare by value.
+"""
 
 from dataclasses import field
 from typing import NamedTuple
@@ -313,7 +314,8 @@ class AddToTransaction:
     on.
 
     ``subscriptions`` are pairs of a topic's and a subscription's name; None: the command registers
-    ``topics``."""
+    ``topics``.
+    """
 
     request_id: int
     transaction: TransactionId

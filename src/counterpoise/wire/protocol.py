@@ -161,7 +161,8 @@ class ServerProtocol:
         complete it.
 
         ``_position`` is the offset of ``data`` in the stream, and afterwards that of what
-        follows."""
+        follows.
+        """
         end = len(data)
         wanted = LENGTH_SIZE
         odd = 0

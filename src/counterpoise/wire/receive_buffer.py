@@ -23,7 +23,8 @@ class ReceiveBuffer:
         """Add ``data``; return the frame if it is complete now, and the offset in ``data`` at which
         the next begins.
 
-        If not even the frame's length was known, all of ``data`` is returned with it."""
+        If not even the frame's length was known, all of ``data`` is returned with it.
+        """
         if not self._chunks:
             return b"", 0
         missing, size = self._wanted - self.held, len(data)

@@ -1,6 +1,7 @@
 """Encodes the few commands that a broker sends to another broker as its client.
 
-Each function returns one whole frame. The responses are `BaseCommand`s (`frames_in`)."""
+Each function returns one whole frame. The responses are `BaseCommand`s (`frames_in`).
+"""
 
 from __future__ import annotations
 

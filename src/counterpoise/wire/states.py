@@ -3,7 +3,8 @@
 There are three, for the connection, and for each producer and each consumer on it. A pair that a
 table does not list is a violation of the protocol; no other rule exists. Some commands arrive late
 without a fault of the client (the broker closed the producer while a message was in flight): these
-have a row that discards or refuses them, as ServerCnx does in Pulsar."""
+have a row that discards or refuses them, as ServerCnx does in Pulsar.
+"""
 
 from enum import Enum, auto
 from typing import NamedTuple

@@ -1,7 +1,8 @@
 """Encodes Protobuf's variable-length integers by table: a message needs four of them.
 
 Below 2**14 an encoding is one list lookup, below 2**28 two; sequence ids and entry ids rarely
-exceed that. As measured, this costs a third of a shift-and-mask loop."""
+exceed that. As measured, this costs a third of a shift-and-mask loop.
+"""
 
 #: How many low bits the tables cover; `encode_runs` reads them in its loops.
 LOW_BITS = 14

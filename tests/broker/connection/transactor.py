@@ -1,5 +1,6 @@
 """A raw client's transactions: the commands of a coordinator, and messages and
-acknowledgements in a transaction."""
+acknowledgements in a transaction.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,6 @@
 """Publish limits over a broker's topics: throttled entries pass in their order, or end with their
-producer."""
+producer.
+"""
 
 import asyncio
 import logging

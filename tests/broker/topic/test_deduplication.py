@@ -53,7 +53,8 @@ def test_each_message_is_stored_once_by_all_owners_together(
 
 async def _play(script: list[str | tuple[str, int, int, bool]]) -> None:
     """New is what begins behind all that its producer has stored, and a further chunk of the last
-    of it."""
+    of it.
+    """
     store = MemoryLedgerStore()
     world = World(store, options=ON)
     highest = dict.fromkeys("pq", -1)

@@ -112,7 +112,8 @@ def steps(carried: list[list[float]], *numbers: int, **options: Any) -> list[str
 
 def test_of_two_plans_the_more_even_one_is_made_and_then_the_one_with_fewer_moves() -> None:
     """The first bundle makes its destination the fuller broker; without it there is none to move,
-    or two smaller ones have to."""
+    or two smaller ones have to.
+    """
     assert steps([[600, 300], []], 0) == ["t/n/x0"]
     assert steps([[600, 200, 100], []], 0, 1, 2) == ["t/n/x0"]
     assert steps([[900, 300, 200], [100]], 0, 1, 2) == ["t/n/x1", "t/n/x2"]

@@ -1,5 +1,6 @@
 """Where the bundles of one round go, one after the other: what was worked out for the first holds
-for the next only as long as it is still true."""
+for the next only as long as it is still true.
+"""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -39,7 +39,8 @@ async def text_of(figures: AsyncIterator[MetricSample]) -> Packed:
     adjacent.
 
     So the text is complete only when the last sample is known; until then lines are kept
-    compressed."""
+    compressed.
+    """
     # First needed by a scrape: a cluster in a test starts without it.
     from prometheus_client.utils import floatToGoString
 
@@ -67,7 +68,8 @@ def _written(labels: Labels) -> str:
 
 def _heading(name: str) -> str:
     """The HELP and TYPE lines of a series. Pulsar declares all of its own as gauges, counters
-    too."""
+    too.
+    """
     kind = "counter" if is_counter(name) else "gauge"
     return f"# HELP {name} {MEANINGS.get(name, '')}\n# TYPE {name} {kind}\n"
 

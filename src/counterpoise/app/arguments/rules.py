@@ -108,7 +108,8 @@ def left_alone(text: str) -> frozenset[str]:
 def refuse_idle(args: argparse.Namespace, idle: dict[str, Any], why: str) -> None:
     """Raise `UserError` for the first option that was given although it has no effect.
 
-    `idle` has the default of each such option; `why` ends the message."""
+    `idle` has the default of each such option; `why` ends the message.
+    """
     for name, usual in idle.items():
         if getattr(args, name) != usual:
             raise UserError(f"--{name.replace('_', '-')} changes nothing {why}")

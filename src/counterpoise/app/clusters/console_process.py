@@ -27,7 +27,8 @@ class ConsoleProcess:
     ) -> None:
         """Start it and wait until it serves; raises `UserError` when it cannot.
 
-        ``log``: the file for its error output; None: a temporary file."""
+        ``log``: the file for its error output; None: a temporary file.
+        """
         if importlib.util.find_spec("nicegui") is None:
             raise UserError("the console needs more packages: pip install 'counterpoise[console]'")
         argv = [sys.executable, "-m", "counterpoise.app.main", "console", "--json"]

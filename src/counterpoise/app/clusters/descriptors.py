@@ -26,7 +26,8 @@ def raised_limit() -> int:
 def within(config: BrokerConfig, descriptors: int) -> BrokerConfig:
     """The settings with connection limits that fit this number of file descriptors.
 
-    A broker without a free descriptor serves no clients, not even connected ones."""
+    A broker without a free descriptor serves no clients, not even connected ones.
+    """
     left = max(descriptors - FOR_FILES, descriptors // 2)
     web = min(config.http_connections_max or left, left // 4)
     clients = min(config.connection.connections_max or left, left - web)

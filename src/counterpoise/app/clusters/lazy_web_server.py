@@ -22,7 +22,8 @@ class LazyWebServer:
     The admin API and its HTTP library are a third of what an embedded cluster imports, and many
     tests never use them. Until they are imported, the first client waits in the socket's backlog. A
     broker process imports everything at its start: if the package were upgraded while it runs,
-    modules of two versions would mix."""
+    modules of two versions would mix.
+    """
 
     def __init__(self, broker: Broker, faults: FaultControl | None = None) -> None:
         """``faults``: the cluster's faults, if the API shall serve them."""

@@ -30,7 +30,8 @@ class LeaderProgram:
     def __init__(self, spec: Callable[[], ChildSpec], clock: Clock = time.monotonic) -> None:
         """``spec`` is called at each start, because ports may be known only then.
 
-        ``clock``: seconds, by which a run counts as steady."""
+        ``clock``: seconds, by which a run counts as steady.
+        """
         self._spec, self._clock = spec, clock
         self._leads = asyncio.Event()
         self._resigned = asyncio.Event()

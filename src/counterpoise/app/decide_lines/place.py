@@ -40,7 +40,8 @@ def place_line(
     null if no broker can be chosen. ``activeBrokers`` in a line makes the strategy forget all other
     brokers (``onActiveBrokersChange``). With ``strategy`` None, or if the line has ``loadData`` and
     ``brokers``, the answer is that of the extensible load manager (LeastResourceUsageWithWeight,
-    `PlacementOptions`). Raises ``LoadDataError`` naming the field."""
+    `PlacementOptions`). Raises ``LoadDataError`` naming the field.
+    """
     line = read_object(value, "line")
     for field, expected in (("bundle", "a bundle's name"), ("loadData", "a LoadData object")):
         if field not in line:

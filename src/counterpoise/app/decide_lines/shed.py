@@ -13,7 +13,8 @@ def shed_line(
     """A shedder's plan for one parsed line as JSON, and the memory for the next line.
 
     ``activeBrokers`` in a line makes the shedder forget all other brokers
-    (``onActiveBrokersChange``). Raises ``LoadDataError`` naming the field that cannot be read."""
+    (``onActiveBrokersChange``). Raises ``LoadDataError`` naming the field that cannot be read.
+    """
     line = read_object(value, "line")
     view = shedder.view.from_load_data(line)
     if "activeBrokers" in line:

@@ -31,7 +31,8 @@ def split_line(value: object, name: str, options: SplitOptions) -> dict[str, Any
     """The boundaries at which an algorithm splits the bundle of one parsed line.
 
     Returns ``{"boundaries": ["0x…"], "reason", "sentence"}``, without boundaries if nothing is
-    split. Raises ``LoadDataError`` naming the field that cannot be read."""
+    split. Raises ``LoadDataError`` naming the field that cannot be read.
+    """
     line = read_object(value, "line")
     bundle = _read_bundle(line)
     topics = _read_topics(line.get("topics"))

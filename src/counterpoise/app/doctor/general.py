@@ -137,7 +137,8 @@ def copies(setup: Setup) -> Iterator[Diagnosis]:
 
 def unknown_names(setup: Setup) -> list[str]:
     """The names of settings that neither Pulsar nor this program knows, misspelled ones
-    included."""
+    included.
+    """
     return unknown(setup.properties.values)
 
 

@@ -193,5 +193,6 @@ class ClusterClock:
         """Advance the clock; returns when expired messages are acknowledged.
 
         Messages expire by ``messageTTL``, delayed ones are delivered, and limits on a backlog's age
-        are enforced. Rates, and time-outs of clients and connections, use clocks of their own."""
+        are enforced. Rates, and time-outs of clients and connections, use clocks of their own.
+        """
         self._cluster.do(self._cluster.watch().advance(seconds))

@@ -125,7 +125,8 @@ class ClusterWithFaults:
         """Wait until every stored message was delivered to a subscription.
 
         Messages count from the first call of `watch`, and from the subscription's first
-        SUBSCRIBE."""
+        SUBSCRIBE.
+        """
         name = full_name(topic)
         self._expect(NothingLost(self.watch().log, name, subscription), within_s)
 

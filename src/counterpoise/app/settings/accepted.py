@@ -1,7 +1,8 @@
 """Settings that are accepted without effect, and the warnings about them.
 
 A setting that is accepted and changes nothing is worse than one that is refused. Brokers log those
-they were given at their start, ``doctor`` reports them, and ``docs/UNREAD.md`` lists them."""
+they were given at their start, ``doctor`` reports them, and ``docs/UNREAD.md`` lists them.
+"""
 
 from __future__ import annotations
 

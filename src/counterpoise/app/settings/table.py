@@ -36,7 +36,8 @@ BALANCER_ROOMS = frozenset({"decide.shedding", "decide.placement", "pipeline"})
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A setting's option, and the rooms (top packages) that read it; without any it is only
-    known."""
+    known.
+    """
 
     option: Option
     rooms: tuple[str, ...]
@@ -51,7 +52,8 @@ class Entry:
 @cache
 def table() -> Mapping[str, Entry]:
     """Every setting for load balancing or rates by its broker.conf name, with the rooms that read
-    it."""
+    it.
+    """
     entries: dict[str, Entry] = {}
     for room, settings in ROOMS:
         for option in all_options(settings):

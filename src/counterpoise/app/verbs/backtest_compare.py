@@ -1,7 +1,8 @@
 """``counterpoise backtest --compare``: the effect of a change of configuration, or of version.
 
 Each side is a broker.conf, or a version of Pulsar with its defaults. Both are replayed as Pulsar's
-own leader would decide and place, since the settings are the leader's."""
+own leader would decide and place, since the settings are the leader's.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +76,8 @@ def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
     """The strategy that Pulsar's own leader would use under a configuration, for replay.
 
     It makes rounds and placements as the leader does. ``thrash_span_s``: seconds for which a bundle
-    is not moved back to a broker that it left."""
+    is not moved back to a broker that it left.
+    """
     try:
         return BacktestCandidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
     except ConfigError as error:

@@ -1,5 +1,6 @@
 """``counterpoise backtest --strategies --grid``: the candidates, each strategy with each
-combination."""
+combination.
+"""
 
 from __future__ import annotations
 

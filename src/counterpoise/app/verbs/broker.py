@@ -98,7 +98,8 @@ async def _started(broker: Broker) -> bool:
 async def _unless_stopping(stopping: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
     """The result of ``work``; if a stop is requested first, ``work`` is cancelled and this is None.
 
-    So an operator can stop a broker whose metadata store does not respond."""
+    So an operator can stop a broker whose metadata store does not respond.
+    """
     working, stop = asyncio.ensure_future(work), asyncio.ensure_future(stopping.wait())
     await asyncio.wait((working, stop), return_when=asyncio.FIRST_COMPLETED)
     stop.cancel()

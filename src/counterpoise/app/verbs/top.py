@@ -63,7 +63,8 @@ async def limits_of(
     urls: Sequence[str], security: ClientSecurity = ANONYMOUS, timeout_s: float = TIMEOUT_S
 ) -> tuple[list[tuple[str, Limit]], list[str], int]:
     """Every limit of every broker, with the broker's id; a sentence for each broker that does not
-    list its limits; and how many brokers do."""
+    list its limits; and how many brokers do.
+    """
     found: list[tuple[str, Limit]] = []
     complaints, answered = [], 0
     async with http_session(security, timeout_s) as session:

@@ -66,7 +66,8 @@ class BookieDirectory:
         """Read the list if it may have changed; while the metadata store is unavailable the known
         list is used.
 
-        Raises `MetadataError` if none is known."""
+        Raises `MetadataError` if none is known.
+        """
         if not self._stale:
             return
         self._stale = False

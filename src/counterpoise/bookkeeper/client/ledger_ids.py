@@ -3,7 +3,8 @@
 The metadata store assigns a sequential number to a node that is created and deleted again. Once
 these exceed 31 bits, an id is made of two numbers: that of the greatest ``HOB-`` node is its high
 bits (``ZkLedgerIdGenerator``, ``LongZkLedgerIdGenerator``, and Pulsar's
-``PulsarLedgerIdGenerator``)."""
+``PulsarLedgerIdGenerator``).
+"""
 
 from __future__ import annotations
 

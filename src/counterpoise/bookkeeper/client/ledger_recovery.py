@@ -6,7 +6,8 @@ that a bookie has is written again to an ack quorum; one that too few bookies ca
 acknowledgement ends the ledger (Java's ``LedgerRecoveryOp``). A bookie that does not respond, or
 responds with an error, never counts as one that has no entry. These reads fence as well, because
 bookies that were not asked in time at first may still accept what the writer sends (BookKeeper's
-issue 2614)."""
+issue 2614).
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ acknowledges.
 Each entry goes to its write set. It is acknowledged when an ack quorum has it, after all entries
 before it, and never while a failed bookie waits to be replaced (Java's ``PendingAddOp`` and
 ``LedgerHandle``). Writing ends if a bookie reports that the ledger is fenced, if no bookie can
-replace a failed one, or if another client changed the metadata."""
+replace a failed one, or if another client changed the metadata.
+"""
 
 from __future__ import annotations
 
@@ -112,7 +113,8 @@ class LedgerWrite:
 
     def bookie_failed(self, bookie: str) -> None:
         """Note that a bookie refused an entry or did not respond; it may have stored it
-        nevertheless."""
+        nevertheless.
+        """
         if self._over or bookie not in self._places:
             return
         self._failed.add(bookie)
@@ -121,7 +123,8 @@ class LedgerWrite:
 
     def ensemble_changed(self, segment: LedgerSegment) -> None:
         """Continue with this segment, which the metadata now contain. Copies on failed bookies no
-        longer count."""
+        longer count.
+        """
         if self._over:
             return
         replaced = {self._places[bookie] for bookie in self._replacing}

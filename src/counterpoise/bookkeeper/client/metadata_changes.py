@@ -3,7 +3,8 @@ compare-and-set.
 
 Every change is a compare-and-set on the version of the ledger's node (Java's
 ``MetadataUpdateLoop``). After a conflict, or a write whose response was lost, it reads and decides
-again. A ledger's state goes from open to in recovery to closed, or from open to closed."""
+again. A ledger's state goes from open to in recovery to closed, or from open to closed.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 Each entry goes to a write set: ``write_quorum`` neighbours in the ensemble, whose last place is
 followed by its first. Every write set is to be on a minimal number of racks, so that no rack has
-all copies of an entry (Java's ``RackawareEnsemblePlacementPolicy``)."""
+all copies of an entry (Java's ``RackawareEnsemblePlacementPolicy``).
+"""
 
 from __future__ import annotations
 

@@ -35,7 +35,8 @@ def listeners_of(entries: Sequence[str], internal: str = "") -> dict[str, dict[s
     first.
 
     Raises `ConfigError`, also for a missing or unknown scheme, with which Pulsar makes a listener
-    without an address. Otherwise Pulsar's rules."""
+    without an address. Otherwise Pulsar's rules.
+    """
     setting = "advertisedListeners"
     found: dict[str, dict[str, str]] = {}
     whose: dict[str, str] = {}

@@ -3,7 +3,8 @@
 Brokers write bundles' records and load data as clients of one another. A cluster without
 authentication cannot recognise them by role. So each presents a key, which is stored in the
 metadata store, where clients cannot read it. The key is a property of the producer that statistics
-omit."""
+omit.
+"""
 
 from __future__ import annotations
 

@@ -4,7 +4,8 @@ Under the modular load manager Pulsar's leader decides, and orders the owners
 (``BundleSplitterTask``). Here every broker derives the same decisions from the same reports, and
 carries out those about its own bundles, so no order is sent and nothing waits for a leader. Under
 the extensible load manager each broker decides about its own bundles, as in Pulsar
-(``SplitScheduler``)."""
+(``SplitScheduler``).
+"""
 
 from __future__ import annotations
 

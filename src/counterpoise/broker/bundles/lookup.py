@@ -60,7 +60,8 @@ class LookupService:
         """Assign a bundle without an owner to a broker: at once by its record, or else by affinity
         at its next lookup.
 
-        Raises `StoreUnavailable`."""
+        Raises `StoreUnavailable`.
+        """
         if self._ownership.changes_by_record:
             await self._orders.assign(bundle, broker_id)
         else:

@@ -117,7 +117,8 @@ class BundleOwnership:
 
     def settling(self, bundle: BundleName) -> bool:
         """Whether a client should wait, since it is being decided whether this broker serves the
-        bundle."""
+        bundle.
+        """
         return self._runner.state(bundle).settling
 
     def taking_over(self, bundle: BundleName) -> bool:
@@ -187,7 +188,8 @@ class BundleOwnership:
         """Try to own a bundle; returns whether this broker owns it, after `PATIENCE_S` at the
         latest.
 
-        ``as_split_part``: the bundle is part of one that this broker owns."""
+        ``as_split_part``: the bundle is part of one that this broker owns.
+        """
         await self.request(bundle, events.Acquire(as_split_part=as_split_part))
         return self.serves(bundle)
 

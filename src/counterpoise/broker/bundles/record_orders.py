@@ -1,6 +1,7 @@
 """Changes of a bundle's record that any broker may write: assigning an owner, ordering a release.
 
-Only for a protocol that `changes_by_record`."""
+Only for a protocol that `changes_by_record`.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +29,8 @@ class RecordOrders:
     async def owner_after_change(self, bundle: BundleName) -> BundleLocation:
         """Wait at most `PATIENCE_S` until a bundle has an owner; returns its owner and successor.
 
-        Raises `StoreUnavailable`."""
+        Raises `StoreUnavailable`.
+        """
 
         async def owned() -> bool:
             where = await self._ownership.locate(bundle)

@@ -1,5 +1,6 @@
 """Ownership repair by the leader: of bundles whose broker is dead, and of changes that never
-ended."""
+ended.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class OwnershipRepairs:
     invalid ones.
 
     Only the leader acts, and only while its own session is healthy: a broker whose session was
-    interrupted a moment ago may not see brokers that are alive."""
+    interrupted a moment ago may not see brokers that are alive.
+    """
 
     def __init__(
         self,

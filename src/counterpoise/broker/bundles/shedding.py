@@ -2,7 +2,8 @@
 
 Every broker runs the timer, and only the leader acts. `counterpoise.decide.balancing` decides, as
 for the balancer beside a cluster. The bundle's owner moves it, on a request like an
-administrator's, or under the extensible load manager by the bundle's record."""
+administrator's, or under the extensible load manager by the bundle's record.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class SheddingSource(Protocol):
         """The cluster's load now, as the strategy reads it.
 
         ``recent``: bundles in their grace period, which do not move again yet; ``unloaded``: when
-        bundles last left a broker (milliseconds), by its id."""
+        bundles last left a broker (milliseconds), by its id.
+        """
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
         """The placement policies for bundles to be shed; None if no destination is to be chosen."""

@@ -64,7 +64,8 @@ class OwnFinder:
     """Finds bundles to split in this broker's last measurement, as the extensible load manager
     does.
 
-    Counts in how many consecutive measurements each bundle exceeded a limit."""
+    Counts in how many consecutive measurements each bundle exceeded a limit.
+    """
 
     unloads = False
 

@@ -4,7 +4,8 @@ Bundle ownership uses it as a metadata store. Nodes of records are read from a t
 from the topic's messages, and written by publishing to it; all other nodes are those of the
 underlying store. A write is a compare-and-set, although topics have none: all brokers ignore the
 same messages (`ownership/channel/view.py`), and the writer waits until it has read its own
-message."""
+message.
+"""
 
 from __future__ import annotations
 
@@ -330,7 +331,8 @@ class TopicRecords:
         """Read the topic again after a lost session, since other brokers may have changed its
         records.
 
-        Messages of that time may be unread, or on a connection whose other end is gone."""
+        Messages of that time may be unread, or on a connection whose other end is gone.
+        """
         if event is SessionEvent.SESSION_LOST:
             self._read_again("this broker's session was lost")
 

@@ -1,7 +1,8 @@
 """Injects faults between a connection and its handlers, while faults are set.
 
 A connection without faults has no gate. Setting an interceptor adds one to the connection's table
-of handlers and before its outbox, and removing the interceptor removes it."""
+of handlers and before its outbox, and removing the interceptor removes it.
+"""
 
 from __future__ import annotations
 
@@ -107,7 +108,8 @@ class FaultGate:
 
     A delayed operation delays later ones of the same producer or consumer, so that their order
     stays; other requests of the connection are served. After a refused message the producer's later
-    ones are refused too until it reconnects, as in Pulsar."""
+    ones are refused too until it reconnects, as in Pulsar.
+    """
 
     def __init__(
         self,

@@ -60,7 +60,8 @@ class Outbox:
     """Collects the frames for a client during one turn of the event loop, and writes them at once.
 
     A receipt or a message is ten to some hundred bytes. One write per turn instead of one per frame
-    makes tens of thousands of them per second possible."""
+    makes tens of thousands of them per second possible.
+    """
 
     __slots__ = (
         "_frames",

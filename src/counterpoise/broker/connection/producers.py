@@ -200,7 +200,8 @@ class ClientProducers:
         """Publish several consecutive SENDs; faster than `send` for each if one producer sent them.
 
         All are counted as pending before the first is stored, so a receipt always finds its entry
-        counted."""
+        counted.
+        """
         producer_id = run[0].producer_id
         if len(set(map(_PRODUCER_ID, run))) > 1:
             for send in run:
@@ -219,7 +220,8 @@ class ClientProducers:
         served.
 
         Pausing earlier would save nothing: entries that were read already take memory, and share
-        the next commit."""
+        the next commit.
+        """
         if self._pending >= self._pending_max:
             self._link.pause.hold(_PENDING)
 
@@ -270,7 +272,8 @@ class ClientProducers:
     ) -> None:
         """Send SEND_RECEIPTs for entries that are stored at consecutive positions.
 
-        ``published``: for each entry, its sequence id and highest sequence id."""
+        ``published``: for each entry, its sequence id and highest sequence id.
+        """
         self._link.outbox.write(send_receipts(producer_id, ledger_id, first_entry_id, published))
         self._answered(producer_id, len(published))
 

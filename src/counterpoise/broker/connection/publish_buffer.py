@@ -11,7 +11,8 @@ class PublishBuffer:
     From half of the limit on, a connection with more than its share is paused until there is room
     again; at the limit, every connection with a producer is. A share is the limit divided by the
     number of connections with waiting bytes. So one client that publishes too much to a disk that
-    does not respond does not stop clients that publish little or elsewhere."""
+    does not respond does not stop clients that publish little or elsewhere.
+    """
 
     def __init__(self, limit: int) -> None:
         """``limit`` is in bytes; 0 for no limit."""

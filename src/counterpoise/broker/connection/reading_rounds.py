@@ -36,7 +36,8 @@ class ReadingRounds:
     round, in seconds.
 
     A client's turn is short, but a thousand clients may want one. Connections wait in a queue once
-    the round's time is used up, so a client that sends little is served between two rounds."""
+    the round's time is used up, so a client that sends little is served between two rounds.
+    """
 
     __slots__ = ("_line", "_renews", "left")
 

@@ -1,5 +1,6 @@
 """Connections whose traffic is recorded; a class of its own, so that other connections cost no
-more."""
+more.
+"""
 
 from __future__ import annotations
 

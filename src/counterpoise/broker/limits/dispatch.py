@@ -3,7 +3,8 @@
 A subscription that has exceeded a limit waits there for its turn.
 
 Non-persistent topics have no dispatch limits, as in Pulsar: they drop a message that is not
-delivered at once, so a limit would drop messages instead of delaying them."""
+delivered at once, so a limit would drop messages instead of delaying them.
+"""
 
 from __future__ import annotations
 

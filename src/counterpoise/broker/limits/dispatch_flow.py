@@ -3,7 +3,8 @@
 A delivery is counted afterwards, so a batch may exceed a limit and delays later deliveries. Pulsar
 checks again every second; here the wait is exactly as long as needed.
 
-Source: ``DispatchRateLimiter`` of Pulsar 4.0.7."""
+Source: ``DispatchRateLimiter`` of Pulsar 4.0.7.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ from those nodes by the same function (`quota.shares`). So there is no leader, t
 broker is divided once its session ends, and a broker that reads late is late by one interval.
 
 Deliveries of a group are limited and shared as well; Pulsar 4.0.7 counts them, and does not limit
-them."""
+them.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,8 @@ class LimitPolicies:
     """Updates a broker's limits when policies or settings change.
 
     Changes reported by the store are collected and applied by one task: nothing polls, and a policy
-    that is written a hundred times is read once."""
+    that is written a hundred times is read once.
+    """
 
     def __init__(
         self,

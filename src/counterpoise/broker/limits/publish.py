@@ -4,7 +4,8 @@ Pulsar stops reading from a connection when one of its producers has reached a l
 everything else on that connection. Here only the entries of that producer are throttled, in their
 order. Reading stops only when too many entries of the connection are throttled
 (`PauseReason.PUBLISH_RATE`). A client that waits for receipts before it sends more, as all do once
-their queue is full, never has that many; so its other producers keep their rate and latency."""
+their queue is full, never has that many; so its other producers keep their rate and latency.
+"""
 
 from __future__ import annotations
 

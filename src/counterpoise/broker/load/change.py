@@ -1,5 +1,6 @@
 """Whether a new measurement is to be published
-(``ModularLoadManagerImpl.needBrokerDataUpdate``)."""
+(``ModularLoadManagerImpl.needBrokerDataUpdate``).
+"""
 
 from __future__ import annotations
 
@@ -22,7 +23,8 @@ def needs_update(
     It does if the last one is older than the longest interval, or if one of these changed by more
     than the threshold: the sum of message rates, the sum of throughputs, the number of bundles
     (each relative to before), and the weighted maximal usage (in percentage points). All
-    comparisons are strict."""
+    comparisons are strict.
+    """
     if now_ms - written.last_update > config.max_interval_minutes * MINUTE_MS:
         return True
     changes = (

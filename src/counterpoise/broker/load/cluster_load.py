@@ -1,6 +1,7 @@
 """The cluster's load as this broker knows it: every report and every bundle's averages.
 
-It corresponds to ``LoadData`` of ``ModularLoadManagerImpl``, computed by the balancer's fold."""
+It corresponds to ``LoadData`` of ``ModularLoadManagerImpl``, computed by the balancer's fold.
+"""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ log = logging.getLogger(__name__)
 class ClusterLoad:
     """All brokers' load reports and bundles' averages; up to date after `refresh`.
 
-    Derived values are cached until the next change, since every placement needs them."""
+    Derived values are cached until the next change, since every placement needs them.
+    """
 
     def __init__(
         self,

@@ -51,5 +51,6 @@ class LoadReportConfig:
     def kept_ms(self) -> int:
         """For how many milliseconds the averages of a bundle are kept that no broker reports.
 
-        It is long enough for a broker without changes to publish its report."""
+        It is long enough for a broker without changes to publish its report.
+        """
         return max(FORGET_AFTER_MS, 2 * self.max_interval_minutes * 60_000)

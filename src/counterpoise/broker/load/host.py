@@ -3,7 +3,8 @@
 Pulsar measures the whole host (or the container). Brokers that share a laptop would then all report
 the same, and nothing could be balanced; so this measures the broker's own process and its own
 sockets. If several brokers run in one process, each gets the share of the process's CPU and memory
-that corresponds to the bytes it handled."""
+that corresponds to the bytes it handled.
+"""
 
 from __future__ import annotations
 

@@ -31,7 +31,8 @@ class LoadKeeper:
 
     It writes them to ``/loadbalance/bundle-data`` and ``/loadbalance/broker-time-average`` every
     ``loadBalancerResourceQuotaUpdateIntervalMinutes``, and removes the nodes of bundles that no
-    broker reports (unloaded, split, or of a deleted namespace) and of brokers that left."""
+    broker reports (unloaded, split, or of a deleted namespace) and of brokers that left.
+    """
 
     def __init__(
         self,

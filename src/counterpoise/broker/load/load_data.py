@@ -3,7 +3,8 @@
 Each broker writes its `BrokerLoadData` and its busiest bundles, with its id as key. The topics are
 not persistent: a broker publishes at once when it reconnects, and when it sees another broker for
 the first time. So a broker that joins knows the others immediately (Pulsar's waits for their next
-report)."""
+report).
+"""
 
 from __future__ import annotations
 
@@ -158,7 +159,8 @@ class LoadDataExchange:
         ``security`` and ``cluster_key``: this broker's credentials.
 
         ``gone``: returns which of some brokers have left, so that this one publishes tombstones for
-        them."""
+        them.
+        """
         self._me = me
         self._broker_url = broker_url
         self._security = security

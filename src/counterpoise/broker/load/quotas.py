@@ -21,7 +21,8 @@ def quota_data(value: bytes) -> BundleData:
     often.
 
     So reports change them slowly, and an operator can set a bundle's expected load in advance.
-    Raises `LoadDataError`. Source: ``ModularLoadManagerImpl.getBundleDataOrDefault``."""
+    Raises `LoadDataError`. Source: ``ModularLoadManagerImpl.getBundleDataOrDefault``.
+    """
     try:
         quota = json.loads(value)
         rates = [float(quota.get(name, 0.0)) for name in _FIELDS]

@@ -22,7 +22,8 @@ class BrokerRegistry:
     """The registered brokers of the cluster, of which this one registers itself.
 
     Under the extensible load manager a registration has no load, only what lookups need
-    (``BrokerLookupData``): addresses, listeners, load manager and version."""
+    (``BrokerLookupData``): addresses, listeners, load manager and version.
+    """
 
     def __init__(self, store: MetadataStore, my_id: str, *, with_load: bool = True) -> None:
         self.my_id: Final = my_id

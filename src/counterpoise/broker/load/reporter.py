@@ -42,7 +42,8 @@ class LoadReporter:
         """``counts``: of every loaded topic; ``bundles``: those that the broker owns.
 
         ``publishes``: whether changes are published. Otherwise only the registration is published,
-        and measurements serve the broker's own admin API and metrics."""
+        and measurements serve the broker's own admin API and metrics.
+        """
         self._publishes = publishes
         self._counts = counts
         self._bundles = bundles

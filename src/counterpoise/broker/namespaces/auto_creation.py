@@ -1,5 +1,6 @@
 """Limits on the number of tenants, namespaces, topics and partitions; automatic creation of
-topics."""
+topics.
+"""
 
 from __future__ import annotations
 

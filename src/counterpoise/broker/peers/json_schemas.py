@@ -2,7 +2,8 @@
 
 They equal what ``Schema.JSON`` gives for Pulsar's classes ``ServiceUnitStateData``,
 ``BrokerLoadData`` and ``TopBundlesLoadData``, so clients find the same schemas on these topics as
-on Pulsar's."""
+on Pulsar's.
+"""
 
 from __future__ import annotations
 

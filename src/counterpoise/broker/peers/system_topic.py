@@ -3,7 +3,8 @@
 It corresponds to the ``TableView`` of Pulsar's extensible load manager. One of the brokers serves
 the topic, and it can move like any other. If it moves, or its broker dies, the link reconnects and
 reads the topic from its beginning. A listener is called when a reading begins and when it has
-caught up, so reading twice does no harm."""
+caught up, so reading twice does no harm.
+"""
 
 from __future__ import annotations
 

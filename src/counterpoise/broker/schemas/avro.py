@@ -4,7 +4,8 @@ another.
 Schemas are the results of ``json.loads`` for Avro schema declarations. Pulsar uses these for its
 AVRO and JSON types, and compares them by Avro's ``SchemaValidator``. The rules are those of the
 Avro specification's section "Schema Resolution", as Avro 1.11.4's ``Resolver`` implements them:
-records match whatever their names are, and an enum's symbols are not compared."""
+records match whatever their names are, and an enum's symbols are not compared.
+"""
 
 from __future__ import annotations
 
@@ -197,7 +198,8 @@ class _Resolution:
         """An enum or a fixed matches by its name without namespace, or by an alias.
 
         An enum's symbols are not compared: one that the reader does not know fails when it is
-        read."""
+        read.
+        """
         short = [each.name.rpartition(".")[2] for each in (reader, writer)]
         if short[0] != short[1] and writer.name not in reader.names:
             return f"{at or '/'}: the reader expects {reader.name}, the writer wrote {writer.name}"

@@ -1,7 +1,8 @@
 """Whether a topic accepts a schema in addition to its existing ones.
 
 The strategies are those of ``SchemaCompatibilityStrategy``. Records (AVRO, JSON) are compared by
-Avro's rules; a schema of any other type is compatible only with an equal one."""
+Avro's rules; a schema of any other type is compatible only with an equal one.
+"""
 
 from __future__ import annotations
 

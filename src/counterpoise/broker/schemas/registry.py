@@ -43,7 +43,8 @@ class SchemaRegistry:
     Pulsar stores schemas in BookKeeper ledgers, which the nodes below ``/schemas`` name; here a
     node contains the schema itself. On Pulsar's own BookKeeper the nodes have another path. A topic
     of which Pulsar has schemas gets none here: its messages carry the versions of Pulsar's
-    schemas."""
+    schemas.
+    """
 
     def __init__(
         self,
@@ -119,7 +120,8 @@ class SchemaRegistry:
         """Check a consumer's schema by the topic's strategy; the first schema of a topic is
         registered.
 
-        Raises `BrokerError` (IncompatibleSchema)."""
+        Raises `BrokerError` (IncompatibleSchema).
+        """
         if schema.type == AUTO_CONSUME:
             return
         versions = await self.versions(topic)

@@ -1,7 +1,8 @@
 """A compacted topic: the last value of each key, at its own position.
 
 Pulsar writes it to a ledger of its own. Here it is a view of the topic's own ledgers, which are
-kept from the oldest current value on; the entries between are skipped (docs/DIFFERENCES.md)."""
+kept from the oldest current value on; the entries between are skipped (docs/DIFFERENCES.md).
+"""
 
 from __future__ import annotations
 
@@ -73,7 +74,8 @@ class LatestValues:
 
     A message without a payload removes its key. One without a key is dropped, unless
     ``keeps_keyless`` (``topicCompactionRetainNullKey``). An entry that no client could read is
-    dropped as well; a batch in a compression that brokers do not know is kept unchanged."""
+    dropped as well; a batch in a compression that brokers do not know is kept unchanged.
+    """
 
     def __init__(self, *, keeps_keyless: bool) -> None:
         self._keeps_keyless = keeps_keyless

@@ -3,7 +3,8 @@
 Pulsar's compactor writes these values to a ledger of its own, beside the topic. Here they are
 published to the topic again while it is being loaded. No producer is attached then, so a reader
 from the beginning reads the current values and then the changes. The earlier ledgers are deleted
-once the subscription that retains them has acknowledged them."""
+once the subscription that retains them has acknowledged them.
+"""
 
 from __future__ import annotations
 

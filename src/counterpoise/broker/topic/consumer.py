@@ -60,7 +60,8 @@ class Consumer(Recipient):
     @property
     def takes_acks(self) -> bool:
         """Whether acknowledgements are still accepted, as they may be while the consumer is being
-        closed."""
+        closed.
+        """
         return not self.subscription.closed
 
     def ack_individual(self, acks: Iterable[Acked]) -> None:

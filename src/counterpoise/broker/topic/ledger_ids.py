@@ -3,7 +3,8 @@
 The node contains the next free id. A broker reserves a range by compare-and-set, uses its ids
 without a further request, and reserves the next range before the range ends. So opening a topic
 waits for the metadata store only if its log comes from a broker with a later range: once for all
-topics of a move. Ids of a range that its broker did not use are never used."""
+topics of a move. Ids of a range that its broker did not use are never used.
+"""
 
 from __future__ import annotations
 

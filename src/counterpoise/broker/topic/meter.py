@@ -15,7 +15,8 @@ class RateClock:
 
     A window ends when its broker calls `turn`, every ``statsUpdateFrequencyInSecs``. Each meter
     notices the new window when it next counts or is read, so idle topics cost nothing, however many
-    there are."""
+    there are.
+    """
 
     __slots__ = ("began", "former_began", "now", "window")
 
@@ -36,7 +37,8 @@ class Meter:
 
     A rate is the mean over the last window and the current one. So it is correct from the first
     seconds, steady, and 0 two windows after the last message. Pulsar shows only the last window,
-    which is empty at first."""
+    which is empty at first.
+    """
 
     __slots__ = (
         "_began",

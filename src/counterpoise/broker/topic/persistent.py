@@ -202,7 +202,8 @@ class PersistentTopic(TransactionalTopic):
         """Called by the log if entries could not be stored, so their producers have to reconnect.
 
         As in Pulsar, each entry gets an error and then the producer is closed: entries that it sent
-        later must not be stored before these."""
+        later must not be stored before these.
+        """
         producers = {id(producer): producer for producer, _, _ in contexts}
         for producer in producers.values():
             if self._known is not None:

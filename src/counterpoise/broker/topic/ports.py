@@ -163,7 +163,8 @@ class ConsumerSink(Protocol):
         """As `close_consumer`, for a topic being unloaded; done when the client has read that.
 
         Until then its acknowledgements are accepted, and after that it sends none. If the client
-        does not respond, this never completes."""
+        does not respond, this never completes.
+        """
 
     def reached_end(self, consumer_id: int) -> None:
         """Notify the client that the topic was terminated and all is acknowledged."""

@@ -185,7 +185,8 @@ class ProducerSet:
 def refuse_all(error: BrokerError, published: Iterable[tuple[Producer, int, int]]) -> None:
     """Send errors for entries that are not stored, and close their producers, as Pulsar does.
 
-    Entries that a producer sent later must not be stored before these."""
+    Entries that a producer sent later must not be stored before these.
+    """
     refused: dict[int, Producer] = {}
     for producer, sequence_id, _ in published:
         refused[id(producer)] = producer

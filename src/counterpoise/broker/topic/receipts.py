@@ -16,7 +16,8 @@ def send_receipts(
 ) -> None:
     """Count a committed group, and send each producer a receipt for each run of its entries.
 
-    ``known``: the sequence ids that are stored, if the topic deduplicates."""
+    ``known``: the sequence ids that are stored, if the topic deduplicates.
+    """
     contexts = group.contexts
     begin, count = 0, len(contexts)
     while begin < count:

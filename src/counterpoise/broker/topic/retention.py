@@ -1,6 +1,7 @@
 """For how long acknowledged messages, and unused topics, are retained.
 
-Sources: ``ManagedLedgerImpl.internalTrimLedgers``, ``PersistentTopic.checkGC`` of Pulsar 4.0.7."""
+Sources: ``ManagedLedgerImpl.internalTrimLedgers``, ``PersistentTopic.checkGC`` of Pulsar 4.0.7.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +36,8 @@ class Retention(NamedTuple):
         """The index before which ledgers may be deleted; ``now_s`` is in seconds since 1970.
 
         ``done``: the first index that a subscription needs. The age of a ledger is that of its last
-        entry."""
+        entry.
+        """
         if self.keeps_nothing:
             return done
         index, left = log.begin, log.size

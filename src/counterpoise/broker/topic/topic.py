@@ -260,7 +260,8 @@ class Topic(ABC):
         Consumers are disconnected first, and producers continue until the consumers have read that.
         From then on a client keeps its acknowledgements for the next owner instead of sending them
         to this one, which can no longer save them. The best moment is right after the client has
-        sent some (`_send_on`)."""
+        sent some (`_send_on`).
+        """
         self.leaving = True
         if assigned_broker_url is not None:
             leaving = (self._send_on(s, assigned_broker_url) for s in self.subscriptions.values())
@@ -314,7 +315,8 @@ class Topic(ABC):
         Clients batch acknowledgements for a tenth of a second. A client that is redirected right
         after a batch has few acknowledgements left, and drops redeliveries of those until it has
         sent them; right before one, it would have a whole batch. Until then the consumers are
-        served."""
+        served.
+        """
         if subscription.durable and subscription.consumers:
             await asyncio.wait([subscription.acknowledging()], timeout=ACKS_S)
         subscription.stop()

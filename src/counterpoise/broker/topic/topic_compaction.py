@@ -2,7 +2,8 @@
 
 The subscription ``__compaction`` records the position up to which the topic is compacted, as in
 Pulsar, and in its properties the oldest current value, from which on the topic's ledgers are
-kept."""
+kept.
+"""
 
 from __future__ import annotations
 

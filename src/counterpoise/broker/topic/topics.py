@@ -70,7 +70,8 @@ class TopicRegistry:
 
         ``live``: the current options of retention and backlog. ``policies``: those of a topic.
         ``stays``: which topics are not unloaded with their bundle. ``compaction``: of a topic of
-        key-value records. ``ids``: of new ledgers."""
+        key-value records. ``ids``: of new ledgers.
+        """
         self._stays = stays
         self._compaction = compaction
         self._store = store
@@ -233,7 +234,8 @@ class TopicRegistry:
     async def prepare(self, names: Iterable[TopicName], *, within_s: float | None = None) -> int:
         """Read in advance what loading these topics needs, while their owner still serves them.
 
-        Returns how many topics were not read within ``within_s`` seconds, if given."""
+        Returns how many topics were not read within ``within_s`` seconds, if given.
+        """
         wanted = [name for name in names if name not in self._topics]
         return await self._preparation.run(wanted, within_s)
 
@@ -259,7 +261,8 @@ class TopicRegistry:
 
         `OwnedBundles.owns` must already refuse the bundle, so that no topic is loaded meanwhile. If
         the disk does not respond in time, clients are redirected nevertheless: the next owner
-        fences the logs."""
+        fences the logs.
+        """
         under_way = [
             task
             for tasks in (self._loading, self._deleting)

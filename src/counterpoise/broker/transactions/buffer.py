@@ -60,7 +60,8 @@ def in_transaction(entry: bytes, transaction: TransactionId) -> bytes:
     again.
 
     Apache's Go client names the transaction only in the SEND command. An entry that has an id
-    already, or has no readable metadata, is returned unchanged."""
+    already, or has no readable metadata, is returned unchanged.
+    """
     if entry_of_transaction(entry) is not None:
         return entry
     try:

@@ -1,5 +1,6 @@
 """The transaction coordinators of one broker, which owns their partitions of the assignment
-topic."""
+topic.
+"""
 
 from __future__ import annotations
 

@@ -21,7 +21,8 @@ class EntryAck(NamedTuple):
 
 class CumulativeAck(NamedTuple):
     """The acknowledgement of all entries up to ``through``, and of ``part`` of the batch after
-    them."""
+    them.
+    """
 
     transaction: TransactionId
     through: int

@@ -171,7 +171,8 @@ class CoordinatorTable:
     def kept_from(self, end: int) -> int:
         """The index of the log's first record that is still needed; earlier ones may be deleted.
 
-        ``end`` is the index after the last record, which is always kept."""
+        ``end`` is the index after the last record, which is always kept.
+        """
         firsts = min((it.first_record for it in self.transactions.values()), default=end)
         return min(firsts, end - 1)
 

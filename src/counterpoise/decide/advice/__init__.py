@@ -2,4 +2,5 @@
 
 Start at `plan.py`, the content of a plan; `planned.py` makes one; `splits.py` finds bundles that
 are worth a split, which cannot be undone; `changed.py` checks whether a plan still fits the
-cluster."""
+cluster.
+"""

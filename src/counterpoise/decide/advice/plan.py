@@ -1,5 +1,6 @@
 """The content of a plan: loads before and after, each step with its cost and reason, and why other
-bundles stay."""
+bundles stay.
+"""
 
 import hashlib
 import json

@@ -62,7 +62,8 @@ def advise(
     """Make a plan for a snapshot; equal arguments give equal plans.
 
     Each round is decided on the load that the moves before it would leave, if traffic stays as it
-    is. A further round is added only if it makes the brokers more even."""
+    is. A further round is added only if it makes the brokers more even.
+    """
     options = options or AdviceOptions()
     draft = _PlanDraft(snapshot, goal, took, made_at_ms, memory or RoundMemory(), options)
     draft.add_rounds()

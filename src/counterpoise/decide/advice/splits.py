@@ -1,7 +1,8 @@
 """Finds bundles that are worth a split. A split cannot be undone: Pulsar merges no bundles.
 
 So a split is advised only for a bundle that exceeds a limit, or is too large for any broker to be
-even with the others, if that has lasted a while and a boundary divides its topics."""
+even with the others, if that has lasted a while and a boundary divides its topics.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

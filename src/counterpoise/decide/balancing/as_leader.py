@@ -5,7 +5,8 @@ that have the fewest bundles of the namespace, then the placement strategy. The 
 is a candidate; if it is chosen, the bundle stays. All bundles of a round are placed by what was
 reported before it, so several may go to one broker.
 
-Parity: ``ModularLoadManagerImpl.doLoadShedding`` of 4.0.7."""
+Parity: ``ModularLoadManagerImpl.doLoadShedding`` of 4.0.7.
+"""
 
 from bisect import bisect_left
 from collections import Counter
@@ -44,7 +45,8 @@ def select_as_leader(
 
     ``placement.admissible`` of the result lists every broker that its random choice could have
     returned. ``given`` is the number of the namespace's bundles by broker that were placed there
-    and are not reported yet."""
+    and are not reported yet.
+    """
     view = chooser.view
     reported = _bundles_of(view, namespace_of(decision.bundle))
     around = Surroundings(

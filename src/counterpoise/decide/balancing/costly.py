@@ -2,7 +2,8 @@
 
 A bundle may have so many topics, such clients or such ledgers that each move makes it unavailable
 for long, or that its new broker publishes slowly afterwards. A strategy sees only its load, and
-would move it again whenever that helps."""
+would move it again whenever that helps.
+"""
 
 from collections.abc import Collection, Iterable, Mapping
 from statistics import median
@@ -82,7 +83,8 @@ def left_for_cost(now_ms: int, costs: Costs, span_ms: int) -> dict[str, Rejectio
     """The bundles whose last moves all disturbed their clients, each with the rejection of a
     further move.
 
-    They are not moved for ``span_ms`` after the last of them; 0 turns this off."""
+    They are not moved for ``span_ms`` after the last of them; 0 turns this off.
+    """
     left = {}
     for bundle, moves in sorted(recent_costs(now_ms, costs, span_ms).items()):
         if len(moves) >= IN_A_ROW:

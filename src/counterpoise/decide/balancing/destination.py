@@ -52,7 +52,8 @@ class Destinations:
 
         The bundle's own broker is no candidate. In Pulsar it is, and the bundle stays if that
         broker is chosen. Since the fullest broker soon has the fewest bundles, nothing would move
-        any more."""
+        any more.
+        """
         if self._policies is not None:
             return self._policies.destination(decision, chooser, memory, left_lately)
         wanted = decision.destination

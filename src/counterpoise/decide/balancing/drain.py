@@ -2,7 +2,8 @@
 
 Each bundle is placed by the same filters and placement strategy as a bundle without an owner, and
 counts for those after it. So a hundred bundles do not all go to the broker that was least loaded at
-first. A move needs no gain."""
+first. A move needs no gain.
+"""
 
 import math
 from collections import Counter
@@ -87,7 +88,8 @@ class EmptyBroker:
         """The broker's bundles that a drain does not move, sorted by name.
 
         These are bundles of its own namespaces, such as heartbeats, which end with it, and those of
-        `pulsar/system`, which the cluster moves when the broker stops."""
+        `pulsar/system`, which the cluster moves when the broker stops.
+        """
         mine = snapshot.owned.get(self.broker, ())
         return tuple(sorted(each for each in mine if is_left_in_place(namespace_of(each))))
 

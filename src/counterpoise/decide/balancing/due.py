@@ -17,7 +17,8 @@ UNREPORTED_MOST = 0.1
 def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:
     """A sentence that says what delays a round, apart from its interval; empty if nothing does.
 
-    For example settings that are off, or reports that are missing or older than the last moves."""
+    For example settings that are off, or reports that are missing or older than the last moves.
+    """
     for name, wanted in (
         ("loadBalancerEnabled", options.enabled),
         ("loadBalancerSheddingEnabled", options.shedding_enabled),

@@ -2,7 +2,8 @@
 
 `Strategy` (`round.py`) sheds load, `EmptyBroker` (`drain.py`) drains a broker, and `FillBrokers`
 (`refill.py`) refills some. All are used alike: a snapshot and the memory give a round, an executor
-carries its moves out, and `RoundMemory.after` adds their outcomes."""
+carries its moves out, and `RoundMemory.after` adds their outcomes.
+"""
 
 from typing import Protocol
 

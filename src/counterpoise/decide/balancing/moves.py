@@ -235,7 +235,8 @@ class RoundMemory(JsonObject):
         what each broker reported when the round was decided, ``carried`` what each bundle did: the
         next round waits until brokers whose load changed have reported a new measurement. A
         bundle's grace period begins when its move ends. ``rise`` is the latency rise that stopped
-        the moves; moves from and to that broker count as costly."""
+        the moves; moves from and to that broker count as costly.
+        """
         ended = list(outcomes)
         moved = [one for one in ended if one.status is MoveStatus.MOVED]
         # A broker that had no traffic and got none looks the same each time it is measured.
@@ -327,7 +328,8 @@ class Round:
 
     def as_moved(self, ended_at_ms: int) -> list[MoveOutcome]:
         """The outcomes of a plan that is not carried out, as if every move had succeeded at this
-        time."""
+        time.
+        """
         return [move.done(ended_at_ms) for move in self.moves]
 
     def to_json(self) -> dict[str, Any]:

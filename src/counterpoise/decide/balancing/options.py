@@ -66,7 +66,8 @@ class BalanceOptions:
 
         That is the time until a dead broker's bundles are reported again: its last report is up to
         one measurement old, Pulsar notices its death after half a minute, and the next owner
-        reports the bundle one measurement later."""
+        reports the bundle one measurement later.
+        """
         return 3000 * self.stats_s
 
     @property

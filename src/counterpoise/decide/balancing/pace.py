@@ -4,7 +4,8 @@ A cluster that fails to carry out moves gets fewer at once, and none if most of 
 each failed move may have left clients waiting. So does one whose moves take far longer concurrently
 than alone: clients feel how long each bundle is unavailable, not when the last bundle has moved.
 The first move is therefore made alone. Additive increase, multiplicative decrease, as TCP does
-(Chiu and Jain 1989)."""
+(Chiu and Jain 1989).
+"""
 
 from __future__ import annotations
 

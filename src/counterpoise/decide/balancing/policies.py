@@ -81,7 +81,8 @@ class PlacementPolicies:
     ) -> Surroundings:
         """What placement filters need for one bundle of a namespace.
 
-        ``draining`` brokers are excluded, and so are ``barred`` ones, for the reasons given."""
+        ``draining`` brokers are excluded, and so are ``barred`` ones, for the reasons given.
+        """
         return Surroundings(
             brokers=list(self.facts),
             facts=self.facts,

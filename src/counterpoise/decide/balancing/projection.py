@@ -2,7 +2,8 @@
 
 Pulsar asks its placement strategy about each bundle on the same load data, so the bundles of a
 round can all go to one broker. Here each move changes the load data before the next bundle is
-placed."""
+placed.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace

@@ -4,7 +4,8 @@ Brokers count their publishes and add up the latencies from their start. So the 
 measurements gives the exact mean of what was published between them, however rarely a broker
 updates its own averages. No percentile is available that fast: Pulsar updates them once in
 `statsUpdateFrequencyInSecs`. Apache's brokers (4.0.7, `DataSketchesSummaryLogger`) truncate each
-latency to whole milliseconds before they add it up: a mean of 0 is less than one."""
+latency to whole milliseconds before they add it up: a mean of 0 is less than one.
+"""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise

@@ -4,7 +4,8 @@ are new.
 No strategy's threshold need be exceeded: if five brokers are at half of their capacity and a sixth
 at none, no broker is overloaded. Each broker to be filled gets bundles until it carries the mean,
 from the broker with the most load at that moment. The largest bundles that fit come first, so that
-few clients have to move."""
+few clients have to move.
+"""
 
 from bisect import bisect_right
 from collections.abc import Collection, Iterator

@@ -3,7 +3,8 @@
 Each broker is drained before it is restarted. Its bundles go to brokers that have been restarted
 already, if these can carry them: the second broker's go to the first, which is empty, and so on. So
 a bundle moves once, or twice if it was on the first broker; the last broker is refilled from the
-others."""
+others.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +56,8 @@ def resumed_stage(stage: RestartStage, *, has_restarted: bool, answers: bool) ->
     """The stage at which an interrupted rolling restart continues with a broker.
 
     A broker that was drained, responds and has not restarted is drained again: it may have acquired
-    bundles since."""
+    bundles since.
+    """
     if stage in (RestartStage.DRAINING, RestartStage.RESTARTING):
         if has_restarted or not answers:
             return RestartStage.RESTARTING

@@ -70,7 +70,8 @@ class Strategy:
         """Plan a round of shedding; random choices are seeded by the snapshot's time.
 
         Not moved are bundles that moved within the grace period or too often, and those of a broker
-        without a report at the newest poll, whose load is not known."""
+        without a report at the newest poll, whose load is not known.
+        """
         now_ms = snapshot.view.now_ms
         memory = _after_gap(memory, now_ms, self.balance)
         guarded = thrashing(now_ms, memory.trails, self.balance.thrash_span_ms)

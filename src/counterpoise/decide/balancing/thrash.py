@@ -4,7 +4,8 @@ often.
 A bundle's grace period only prevents a move right after another one. It does not prevent that a
 strategy moves a bundle back after an hour, again and again, because its averages lag, or because
 its placement uses other figures than its shedder (P#26609 shows it). Each move makes the bundle
-unavailable for a moment, and the next one undoes it."""
+unavailable for a moment, and the next one undoes it.
+"""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import NamedTuple

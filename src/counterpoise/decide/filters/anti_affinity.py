@@ -55,7 +55,8 @@ def bundles_in_group(
     """How many *bundles* of a group each broker owns, as the extensible manager counts.
 
     ``bundle_counts`` has the number of bundles by broker and namespace. Brokers without bundles of
-    the group are absent from the result."""
+    the group are absent from the result.
+    """
     counts = {
         broker: sum(n for name, n in namespaces.items() if same_group(group_of.get(name), group))
         for broker, namespaces in bundle_counts.items()

@@ -29,7 +29,8 @@ class LeastUsage(Memoryless):
     its destination as much as its source is now stays where it is.
 
     Brokers that share a host report the usage of the whole host, whichever of them causes it. Among
-    them the broker with the least bytes/s is chosen."""
+    them the broker with the least bytes/s is chosen.
+    """
 
     name = "LeastUsage"
     options = PlacementOptions
@@ -95,7 +96,8 @@ def _why(view: ClusterView, best: int, usage: float) -> str:
 
 def _refused(view: ClusterView, bundle: str, target: int, usage: Floats) -> Rejection | None:
     """Why the move would load the destination as much as the source; None if it would not, or the
-    bundle has no owner."""
+    bundle has no owner.
+    """
     row = view.bundle_index(bundle)
     source = None if row is None else view.first_reporter(row)
     if row is None or source is None:

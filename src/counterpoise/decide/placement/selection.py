@@ -124,7 +124,8 @@ def select_modular(
     that the policies allow.
 
     Parity: ``ModularLoadManagerImpl.selectBroker`` of 4.0.7. Unlike Pulsar, it excludes draining
-    brokers first, and barred ones after the policies."""
+    brokers first, and barred ones after the policies.
+    """
     passed = pass_modular(namespace_of(bundle), around, options)
     return choose_modular(bundle, passed, chooser, memory)
 

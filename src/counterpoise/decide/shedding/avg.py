@@ -25,7 +25,8 @@ class AvgMemory(JsonObject):
     ``destinations`` is read by the placement half of the strategy, by
     :func:`~counterpoise.decide.placement.planned.load_key`. As in Pulsar that is the bundle's
     *statistics* and not its name, so an entry is not found again after the next sample, and bundles
-    with equal statistics share one."""
+    with equal statistics share one.
+    """
 
     low_hits: Mapping[str, int] = field(default_factory=dict)
     high_hits: Mapping[str, int] = field(default_factory=dict)

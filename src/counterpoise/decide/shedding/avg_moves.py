@@ -152,7 +152,8 @@ def _fitting(ranked: Ranked, quota: float) -> Iterator[tuple[int, float]]:
 
 class Counts(Protocol):
     """The number of consecutive calls in which each broker was in an uneven pair, this call
-    included."""
+    included.
+    """
 
     @property
     def low_hits(self) -> Mapping[str, int]:

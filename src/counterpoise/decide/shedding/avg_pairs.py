@@ -1,5 +1,6 @@
 """Which brokers AvgShedder pairs, and for how many consecutive calls each has been in an uneven
-pair."""
+pair.
+"""
 
 from dataclasses import dataclass
 from typing import NamedTuple

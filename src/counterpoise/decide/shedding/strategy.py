@@ -7,7 +7,8 @@ can be repeated, explained, replayed and passed on to the next leader.
 A strategy of your own is any object with these members;
 ``tests/decide/shedding/test_own_strategy.py`` has a complete one in thirty lines (a deviation
 shedder, for which Pulsar had the abstract class ``DeviationShedder``). Give its name as
-``module:Class`` wherever a strategy's name is asked for."""
+``module:Class`` wherever a strategy's name is asked for.
+"""
 
 from collections.abc import Collection
 from random import Random

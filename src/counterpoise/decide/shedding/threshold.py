@@ -106,7 +106,8 @@ class ThresholdShedder(Remembering[ThresholdMemory]):
     boundary enabled, a call that sheds nothing above the threshold updates the moving averages
     *twice*; the broker chosen for the lower boundary may itself be below the mean. The mean is
     summed by broker name, where Java sums in a hash table's order: within rounding any sum is
-    admissible. Among bundles of equal throughput any is admissible."""
+    admissible. Among bundles of equal throughput any is admissible.
+    """
 
     name = "ThresholdShedder"
     options = ThresholdOptions

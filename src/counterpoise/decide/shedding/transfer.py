@@ -28,7 +28,8 @@ class TransferMemory(JsonObject):
     found over.
 
     ``cooled`` are brokers whose cool-down is over. The caller removes them from
-    ``recentlyUnloadedBrokers``, as Pulsar's class does itself."""
+    ``recentlyUnloadedBrokers``, as Pulsar's class does itself.
+    """
 
     hits: int = 0
     cooled: tuple[str, ...] = ()

@@ -76,7 +76,8 @@ class Exchange:
 
         A bundle larger than what is left to move may still move if smaller ones can come back for
         it; the search ends at the first bundle for which none can. At least one listed bundle
-        stays."""
+        stays.
+        """
         busy, idle, to = self._ends()
         target, debug, bound = self.target, self.options.debug_mode, self._bound()
         moves, skipped = self.moves, self.skipped

@@ -15,7 +15,8 @@ from counterpoise.load.view import Masks
 
 class Cause(NamedTuple):
     """Why a pair of brokers should be evened out: Pulsar's label, and this product's short
-    label."""
+    label.
+    """
 
     label: str
     rule: str
@@ -128,7 +129,8 @@ class Spread:
         """The spread before any move. Brokers with old load data have a place in the order as well.
 
         ``fresh`` are the loads that are recent enough. They are summed in order of name, in Java in
-        that of a hash table: sums may differ by rounding."""
+        that of a hash table: sums may differ by rounding.
+        """
         order = ascending(view.load)
         lowest, highest = view.load.item(order.item(0)), view.load.item(order.item(-1))
         if lowest > -_ORDINARY and highest < _ORDINARY:

@@ -105,7 +105,8 @@ class UniformLoadShedder(Memoryless):
     saturates and wraps, so a broker more than 10.7 GB/s above the idlest (at 0.2) sheds nothing;
     the idlest broker's figure never counts as more than 2147483647; a difference in messages/s
     takes precedence even if no bundle can be moved for it. Among brokers of equal traffic, and
-    bundles of equal traffic, any is admissible; here the first by name."""
+    bundles of equal traffic, any is admissible; here the first by name.
+    """
 
     name = "UniformLoadShedder"
     options = UniformOptions

@@ -23,7 +23,8 @@ def algorithm(name: str | None, options: SplitOptions) -> SplitAlgorithm:
     """The algorithm of this name; the configured default for none or an unknown one.
 
     As in Pulsar, except that the flow algorithm works whatever the default is, where Pulsar 4.0.7
-    responds with a ClassCastException unless flow is the configured default."""
+    responds with a ClassCastException unless flow is the configured default.
+    """
     return (
         ALGORITHMS.get(name or "")
         or ALGORITHMS.get(options.default_algorithm)

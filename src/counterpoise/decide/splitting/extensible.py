@@ -86,7 +86,8 @@ def find_own_bundles_to_split(
     returns more than one boundary fails (P#22254); a bundle of ``t/ns2`` that is being split can
     delay one of ``t/ns``; a bundle that is skipped keeps its hits. A boundary on the bundle's own
     edge throws in Pulsar and is a rejection here. Which bundles come first follows the order of
-    ``loads``."""
+    ``loads``.
+    """
     limits = limits_of(loads, options)
     reasons = first_reasons(limits, loads.topics >= MIN_TOPICS)
     present = set(loads.bundles)

@@ -12,7 +12,8 @@ def topic_count_equally_divide(request: SplitRequest, options: SplitOptions) -> 
 
     Parity: ``TopicCountEquallyDivideBundleSplitAlgorithm``. Of an odd number of topics the right
     part gets one more. Quirk kept: two middle topics at the same or neighbouring points are not
-    separated, since the boundary is then the left one's own point and belongs to the right part."""
+    separated, since the boundary is then the left one's own point and belongs to the right part.
+    """
     del options
     points = sorted(topic.point for topic in request.topics)
     count = len(points)

@@ -98,7 +98,8 @@ def slow_looks(
     slow, those since then in which it was quick.
 
     It is found slow, and recovered, after the same number. `answered_s` is each broker's response
-    time now, in seconds."""
+    time now, in seconds.
+    """
     slow, quick = {}, {}
     for broker, seconds in answered_s.items():
         looks, since = before.slow_looks.get(broker, 0), before.quick_looks.get(broker, 0) + 1

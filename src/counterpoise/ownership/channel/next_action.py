@@ -2,7 +2,8 @@
 
 It follows from the record, from whether topics of the bundle are open here, and from what this
 broker was asked to do (``ServiceUnitStateChannelImpl``'s handlers and ``publish…Async``). So a
-broker that missed a notification, or failed half-way, reads the record again and continues."""
+broker that missed a notification, or failed half-way, reads the record again and continues.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ class OpenTopics(enum.Enum):
 @dataclass(frozen=True, slots=True)
 class LocalBundle:
     """What broker ``me`` knows of a bundle besides its record: its topics, and a pending
-    request."""
+    request.
+    """
 
     me: str
     """The broker's id."""
@@ -92,7 +94,8 @@ def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Acti
 
 def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) -> OpenTopics:
     """What broker ``me`` does with its open topics according to a record; ``topics``: what it did
-    before."""
+    before.
+    """
     if not serves(record, me):
         return OpenTopics.SERVED if topics is OpenTopics.TAKING_OVER else topics
     if topics is OpenTopics.TAKING_OVER:
@@ -146,7 +149,8 @@ def _following(record: ServiceUnitStateData, local: LocalBundle) -> Action | Non
 
 def _requested(record: ServiceUnitStateData | None, local: LocalBundle) -> Action | None:
     """The action for a request to this broker; None if the request is not possible in this
-    state."""
+    state.
+    """
     me, now_ms, state = local.me, local.now_ms, state_of(record)
     owned = record if state is ServiceUnitState.OWNED and serves(record, me) else None
     match local.request:

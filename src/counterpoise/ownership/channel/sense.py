@@ -3,7 +3,8 @@
 A client with write access to the channel can write what no broker would. `read_record` refuses a
 record that is invalid by itself: it depends on the bundle's name and the bytes alone, so all
 readers refuse the same. `why_unbelievable` is the leader's check, by its clock and the brokers that
-are alive."""
+are alive.
+"""
 
 from __future__ import annotations
 

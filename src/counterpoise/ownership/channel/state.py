@@ -129,7 +129,8 @@ class ChannelBundle:
     @property
     def settling(self) -> bool:
         """Whether a client should wait, since it is being decided which broker serves the
-        bundle."""
+        bundle.
+        """
         if self.serves:
             return False
         if self.topics is OpenTopics.TAKING_OVER or comes_to(self.record, self.me):

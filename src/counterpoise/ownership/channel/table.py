@@ -3,7 +3,8 @@
 Every step begins with the record: it is read, `next_action` decides what to do, and a command does
 it. A write is a compare-and-set on the record that was read. So if two brokers write at once, one
 gets `VersionDiffers` and reads again. After a failure the record is read again, too, after pauses
-that grow to seconds."""
+that grow to seconds.
+"""
 
 from __future__ import annotations
 

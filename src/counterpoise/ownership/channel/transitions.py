@@ -2,7 +2,8 @@
 
 Every reader of the channel checks each record and ignores invalid ones. The check depends only on
 the two records and the kind of channel. So brokers that read the same records in the same order
-reach the same state, and all of them ignore a record that another one preceded."""
+reach the same state, and all of them ignore a record that another one preceded.
+"""
 
 from __future__ import annotations
 

@@ -2,7 +2,8 @@
 
 All brokers read the same messages in the same order and check each alike (`transitions.refusal`).
 So they have the same table, even if records were written concurrently, twice or too late. A writer
-reads the topic to learn whether its record was accepted."""
+reads the topic to learn whether its record was accepted.
+"""
 
 from __future__ import annotations
 

@@ -125,13 +125,15 @@ class BundleLock:
 
         They do even while it is unknown whether the lock still exists: if another broker has fenced
         their logs, no client can publish to them. No topic is opened then, since that would fence
-        the logs of the bundle's owner; nor while a successor is preparing."""
+        the logs of the bundle's owner; nor while a successor is preparing.
+        """
         return self.phase in _HOLDING
 
     @property
     def settling(self) -> bool:
         """Whether a client should wait, since it is being decided which broker serves the
-        bundle."""
+        bundle.
+        """
         return self.phase in _SETTLING or (
             self.phase is LockPhase.DRAINING and self.destination == self.me
         )

@@ -15,7 +15,8 @@ leaves the bundle to the next lookup; the lock itself is the same.
 Failed commands are repeated, after pauses that grow to seconds. Reads of the lock and the
 announcement are repeated for ever, since nothing else can be done without them. Others are repeated
 a few times: if topics cannot be closed, the successor fences their logs, and if a bundle cannot be
-acquired, the next lookup tries again."""
+acquired, the next lookup tries again.
+"""
 
 from __future__ import annotations
 

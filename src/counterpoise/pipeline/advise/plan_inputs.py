@@ -1,5 +1,6 @@
 """Reads what a plan needs: a snapshot and the balancer's memory, from a cluster, a history, or
-both."""
+both.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence

@@ -2,7 +2,8 @@
 
 The trace has loads by bundle, not by topic. The topics of a bundle are assumed to be equally busy,
 and are assigned to its parts at random, as hashes would. A bundle of one topic stays in one part,
-however often it is split."""
+however often it is split.
+"""
 
 import zlib
 from collections.abc import Sequence

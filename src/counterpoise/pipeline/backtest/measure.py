@@ -112,7 +112,8 @@ class Measure:
 
     def step(self, through: Floats, owners: Indices, up: Masks, size: Floats, used: float) -> None:
         """Add a step: each bundle's bytes/s and owner, and the brokers present, their size and
-        usage."""
+        usage.
+        """
         self._used.append(used)
         carried = (np.bincount(owners, through, minlength=len(up)) * (size.mean() / size))[up]
         mean = carried.mean()

@@ -71,7 +71,8 @@ class Measurements:
 
         `measured` None: all brokers report at every step. ``held_back``: for each bundle that just
         moved, how many steps of its traffic its clients could not publish meanwhile and publish
-        now."""
+        now.
+        """
         sample = np.stack([getattr(loads, name) for name in RATE_NAMES]).T
         if measured is None:
             self._reported = sample
@@ -95,7 +96,8 @@ class Measurements:
 
     def brought(self, row: int) -> None:
         """Note that the bundle at index `row` changed brokers: its next report covers the time
-        since."""
+        since.
+        """
         self._forget_flow(row, arrived=True)
 
     def _sample(self, rows: Any) -> None:

@@ -1,7 +1,8 @@
 """Which measurements brokers publish under the extensible load manager (PIP-192).
 
 A broker publishes its load data when they differ enough from those it published last, when these
-are old, and when it acquired or released a bundle. The leader knows nothing else about its load."""
+are old, and when it acquired or released a bundle. The leader knows nothing else about its load.
+"""
 
 import numpy as np
 

@@ -2,7 +2,8 @@
 
 Every recording is replayed in steps of five seconds: brokers measure and bundles move within a
 minute. A minute is a whole number of steps, so that rounds are a minute apart, and results depend
-on no option."""
+on no option.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -50,7 +51,8 @@ class NothingRecordedError(ExplainedError, ValueError):
 @dataclass(frozen=True)
 class Recording:
     """A span of a history to replay as a trace; serialisable, since each process reads it
-    itself."""
+    itself.
+    """
 
     uri: str
     first_ms: int = 0

@@ -3,7 +3,8 @@
 A broker measures rates once a minute by default, and reports the rates since the measurement
 before. So the load of a moment is in a later report. The first report of a bundle after a move
 covers only part of that time, and includes what clients could not publish during the move: it is
-replaced by the next one."""
+replaced by the next one.
+"""
 
 from dataclasses import dataclass
 
@@ -48,7 +49,8 @@ class LoadChanges:
 @dataclass(frozen=True)
 class OwnerChanges:
     """The times at which bundles changed brokers, with source and destination, as columns in
-    order."""
+    order.
+    """
 
     at_ms: Integers
     bundle: Indices

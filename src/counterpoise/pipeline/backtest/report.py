@@ -20,7 +20,8 @@ def ranked(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     """Sort results, the best first: by score, then fewer moves, then name.
 
     Results without moves follow all results that left the brokers more even than those. The
-    recorded behaviour comes last, since it cannot be chosen."""
+    recorded behaviour comes last, since it cannot be chosen.
+    """
     idle = _still(results)
     return sorted(
         results,
@@ -34,7 +35,8 @@ def best_trades(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     """The Pareto-optimal results: no other result has at most their imbalance with less load moved.
 
     A result counts only if it moved something and left the brokers more even than no moves
-    would."""
+    would.
+    """
     idle = _still(results)
     tried = [one for one in results if _helped(one, idle) and not one.as_recorded]
     return [
@@ -61,7 +63,8 @@ def calibration(results: Sequence[BacktestResult]) -> list[str]:
     """Sentences on how far each replay differs from what was recorded.
 
     The difference is the simulation's error if the replayed strategy was the recorded balancer.
-    Empty without recorded moves."""
+    Empty without recorded moves.
+    """
     recorded = next((one for one in results if one.as_recorded), None)
     if recorded is None:
         return []

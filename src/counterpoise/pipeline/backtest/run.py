@@ -1,5 +1,6 @@
 """Runs replays, one for each strategy, configuration and span of the trace: here, or as one Spark
-job."""
+job.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -78,7 +79,8 @@ def tasks_of(
     followed: int = 0,
 ) -> list[Task]:
     """A task for each candidate, each of `parts` spans of the trace, and each time at which a
-    simulated leader may begin its rounds."""
+    simulated leader may begin its rounds.
+    """
     return [
         Task(candidate, source, part, parts, move_s, seed, followed, begins_ms)
         for candidate in candidates
@@ -89,7 +91,8 @@ def tasks_of(
 
 def _beginnings(candidate: BacktestCandidate, source: Source) -> list[int]:
     """When a candidate's first round is due, in milliseconds after the start, one for each
-    replay."""
+    replay.
+    """
     by = candidate.strategy
     if by is None or by.as_leader is None or source.open().measured(0) is None:
         return [0]
@@ -103,7 +106,8 @@ def followed_steps(
     """The number of steps in which a replay first repeats the recorded moves, so that a simulated
     leader begins with the recorded leader's knowledge.
 
-    That is a grace period and one measurement; 0 if no candidate simulates Pulsar's own leader."""
+    That is a grace period and one measurement; 0 if no candidate simulates Pulsar's own leader.
+    """
     leaders = [one.strategy for one in candidates if one.strategy and one.strategy.as_leader]
     balances = [leader.balance for leader in leaders]
     wanted_ms = max((each.leave_alone_ms + 1000 * each.stats_s for each in balances), default=0)
@@ -160,7 +164,8 @@ def play_on_spark(
     """Run the tasks as one Spark job with a partition for each; results in the same order.
 
     Spark runs as many at once as its executors have cores, and repeats those of a lost executor. A
-    replay that failed is not repeated: it would fail again."""
+    replay that failed is not repeated: it would fail again.
+    """
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Plays(tasks), spark_type(_PLAYED))
     with ThreadPoolExecutor(1) as pool, JobWatch(spark, "backtest") as watch:
         try:
@@ -224,7 +229,8 @@ _AVERAGED: Final = ("imbalance", "deviation", "uneven", "converged_min")
 def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     """Merge the results of each candidate's spans: averages weighted by time, counts added up.
 
-    Of replays that differ only in when the first round is due, each figure is the median."""
+    Of replays that differ only in when the first round is due, each figure is the median.
+    """
     plays: dict[tuple[str, int], list[BacktestResult]] = {}
     for result in results:
         plays.setdefault((result.label, result.begins_ms), []).append(result)

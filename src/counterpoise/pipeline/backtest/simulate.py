@@ -10,7 +10,8 @@ strategy that simulates Pulsar's own leader chooses destinations as that does
 (`decide/balancing/as_leader.py`).
 
 Not modelled are isolation policies and anti-affinity groups, which no history contains, and load
-that changes because it was moved."""
+that changes because it was moved.
+"""
 
 from collections import Counter
 from dataclasses import dataclass, replace
@@ -78,7 +79,8 @@ def simulate(
 
     In the first ``followed`` steps the recorded moves are repeated, and nothing counts: this gives
     the strategy realistic averages and grace periods. Its first round is due ``begins_ms`` after
-    them."""
+    them.
+    """
     play = _Simulation(candidate, trace, first, move_s, seed)
     counted = first + followed
     for step in range(first, counted):
@@ -174,7 +176,8 @@ class _Simulation:
 
     def _used(self, step: int, loads: Rates) -> Floats:
         """The usage of each broker in per cent: of its processor or its network, whichever is
-        higher."""
+        higher.
+        """
         size = len(self._brokers)
         carried = [
             np.bincount(self._owners, getattr(loads, n), size).astype(float) for n in RATE_NAMES
@@ -348,7 +351,8 @@ class _Simulation:
         """Where the cluster placed the bundles of brokers that left, by bundle and broker.
 
         Brokers place bundles themselves, whichever balancer moves them otherwise. Unused for a
-        strategy that simulates Pulsar's own leader."""
+        strategy that simulates Pulsar's own leader.
+        """
         if self._leads:
             return {}
         step = self._step

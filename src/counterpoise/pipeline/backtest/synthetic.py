@@ -117,7 +117,8 @@ class SyntheticTrace:
     @property
     def hosts(self) -> Hosts:
         """Hosts of equal capacity; in the kind `heterogeneous` every fourth has half the
-        bandwidth."""
+        bandwidth.
+        """
         size = np.full(self.count_of_brokers, self.bytes_most)
         if self.kind == "heterogeneous":
             size[::4] /= 2

@@ -25,7 +25,8 @@ class Hosts:
 
     def usage(self, loads: Rates, step: int = 0) -> Floats:
         """Each broker's usage in per cent under the load it carries: a row per broker, columns in
-        the order of `load/usage.py`."""
+        the order of `load/usage.py`.
+        """
         used = np.zeros((len(loads), 5))
         used[:, 0] = np.minimum(100.0, self.cpu_idle + self.cpu_of_rate * loads.rate())
         used[:, 3] = 100.0 * loads.throughput_in / self.bytes_most
@@ -54,7 +55,8 @@ class LoadTrace(Protocol):
     """The load of a cluster's bundles, step by step, for replay; the steps can be read in any
     order.
 
-    Bundles and brokers are sorted by name, and a bundle's load does not depend on its owner."""
+    Bundles and brokers are sorted by name, and a bundle's load does not depend on its owner.
+    """
 
     @property
     def name(self) -> str:
@@ -100,7 +102,8 @@ class LoadTrace(Protocol):
 
     def measured(self, step: int) -> Masks | None:
         """The brokers that measure at the end of the step, as a mask; None if all do at every
-        step."""
+        step.
+        """
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
         """Recorded moves at a step: (bundle, source, destination), each as an index."""
@@ -116,7 +119,8 @@ class Source(Protocol):
 class DerivedTrace:
     """Base of traces that change another trace; they have no recorded moves.
 
-    The recorded moves mean nothing on a different cluster."""
+    The recorded moves mean nothing on a different cluster.
+    """
 
     def __init__(self, whole: LoadTrace) -> None:
         self._whole = whole

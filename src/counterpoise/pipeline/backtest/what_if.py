@@ -1,7 +1,8 @@
 """A trace of a different cluster: with more brokers, fewer, larger ones, or more load.
 
 An added broker has the median size of the others, and measures when they do. The load of a bundle
-does not depend on its broker: the recorded load is replayed on the other cluster."""
+does not depend on its broker: the recorded load is replayed on the other cluster.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -112,7 +113,8 @@ class ChangedTrace(DerivedTrace):
 
     def measured(self, step: int) -> Masks | None:
         """The brokers that measure at the end of the step; None if all do at every step. An added
-        broker measures when the first one does."""
+        broker measures when the first one does.
+        """
         measured = self._whole.measured(step)
         return None if measured is None else self._spread(measured, others=bool(measured[0]))
 
@@ -217,7 +219,8 @@ def fewest_brokers(play: SizedPlay, most_used: float, fewest: int, most: int) ->
     `most` do not suffice.
 
     Assumes that usage falls as brokers are added. `fewest`, where the search starts, may be
-    negative."""
+    negative.
+    """
     low, high = fewest, 0
     while play(high).usage > most_used:
         if high >= most:

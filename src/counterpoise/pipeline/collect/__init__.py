@@ -1,4 +1,5 @@
 """Reads a cluster's load through its admin API, with its age and what could not be read.
 
 Start at `collector.py`. `modular.py` and `extensible.py` read one broker each, by the load manager
-it runs; every request to a broker goes through `admin.py`."""
+it runs; every request to a broker goes through `admin.py`.
+"""

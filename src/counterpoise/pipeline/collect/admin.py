@@ -3,7 +3,8 @@
 A broker has `timeout_s` from the moment its request is sent. The time a request waits for its turn
 does not count, nor the time this process's event loop was busy: neither is due to the broker. A
 request that takes longer than its turn lets the next one start, and its response is still
-awaited."""
+awaited.
+"""
 
 import asyncio
 import math
@@ -88,7 +89,8 @@ class Admin:
     @property
     def aside(self) -> "Admin":
         """A client with its own limit of requests, so that brokers that do not respond delay no
-        others."""
+        others.
+        """
         return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
     def slow(self) -> frozenset[str]:

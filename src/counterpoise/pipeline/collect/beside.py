@@ -2,7 +2,8 @@
 
 A broker that timed out is a gap, and has delayed that one poll. From then on a poll does not wait
 for it, and its response counts for the next poll. Once it responds in half its time, polls wait for
-it again."""
+it again.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
@@ -40,7 +41,8 @@ class _Asked:
 
 class Beside:
     """Requests to brokers that timed out, made in parallel to the polls, so that they delay no
-    poll."""
+    poll.
+    """
 
     def __init__(self, ask: Ask, timeout_s: float, clock_ms: MillisecondClock) -> None:
         self._ask = ask
@@ -58,7 +60,8 @@ class Beside:
 
     def hung(self, broker: str, hung: Hung) -> Fetched:
         """Start asking a broker that timed out in parallel; returns the gap to report in this
-        poll."""
+        poll.
+        """
         self._begin(broker, hung)
         return self._gap(broker, hung.reason)
 
@@ -66,7 +69,8 @@ class Beside:
         """The responses of these brokers, or a gap for each that has not responded yet.
 
         `began` is when the poll began, by the event loop's clock: responses are awaited for a
-        minimum time from then."""
+        minimum time from then.
+        """
         loop = asyncio.get_running_loop()
         open_ = {each.task for each in self._asked.values() if not each.task.done()}
         left = began + AT_LEAST_S - loop.time()

@@ -1,7 +1,8 @@
 """One poll of a cluster: asks every listed broker, according to the load manager that it runs.
 
 A poll has a row for the list of brokers, and rows for what each reports. What cannot be read is a
-row, too."""
+row, too.
+"""
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
@@ -84,7 +85,8 @@ class Collector:
     async def poll(self) -> ReportRows:
         """Ask all brokers for their load; returns the rows of the poll.
 
-        Raises nothing if a broker or the cluster does not respond: a row has the reason."""
+        Raises nothing if a broker or the cluster does not respond: a row has the reason.
+        """
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
         began = asyncio.get_running_loop().time()
         try:

@@ -6,7 +6,8 @@ Other endpoints have the same facts, and of all bundles, where the load-data top
 busiest: `broker-stats/topics` has every loaded topic by bundle. `broker-stats/metrics`, or
 `/metrics/` where that is unavailable, has the host's usage (`pulsar_lb_*`, per cent). A request for
 metrics makes the broker take one more sample for its averages
-(`ExtensibleLoadManagerImpl.getMetrics`), so they are requested once for each measurement."""
+(`ExtensibleLoadManagerImpl.getMetrics`), so they are requested once for each measurement.
+"""
 
 import math
 import re
@@ -52,7 +53,8 @@ async def fetch_usage(admin: Admin, address: str) -> Row:
     """A broker's usage and limits of host resources, and its own average of its weighted usage, by
     `rows.COLUMNS`.
 
-    The leader decides by that average: a fraction, 0 if the broker reports none."""
+    The leader decides by that average: a fraction, 0 if the broker reports none.
+    """
     try:
         body = await admin.get(f"{address}/admin/v2/broker-stats/metrics", of_itself=True)
         return usage_of_json(body)

@@ -6,7 +6,8 @@ handles its metadata store's results waits for such a result
 (`NamespaceService.getOwnedNameSpacesStatusAsync`). It then serves no lookups until it is restarted.
 So a broker that may be one of these is asked bundle by bundle, for the list of a bundle's
 non-persistent topics: the owner responds, and other brokers redirect to the owner. Unlike a lookup,
-this leaves an unowned bundle unowned."""
+this leaves an unowned bundle unowned.
+"""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -86,7 +87,8 @@ class Ownership:
         """The bundles that each broker lists as its own, and the reason for each that did not
         respond.
 
-        No broker may be one that is `to_be_spared`."""
+        No broker may be one that is `to_be_spared`.
+        """
         owned: dict[str, dict[str, OwnedBundle]] = {}
         silent: dict[str, str] = {}
 
@@ -116,7 +118,8 @@ class Ownership:
     async def whose(self, bundle: str, asked: str, brokers: Collection[str]) -> Whose:
         """The owner of a bundle according to the broker `asked`; raises one of `UNREADABLE`.
 
-        `brokers` are possible owners, by whose id a redirect's address is recognised."""
+        `brokers` are possible owners, by whose id a redirect's address is recognised.
+        """
         reply = await self._admin.ask(question(self._where(asked), bundle))
         if reply.status == 200:
             return Whose(asked)
@@ -138,7 +141,8 @@ class Ownership:
 
         `reported` has the owner of each bundle by load reports; it is asked first. Bundles of
         brokers' own namespaces are taken as reported. Raises one of `UNREADABLE` if no broker lists
-        the bundles, or names the owner of one."""
+        the bundles, or names the owner of one.
+        """
         owned: dict[str, dict[str, OwnedBundle]] = {broker: {} for broker in brokers}
         silent: dict[str, str] = {}
 

@@ -3,7 +3,8 @@
 A broker of Apache Pulsar whose metadata thread is blocked responds to whatever needs no read of its
 metadata store, such as its load report, and serves no lookup until it is restarted. A broker of the
 extensible load manager whose bundle state channel has not started serves lookups for its own
-namespaces only."""
+namespaces only.
+"""
 
 from contextlib import suppress
 from http import HTTPStatus

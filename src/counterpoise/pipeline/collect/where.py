@@ -21,7 +21,8 @@ def web_address(broker: str, addresses: Sequence[str]) -> str:
     """The admin URL of a broker by its id, plain or TLS as the cluster's ``addresses`` are.
 
     A broker's id has its plain port, or its TLS port if it has no other. If ``addresses`` use TLS
-    and none has the port of the id, the port of the first address is used."""
+    and none has the port of the id, the port of the first address is used.
+    """
     scheme, _, there = addresses[0].rstrip("/").partition("://")
     if scheme == "https":
         ports = [each.rstrip("/").rpartition(":")[2] for each in addresses]

@@ -3,7 +3,8 @@
 Each action is a small file of a history, written by the process that carries it out. A balancer may
 write the same history meanwhile: the action needs none of the writer's rights. The balancer reads
 the actions before each round. A drained broker is cordoned, that is it takes no part in balancing,
-until it is refilled or released."""
+until it is refilled or released.
+"""
 
 import asyncio
 import getpass
@@ -104,7 +105,8 @@ class OperatorAction:
 class ActionTrail:
     """The operators' actions recorded in one history, a file for each.
 
-    Its methods raise `HistoryFaultError` if the directory cannot be used."""
+    Its methods raise `HistoryFaultError` if the directory cannot be used.
+    """
 
     def __init__(self, place: Location) -> None:
         self.place = place
@@ -280,7 +282,8 @@ class NewAction:
 
     async def withheld(self) -> str:
         """Why no further move of the action may begin now; empty if one may. An `Executor` calls
-        it."""
+        it.
+        """
         return "" if self.trail is None else await asyncio.to_thread(self.trail.withheld)
 
 

@@ -2,7 +2,8 @@
 
 Before each of the plan's rounds the cluster is read again, once its brokers have measured the
 effect of the round before. A step that no longer fits makes the plan refused, unless ``--partial``
-is given."""
+is given.
+"""
 
 import asyncio
 from collections.abc import Collection

@@ -104,7 +104,8 @@ class BrokerDrain:
     async def plan(self) -> Round:
         """Where each bundle would go; raises `DrainRefusedError` or `CannotSeeError`.
 
-        A bundle that no other broker may own is among the round's rejections, with the reason."""
+        A bundle that no other broker may own is among the round's rejections, with the reason.
+        """
         trail = self._action.trail
         actions = await asyncio.to_thread(trail.actions) if trail else ()
         snapshot = await self._reader.read(self.goal.broker)

@@ -1,7 +1,8 @@
 """The progress of a rolling restart: one small file of a history, written before each step.
 
 If the process that carries it out ends, the next one continues from there. The history's balancer
-makes no round meanwhile, since it would move what the rolling restart is about to move."""
+makes no round meanwhile, since it would move what the rolling restart is about to move.
+"""
 
 import json
 import uuid

@@ -96,7 +96,8 @@ def _sources_of_days(location: Location) -> dict[str, int]:
     """The number of rows of reports and of the journal by day, twice, and one more once the day is
     over.
 
-    A day is over some minutes after midnight, when the effect of its last moves is recorded."""
+    A day is over some minutes after midnight, when the effect of its last moves is recorded.
+    """
     rows: Counter[str] = Counter()
     newest = 0
     reader = TablesReader(location)

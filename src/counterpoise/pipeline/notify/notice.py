@@ -106,7 +106,8 @@ class BalancerNotices:
         """Notify once that `what` (rounds or moves) is withheld for a reason, and once when it no
         longer is.
 
-        An empty `reason` means that it no longer is."""
+        An empty `reason` means that it no longer is.
+        """
         if reason and what not in self._held:
             self._held.add(what)
             self._note(NoticeKind.STOP, NoticeSeverity.WARNING, what, f"nothing is moved: {reason}")
@@ -117,7 +118,8 @@ class BalancerNotices:
 
     def stopped(self, why: str, *, by_itself: bool) -> None:
         """Notify that the watcher or balancer ends; without an order (`by_itself`) this is
-        critical."""
+        critical.
+        """
         severity = NoticeSeverity.CRITICAL if by_itself else NoticeSeverity.INFO
         self._note(NoticeKind.STOP, severity, "balancer", f"the balancer has ended: {why}")
 

@@ -2,7 +2,8 @@
 default.
 
 They are those of today. A bundle that was split in the imported time is imported as its present
-parts, all on the broker that owned the bundle."""
+parts, all on the broker that owned the bundle.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path

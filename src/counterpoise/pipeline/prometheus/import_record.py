@@ -1,7 +1,8 @@
 """What an imported history records about itself: `HISTORY/imported.json`, beside its tables.
 
 The record has the figures' source, their distance in time, and what was left out. The position of
-the import is in the table `reports`, committed with the rows."""
+the import is in the table `reports`, committed with the rows.
+"""
 
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Final

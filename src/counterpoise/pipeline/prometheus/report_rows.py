@@ -3,7 +3,8 @@
 
 Each moment is a poll. A broker's report is fresh if it differs from the one before, as for a
 collector. If there is no series of a broker at a moment, the broker is a gap for ten minutes, and
-has left after that. A moment without any broker is a poll that found none."""
+has left after that. A moment without any broker is a poll that found none.
+"""
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence

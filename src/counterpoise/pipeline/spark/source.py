@@ -4,7 +4,8 @@
 
 Options: `table`, the name of a table or view; `from` and `to`, times in milliseconds since 1970.
 The source needs no jar: delta-rs lists the table's current files in the driver, and each task reads
-some of them by `pyarrow`, with the credentials that `pyarrow` finds there."""
+some of them by `pyarrow`, with the credentials that `pyarrow` finds there.
+"""
 
 from collections.abc import Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass

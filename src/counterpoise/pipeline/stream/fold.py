@@ -5,7 +5,8 @@ shard's thousands of bundles are columns that NumPy folds at once. Columns do no
 JVM. A batch is one task for each shard: it reads the shard's rows of the next polls, folds them
 into the shard's state, and writes that to a data file with a unique name. Only the names of files
 go through Spark. The driver commits the files of all shards at once, with the number of the last
-poll. A task that was retried, speculated or killed leaves a file that no commit names."""
+poll. A task that was retried, speculated or killed leaves a file that no commit names.
+"""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,8 @@
 """The JVM of a Spark session: its output goes to a file, and it ends without leftovers.
 
 The JVM and the Python processes that it starts write warnings and tracebacks to the terminal, which
-are of no use to an operator: an error that ends a stream is reported in a sentence."""
+are of no use to an operator: an error that ends a stream is reported in a sentence.
+"""
 
 import contextlib
 import logging

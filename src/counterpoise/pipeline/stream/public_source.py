@@ -105,7 +105,8 @@ class _Live(DataSourceReader):
 
 def _security(options: Mapping[str, str]) -> ClientSecurity:
     """The credentials for a cluster, from the options of Pulsar's own clients; raises
-    `ConfigError`."""
+    `ConfigError`.
+    """
     given = {_CLIENT[name]: value for name, value in options.items()}
     names = Names("authPlugin", "authParams", "tlsTrustCertsFilePath")
     return ClientSecurity(from_conf(ClientOptions, given), names)

@@ -3,7 +3,8 @@
 A machine that is too busy and a lost executor are transient; ten failures in a row are not. A
 failure loses nothing, since only a completed batch is committed. Spark gives each Python process
 that it starts ten seconds to connect back, so a machine may be too busy for that for some
-minutes."""
+minutes.
+"""
 
 import re
 

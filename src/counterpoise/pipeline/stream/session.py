@@ -57,7 +57,8 @@ def start_session(
     `partitions` is the number of the state's shards, which are folded in parallel; executors get
     the code of an operator's own `strategies`. `conf` has Spark settings that override those of
     this package. A `local` master stays on the loopback interface. With any other, executors get
-    this package from the driver, and run the Python that `python_of` returns."""
+    this package from the driver, and run the Python that `python_of` returns.
+    """
     given = dict(conf or {})
     if _is_connect(master, given):
         raise SessionError(
@@ -123,7 +124,8 @@ def home_without_zips() -> str:
 
     Spark puts `python/lib/pyspark.zip` first on the path of each Python process it starts.
     Importing from a zip takes a second at each start, and Spark gives up a process that starts
-    slowly."""
+    slowly.
+    """
     home = tempfile.mkdtemp(prefix="counterpoise-spark-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     for each in Path(pyspark.__file__).parent.iterdir():

@@ -78,7 +78,8 @@ def repair(writer: TablesWriter, now_ms: int) -> HistoryCheck:
     """Set damaged files, and those dated in the future, aside; returns what was found.
 
     If a shard's state is damaged, all shards' states are dropped, and the fold starts again with
-    the first poll. Files dated in the future would delay all rounds until then."""
+    the first poll. Files dated in the future would delay all rounds until then.
+    """
     found = check(writer, now_ms)
     for table in TABLES:
         bad = [file for file in (*found.damaged, *found.ahead) if file.table == table]

@@ -2,7 +2,8 @@
 
 A compaction writes the file that replaces others; one commit adds it and removes them. Each file
 has a level, the number of times its rows were compacted. `PER_LEVEL` of a day's files of one level
-are merged to one of the next level, so each row is written a few times, however long the day."""
+are merged to one of the next level, so each row is written a few times, however long the day.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime, timedelta

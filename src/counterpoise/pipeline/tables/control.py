@@ -2,7 +2,8 @@
 
 It is a file of the history (`HISTORY/control`), which the balancer reads before each move, on
 whatever machine it runs. A pause stays in force when the balancer is restarted. A stop ends only
-the balancer that runs at that time."""
+the balancer that runs at that time.
+"""
 
 import json
 from dataclasses import asdict, dataclass
@@ -52,7 +53,8 @@ class Control:
 
         `seen_ms` is when the history was last written. A stop is no longer in force if that is more
         than `STOP_TAKES_MS` after it: the stopped balancer has ended by then, so another one
-        writes."""
+        writes.
+        """
         over = self.wish is Wish.STOP and seen_ms > self.since_ms + STOP_TAKES_MS
         return "" if over else self.withholds(0)
 

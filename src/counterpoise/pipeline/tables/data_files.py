@@ -1,7 +1,8 @@
 """Data files of a history's tables, written under unique names that a commit then lists.
 
 Nothing here needs delta-rs, so a Spark task writes a file and returns its description to the
-driver. A file that no commit lists is ignored, and removed by the next vacuum."""
+driver. A file that no commit lists is ignored, and removed by the next vacuum.
+"""
 
 import contextlib
 import uuid
@@ -61,7 +62,8 @@ def write_file(location: Location, table: str, rows: pa.Table, *, level: int = 0
     """Write rows of one day; they become part of the table when a commit lists the file.
 
     `rows` has the columns of the table's schema, at least one row, in the order of polls. Raises
-    `HistoryFaultError`."""
+    `HistoryFaultError`.
+    """
     with writing_file(location, table, rows.schema, int(rows["poll_id"][0].as_py()), level) as file:
         file.write(rows)
     return file.written

@@ -1,7 +1,8 @@
 """Shows which writer of a history is alive: a small file that the writer renews.
 
 It only prevents that a second writer is started by mistake. Delta prevents concurrent writes: the
-latest writer has a higher epoch (`history.py`), and commits of the other are refused."""
+latest writer has a higher epoch (`history.py`), and commits of the other are refused.
+"""
 
 import asyncio
 import contextlib
@@ -43,7 +44,8 @@ class HeartbeatOptions:
 
     def after_an_outage(self) -> "HeartbeatOptions":
         """The options to reopen a history after an outage, when this writer's own heartbeat may
-        remain."""
+        remain.
+        """
         return replace(self, wait_s=max(self.wait_s, 2 * self.lasts_s))
 
 

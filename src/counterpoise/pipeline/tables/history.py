@@ -4,7 +4,8 @@ A process that takes a history over commits the next epoch to every table as an 
 transaction, which each of its commits contains, too. Delta refuses a commit if another process has
 committed the same transaction since the table was opened. So a former writer that continues is
 refused at its next commit to any table. A writer must never open a table again: that would read the
-new epoch."""
+new epoch.
+"""
 
 import json
 import threading
@@ -133,7 +134,8 @@ class TablesWriter(TablesReader):
         """Remove data files that no readable version needs; returns their number.
 
         That includes files that no commit lists, left by failed tasks. With `at_once`, all files
-        that the newest version does not need: no task may be writing then."""
+        that the newest version does not need: no task may be writing then.
+        """
         with self._current(table) as handle:
             gone: list[str] = handle.vacuum(
                 retention_hours=0 if at_once else None,

@@ -1,7 +1,8 @@
 """The table `journal`: rounds, decisions, rejections, outcomes and memory.
 
 It is one table, since Delta has no transaction over several: one commit has a round with its
-decisions and rejections."""
+decisions and rejections.
+"""
 
 import json
 from collections import OrderedDict

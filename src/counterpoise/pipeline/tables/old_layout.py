@@ -39,7 +39,8 @@ def has_tables(names: Iterable[str]) -> bool:
 @dataclass(frozen=True, slots=True)
 class OldWriter:
     """One writer of an old-layout history, and from which polls and rounds on its files are
-    valid."""
+    valid.
+    """
 
     token: str
     first: Mapping[str, int]
@@ -135,7 +136,8 @@ def _writers(location: Location) -> list[OldWriter]:
     """The writers whose files count, oldest first; the newest is the last.
 
     Of several, the newest is the one that no other record names, as an earlier or as a dead
-    writer."""
+    writer.
+    """
     records = []
     for name in names_below(location, WRITERS):
         said = read_plain(location, f"{WRITERS}/{name}")

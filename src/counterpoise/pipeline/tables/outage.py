@@ -34,7 +34,8 @@ async def through_outages(
     """Run `first`; after each outage of the storage, wait and run a new one, until `stop` is set.
 
     The new one continues from the history as after a kill. An outage before anything was written is
-    raised: the address may be wrong."""
+    raised: the address may be wrong.
+    """
     keeper, was_there, pauses = first, False, _each(pauses_s)
     while not stop.is_set():
         try:

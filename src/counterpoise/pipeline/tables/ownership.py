@@ -5,7 +5,8 @@ A row says that another broker than before reports a bundle; the first row of a 
 table instead of a month of reports.
 
 Rows are committed before the poll they come from. If that poll was never committed, because of a
-crash, the next writer removes its rows when it starts, and finds the changes again."""
+crash, the next writer removes its rows when it starts, and finds the changes again.
+"""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -59,7 +60,8 @@ class BundleOwners:
 
         If two brokers report a bundle, the newer report wins. Of reports of the same time, that of
         the broker that did not own the bundle wins, since the other was asked before the move.
-        `poll` has the columns `poll_id`, `kind`, `bundle`, `broker` and `report_at_ms`."""
+        `poll` has the columns `poll_id`, `kind`, `bundle`, `broker` and `report_at_ms`.
+        """
         schema = SCHEMAS[OWNERSHIP_CHANGES]
         kept = np.flatnonzero(poll["kind"] == BUNDLE)
         bundles, brokers = (poll[name][kept].tolist() for name in ("bundle", "broker"))

@@ -1,7 +1,8 @@
 """Checks that an object store honours conditional writes.
 
 Delta's commits depend on them: in a store that ignores the condition, the second of two commits of
-one version replaces the first, and no writer notices."""
+one version replaces the first, and no writer notices.
+"""
 
 import threading
 import uuid
@@ -26,7 +27,8 @@ def expect_conditional_writes(location: Location) -> None:
     """Try concurrent commits in a store without a history; raises `HistoryFaultError` if two
     succeed.
 
-    Skipped on a local file system, where no name can be created twice."""
+    Skipped on a local file system, where no name can be created twice.
+    """
     if location.local is not None or names_below(location, f"{REPORTS}/_delta_log"):
         return
     name = f"probe-{uuid.uuid4().hex}"

@@ -1,7 +1,8 @@
 """The table `reports`: writes polls, and reads those after an offset in bounded memory.
 
 A stream's offset is the number of a poll. These numbers only grow, and each file's statistics have
-its least and greatest, so an offset stays valid after compaction and after cleanup of the log."""
+its least and greatest, so an offset stays valid after compaction and after cleanup of the log.
+"""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -110,7 +111,8 @@ def read_shard(location: Location, part: ReportSlice, shard: int, shards: int) -
     """The rows of a slice for one shard: those of its bundles, and all rows that are not about
     bundles.
 
-    Raises `HistoryFaultError`."""
+    Raises `HistoryFaultError`.
+    """
     samples: list[Table] = []
     reports: list[Table] = []
     for file in part.files:

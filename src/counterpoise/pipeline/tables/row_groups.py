@@ -16,7 +16,8 @@ from counterpoise.pipeline.tables.location import Location
 @dataclass(frozen=True, slots=True)
 class ReportPart:
     """A selection of a data file's rows: bundles by a range of name digests, and other rows or
-    not."""
+    not.
+    """
 
     others: bool
     """Those that are no bundle's."""
@@ -27,7 +28,8 @@ class ReportPart:
         """Whether a row group may have selected rows, by the least and greatest `kind` and `digest`
         in it.
 
-        True if these are unknown."""
+        True if these are unknown.
+        """
         if kinds is None or kinds[0] != kinds[1]:
             return True
         if kinds[0] != BUNDLE:

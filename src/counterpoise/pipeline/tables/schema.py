@@ -148,7 +148,8 @@ def day_of(poll_id: int) -> str:
 
 def statistics_of(table: str) -> tuple[str, ...]:
     """The columns whose least and greatest values the Delta log has: few, since each makes commits
-    slower."""
+    slower.
+    """
     return ("kind", "poll_id") if table == JOURNAL else ("poll_id",)
 
 

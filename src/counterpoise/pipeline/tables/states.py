@@ -3,7 +3,8 @@
 A task folds its shard and writes the state to a data file. The driver commits the files of all
 shards at once, with the number of the last folded poll as application transaction. So a poll's
 states are committed for all shards or for none, and once, whichever process folded them. A task
-that was retried or killed leaves a file that no commit lists."""
+that was retried or killed leaves a file that no commit lists.
+"""
 
 import contextlib
 import zlib
@@ -60,7 +61,8 @@ def write_state(
 def commit_states(writer: TablesWriter, files: Sequence[DataFile], up_to: int) -> None:
     """Replace the states of all shards; does nothing if poll `up_to` is folded already.
 
-    The previous files are deleted at once, since each batch writes megabytes."""
+    The previous files are deleted at once, since each batch writes megabytes.
+    """
     if (writer.transaction(FOLD_STATE, FOLD) or 0) >= up_to:
         return
     before = writer.files(FOLD_STATE)

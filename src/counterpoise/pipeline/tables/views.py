@@ -1,6 +1,7 @@
 """A history's tables, and views of them, as rows and as SQL.
 
-A view selects some kinds of a table's rows, with the columns that these have. It is not a copy."""
+A view selects some kinds of a table's rows, with the columns that these have. It is not a copy.
+"""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass

@@ -20,7 +20,8 @@ class Changes:
     """Logs which bundles appeared, disappeared or moved since the last poll, and changes of the
     imbalance.
 
-    A bundle that two brokers report belongs to the one whose report is newer."""
+    A bundle that two brokers report belongs to the one whose report is newer.
+    """
 
     def __init__(self, log: SentenceSink) -> None:
         self._log = log

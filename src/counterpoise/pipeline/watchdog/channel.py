@@ -1,7 +1,8 @@
 """Reads the bundle state channel of PIP-192 by the official client.
 
 Its topic is compacted, so that a read from its beginning gives the last valid record of each bundle
-(`records.py`)."""
+(`records.py`).
+"""
 
 import os
 from collections.abc import Mapping

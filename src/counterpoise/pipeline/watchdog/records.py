@@ -3,7 +3,8 @@
 Two brokers may assign a bundle at once. Both records are in the topic, and the second is invalid:
 Pulsar's readers skip it, and so does its compaction (`ServiceUnitStateDataConflictResolver`,
 4.0.7). A reader that used every bundle's last record would report `Assigning` for ever for a bundle
-that has long been `Owned`."""
+that has long been `Owned`.
+"""
 
 import json
 from collections.abc import Mapping

@@ -4,7 +4,8 @@
 Their load reports list their bundles, up to a minute late. At every look a broker is asked for each
 bundle that two brokers report or none reports any more, and each whose last answer differed from
 the reports. The other bundles are asked in turn, to find one that is owned and not served, which no
-report shows. `MOST` limits how many bundles are asked for at a look."""
+report shows. `MOST` limits how many bundles are asked for at a look.
+"""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
@@ -52,7 +53,8 @@ class _Bundle:
 
 class Reported:
     """Which bundles the brokers of one cluster own, from their load reports and their own
-    answers."""
+    answers.
+    """
 
     def __init__(self, ownership: Ownership, most: int = MOST) -> None:
         self._ownership = ownership

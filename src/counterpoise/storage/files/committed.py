@@ -3,7 +3,8 @@
 Nothing waits for this note and nothing is lost without it. With it a recovery notices that stored
 entries are missing at the end of a ledger; without it they would look like a group that was never
 finished. It is not synced: it survives a killed process, and after a power failure it may be old,
-so that fewer missing entries are noticed."""
+so that fewer missing entries are noticed.
+"""
 
 from __future__ import annotations
 

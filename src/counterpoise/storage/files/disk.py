@@ -1,7 +1,8 @@
 """Every system call by which file ledgers access the disk.
 
 Tests substitute a disk that fails, is full, does not respond, or writes fewer bytes than it is
-given."""
+given.
+"""
 
 from __future__ import annotations
 

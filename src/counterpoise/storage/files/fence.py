@@ -2,7 +2,8 @@
 
 The order of steps makes it safe: an owner writes and syncs a group, *then* reads the fence, then
 acknowledges. A successor changes the fence, *then* reads what is stored. So either the successor
-sees the group, or the former owner sees the new fence and does not acknowledge."""
+sees the group, or the former owner sees the new fence and does not acknowledge.
+"""
 
 from __future__ import annotations
 

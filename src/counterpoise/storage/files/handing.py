@@ -15,7 +15,8 @@ class Handing(Generic[T]):
     """A queue whose items each wake one waiting thread only, the one that became idle last.
 
     If several threads wait at a `SimpleQueue`, each item wakes all of them, and all but one compete
-    for the interpreter in vain. So each thread waits at a queue of its own."""
+    for the interpreter in vain. So each thread waits at a queue of its own.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -58,7 +58,8 @@ class Scan:
     ``size``: bytes of the undamaged ones. ``stored``: how many entries are known to have been on
     disk, so that they may have been acknowledged; whether later lost ones were is unknown.
     ``torn``: bytes of an unfinished group at the end, which was never acknowledged and must never
-    be served."""
+    be served.
+    """
 
     entries: int
     size: int
@@ -183,7 +184,8 @@ class LedgerFile:
         """Find the undamaged and the lost entries of a ledger that was not closed.
 
         ``stored``: how many entries are known from elsewhere to have been on disk. ``settle``: read
-        from the disk and not from the page cache; after a failed write they may differ."""
+        from the disk and not from the page cache; after a failed write they may differ.
+        """
         disk = self._disk
         descriptor = disk.open(self.path, os.O_RDONLY)
         try:

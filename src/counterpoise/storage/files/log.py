@@ -143,7 +143,8 @@ class FileLog(GroupLog[C]):
 
     def _begin_another(self) -> bool:
         """Start a ledger; False while no id is available for it, and the last one is used
-        further."""
+        further.
+        """
         ledger_id = self._ids.next_id(self._file.ledger_id)
         if ledger_id is None:
             return False
@@ -256,7 +257,8 @@ class FileLog(GroupLog[C]):
 
     async def _check_mine(self) -> None:
         """Raise if another owner has fenced this log. It may delete ledgers, which are not lost
-        then."""
+        then.
+        """
         why_not = await self._store.in_thread(self._not_mine)
         if why_not is not None:
             raise why_not

@@ -8,7 +8,8 @@ The marker is random for each log and never leaves the disk. So a record is foun
 damaged one: neither a client's messages nor a run of zeros can look like the beginning of a record.
 
 A group is written only when the one before it is on disk. So the number of earlier records in its
-group shows which entries were durable when a record was written: all before the group's first."""
+group shows which entries were durable when a record was written: all before the group's first.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +66,8 @@ class Format(Protocol):
     def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
         """The complete, undamaged records from ``at`` on, the first with this id.
 
-        Ends at the first one that is cut off or does not match."""
+        Ends at the first one that is cut off or does not match.
+        """
 
     def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
         """(offset, entry id) of what may be the next record, ``entry_id`` or a later one."""
@@ -181,7 +183,8 @@ class OldFormat:
     """The format of ledgers from before there were markers; only read.
 
     A record is length, checksum, number of messages and entry. After a damaged record the next one
-    is searched for by trial."""
+    is searched for by trial.
+    """
 
     header_size = 12
     file_header_size = 16

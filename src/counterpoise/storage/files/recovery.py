@@ -2,7 +2,8 @@
 
 `survey` changes nothing; `take_over` fences, surveys, and saves the result. `FileLog` waits later,
 with the first write, for what must be on disk before anything may be acknowledged, so that a slow
-disk delays only once."""
+disk delays only once.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +39,8 @@ class LedgerSurvey:
     the result for each ledger that had to be read. ``lost``: all lost entries, including those that
     ``last`` lists. ``unreadable``: damaged copies of the state. ``cursors_lost_below``: cursors
     could not be read; the ledgers of that time are below this one. If the owner closed the log in
-    order, no ledger has to be read."""
+    order, no ledger has to be read.
+    """
 
     last: SavedState
     sealed: tuple[Sealed, ...]
@@ -102,7 +104,8 @@ def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
     """Fence the former owner and recover. Blocks; the log is this owner's when it returns.
 
     Nothing may be acknowledged before `StateFiles.settle` and a sync of the directory have
-    returned: from then on, the state decides what belongs to the log."""
+    returned: from then on, the state decides what belongs to the log.
+    """
     created = not fence.exists(directory)
     directory.mkdir(parents=True, exist_ok=True)
     seen = [*state.epochs(directory), *(epoch for _, epoch in ledger_files(directory))]
@@ -143,7 +146,8 @@ def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerS
     They are every ledger that the last saved state lists as closed, and every ledger file of that
     state's own epoch that it does not list, read from end to end. Everything else was written by
     owners that had been fenced by then, so it was never acknowledged. If no state can be read,
-    every ledger belongs to the log."""
+    every ledger belongs to the log.
+    """
     last, unreadable, closed = _last_state(directory, disk)
     found = ledger_files(directory)
     note = None if closed else committed.noted(directory, last.epoch, disk)

@@ -6,7 +6,8 @@ disk.
 
 An owner that closes the log in order writes a third, ``state-<epoch>.final``. It shows that nothing
 follows, so that the next owner need not look for more. It need not be durable, since the other two
-are."""
+are.
+"""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ class SavedState:
 
     ``marker`` starts every record of the log's ledgers. ``cursors_lost_below``: cursors could not
     be read when only ledgers below this one existed; while one of these remains, a subscription
-    without a cursor starts where the log does."""
+    without a cursor starts where the log does.
+    """
 
     epoch: int
     first: int = 0

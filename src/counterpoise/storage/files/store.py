@@ -226,7 +226,8 @@ class FileLedgerStore:
     def finish_later(self, job: Job) -> None:
         """Run a job that waits for the disk after some seconds, or when this store closes.
 
-        By then the log's next owner no longer waits for the disk."""
+        By then the log's next owner no longer waits for the disk.
+        """
         if not self._unfinished and not self.closed:
             asyncio.get_running_loop().call_later(self.tidy_seconds, self._finish)
         self._unfinished.append(job)

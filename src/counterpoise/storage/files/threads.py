@@ -1,5 +1,6 @@
 """Blocking work in daemon threads, so that a disk that does not respond cannot block the process's
-exit."""
+exit.
+"""
 
 from __future__ import annotations
 

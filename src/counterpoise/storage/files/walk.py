@@ -27,7 +27,8 @@ class Walker:
     """Iterates over the undamaged records of a ledger's file; ``offset`` is after the last one.
 
     After a damaged record it searches for the next undamaged one: the entries in between are
-    lost."""
+    lost.
+    """
 
     def __init__(self, read: ReadAt, kind: Format, start: Place) -> None:
         self._read = read
@@ -58,7 +59,8 @@ class Walker:
 
     def _find_again(self, offset: int) -> bool:
         """Move to the next undamaged record at or after ``offset``; returns whether there is
-        one."""
+        one.
+        """
         kind = self._kind
         while data := self._read(WINDOW, offset):
             at = 0

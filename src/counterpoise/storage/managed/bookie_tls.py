@@ -16,7 +16,8 @@ _PROVIDER: Final = BookieClientOptions().tls_provider
 class BookieTlsFiles:
     """Makes a TLS context for each connection from PEM files.
 
-    The files are read again each time, since certificates are renewed while a broker runs."""
+    The files are read again each time, since certificates are renewed while a broker runs.
+    """
 
     def __init__(self, options: BookieClientOptions) -> None:
         """Reads the files, so that one that cannot be used is reported at the start."""

@@ -66,7 +66,8 @@ async def latest_positions(
 ) -> tuple[CursorPositions, BookKeeperError | None]:
     """A cursor's last state, from its ledger; or that of its node, with the error of the ledger.
 
-    Recovers the cursor's ledger. Raises `BookKeeperError` if a later attempt may succeed."""
+    Recovers the cursor's ledger. Raises `BookKeeperError` if a later attempt may succeed.
+    """
     if node.ledger == NO_LEDGER:
         return node.positions, None
     try:
@@ -89,7 +90,8 @@ class CursorKeeper:
     """Saves a log's cursors for its owner; the next owner finds what was reported as saved.
 
     It changes a cursor's node first, and then reads the log's node; a new owner does the reverse.
-    So if another broker has become the owner, nothing is reported as saved."""
+    So if another broker has become the owner, nothing is reported as saved.
+    """
 
     def __init__(self, context: ManagedContext, owned: OwnedNode) -> None:
         self._metadata = context.metadata

@@ -45,7 +45,8 @@ class ManagedLog(GroupLog[C]):
     Several groups are in flight; they are committed in order, as the ledger confirms their entries.
     When the ledger accepts no more entries, for whatever reason, it is closed, a new one is listed,
     and unconfirmed entries are sent again, in order. Only a list written by another owner ends the
-    log."""
+    log.
+    """
 
     groups_in_flight = GROUPS_IN_FLIGHT
 
@@ -95,7 +96,8 @@ class ManagedLog(GroupLog[C]):
         """Pass groups in flight to the current ledger that were not passed yet.
 
         If another ledger has to begin first, this waits until the current one has confirmed its
-        entries."""
+        entries.
+        """
         while not self._is_rolling and self._given < len(self._submitted):
             if self._chain.current.is_over or self._is_due():
                 if self._chain.current.is_over or not self._given:

@@ -3,7 +3,8 @@ store.
 
 Values are Pulsar's own JSON; fields that this product does not know are kept. Reading a missing
 node gives None. Writing raises the metadata store's `NotFound` for a missing node, and `BadVersion`
-if the node exists already or another client has changed it since it was read."""
+if the node exists already or another client has changed it since it was read.
+"""
 
 from __future__ import annotations
 
@@ -177,7 +178,8 @@ class Policies(StoredTopics):
         partitions.
 
         Pulsar stores them in a compacted topic of each namespace (``__change_events``); here they
-        are in the metadata store, which notifies brokers of changes."""
+        are in the metadata store, which notifies brokers of changes.
+        """
         return self._node(paths.topic_policies(topic))
 
     async def applied(self, topic: TopicName, cluster: str) -> JsonObject:

@@ -1,7 +1,8 @@
 """The policies that apply to a topic: its own, or else its namespace's.
 
 Policies have the names of ``TopicPolicies``; `OF_NAMESPACE` maps them to the names in a namespace's
-``Policies``. Source: ``HierarchyTopicPolicies`` of Pulsar 4.0.7."""
+``Policies``. Source: ``HierarchyTopicPolicies`` of Pulsar 4.0.7.
+"""
 
 from __future__ import annotations
 

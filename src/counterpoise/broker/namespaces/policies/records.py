@@ -98,7 +98,8 @@ class JsonNode:
 def read_object(value: bytes) -> JsonObject:
     """Parse a node's JSON object; an empty node, as ZooKeeper parents are, is an empty object.
 
-    Any other content counts as an empty object, too: one wrong write must not stop every reader."""
+    Any other content counts as an empty object, too: one wrong write must not stop every reader.
+    """
     try:
         read = json.loads(value) if value else {}
     except (ValueError, RecursionError) as error:

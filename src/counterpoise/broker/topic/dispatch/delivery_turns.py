@@ -27,7 +27,8 @@ class DeliveryTurns:
     everything else in between, whatever the backlog and the permits.
 
     Each client has its own queue, and the queues are served round robin: a client with ten thousand
-    subscriptions delays its own, not those of other clients."""
+    subscriptions delays its own, not those of other clients.
+    """
 
     __slots__ = ("_lines", "_renews", "_turn", "left")
 

@@ -22,7 +22,8 @@ class FailoverOrder(Generic[M]):
     Only consumers with the best priority (lowest number) are considered, sorted by name. A
     partition selects one by its number. An unpartitioned topic uses a hash ring with 100 points for
     each consumer. Only the point that follows the topic's own is needed, so only the nearest point
-    of each consumer is stored, and consumers join and leave in logarithmic time."""
+    of each consumer is stored, and consumers join and leave in logarithmic time.
+    """
 
     def __init__(self, topic: str, partition: int) -> None:
         """``partition``: -1 for the ring."""

@@ -3,7 +3,8 @@
 When consumers join or leave, a key may get another consumer. Its messages are sent to that consumer
 only once the former one has acknowledged all of its messages (PIP-379's draining hashes), so that
 their order is kept. Until then they wait, and messages of other keys overtake them, up to a
-bound."""
+bound.
+"""
 
 from __future__ import annotations
 

@@ -13,7 +13,8 @@ class RoundRobin:
     number) first.
 
     A consumer that is not ready at its turn leaves its queue, and `enter`s again once it is ready.
-    So a turn costs the same, however many others wait for permits."""
+    So a turn costs the same, however many others wait for permits.
+    """
 
     def __init__(self) -> None:
         self._levels: list[int] = []

@@ -55,7 +55,8 @@ class HashRing(Selector[M]):
     Slots are numbered from 1 to 65535. A member has 100 points, hashed from its name, its number
     among members of the same name, and the point's number; a slot belongs to the next point
     upwards, around the end. If points collide, the member that joined first has the slot until it
-    leaves."""
+    leaves.
+    """
 
     def __init__(self) -> None:
         #: The occupied points in order. Kept so point by point: the more members there are, the

@@ -217,7 +217,8 @@ def suspects(view: ClusterView, sample: Floats32, level: Floats32) -> Masks:
 
     A slow broker's traffic falls because the broker is slow, which makes it look empty. With few
     bundles, or one busy bundle, traffic falls whenever clients send less, so such a broker is not
-    suspected."""
+    suspected.
+    """
     there = view.reporter >= 0
     owner = np.where(there & (level.sum(axis=1) > 0), view.reporter, -1)
     of_bundle = np.stack([level[:, 1:].sum(axis=1), sample[:, 1:].sum(axis=1)])

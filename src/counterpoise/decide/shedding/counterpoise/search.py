@@ -61,7 +61,8 @@ class Prices(NamedTuple):
 
     def of(self, step: Step, before: "Found | Step") -> float:
         """The price of this step, given the steps ``before`` it; higher if the step makes the later
-        span less even."""
+        span less even.
+        """
         return self.passing if step.lasting > before.lasting else self.lasting
 
 
@@ -136,7 +137,8 @@ def _without_vain(
     """The steps whose gain exceeds their price when all others are made, in their order.
 
     If the fullest broker cannot get below another one's load, say because of a bundle larger than a
-    broker's share, the search first moves bundles from it that gain almost nothing."""
+    broker's share, the search first moves bundles from it that gain almost nothing.
+    """
     use, top = after
     weight, least = cluster.weight, cluster.least
     now = float(objective(top, weight, least).sum())

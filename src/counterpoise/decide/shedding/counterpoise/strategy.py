@@ -68,7 +68,8 @@ class Counterpoise:
 
     A bundle that has moved, by whatever decision, stays for the grace period unless its broker
     died. A broker whose bundles nearly all carry far less than forecast is assumed to be slow and
-    receives nothing."""
+    receives nothing.
+    """
 
     name = "Counterpoise"
     options = CounterpoiseOptions

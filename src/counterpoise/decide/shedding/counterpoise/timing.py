@@ -4,7 +4,8 @@ An uneven cluster costs a little every minute, and a move costs once. A strategy
 first sum has reached the second pays at most twice what it would pay if it knew the future (ski
 rental: Karlin, Manasse, Rudolph and Sleator 1988). Here the expected future counts as well: an
 imbalance that has lasted for some time is assumed to last as long again, in addition to the
-horizon."""
+horizon.
+"""
 
 from typing import Final, NamedTuple
 

@@ -6,7 +6,8 @@ has one integer variable: whether it ever leaves its first broker. At most as ma
 there are moves. A bundle that left adds no load to any broker, and may return at any time without a
 move. Both favour the program over every real strategy, so its optimum is a bound; the floor of each
 window holds as well. Within a window, a bundle's load counts as its mean. If the solver's time is
-up, the bound is what it has proved by then."""
+up, the bound is what it has proved by then.
+"""
 
 from dataclasses import dataclass
 from importlib import import_module

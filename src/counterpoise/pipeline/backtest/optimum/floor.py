@@ -1,5 +1,6 @@
 """A lower bound on the imbalance of any assignment at one instant; a trace averaged over
-windows."""
+windows.
+"""
 
 from dataclasses import dataclass
 from itertools import pairwise
@@ -16,7 +17,8 @@ def least_fullest(load: Floats, size: Floats) -> float:
 
     ``size`` is what each broker can carry. On n brokers of equal size, with loads in falling order:
     max >= max(mean, l[0], l[n-1] + l[n]), since of n + 1 bundles two share a broker. Brokers of
-    unequal size are all given the size of the largest."""
+    unequal size are all given the size of the largest.
+    """
     count = len(size)
     mean = load.sum() / count
     if not mean > 0:
@@ -33,7 +35,8 @@ def least_fullest(load: Floats, size: Floats) -> float:
 class Windows:
     """A trace averaged over windows of time, with the lower bound of each window.
 
-    Loads are fractions of the mean broker's load."""
+    Loads are fractions of the mean broker's load.
+    """
 
     load: Floats
     """By window and bundle."""

@@ -2,7 +2,8 @@
 
 Every few minutes it makes each move that improves the balance by more than a price. One variant
 uses the loads of the time ahead, the other those of the time past. Several prices give a frontier:
-imbalance against moves."""
+imbalance against moves.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,7 +39,8 @@ class Point:
 def frontier(trace: LoadTrace, *, foresees: bool, prices: Sequence[float] = PRICES) -> list[Point]:
     """The result of local search at each price of a move.
 
-    With `foresees` it knows the load ahead, otherwise only past loads."""
+    With `foresees` it knows the load ahead, otherwise only past loads.
+    """
     loads = np.array([trace.loads(step).throughput() for step in range(trace.steps)])
     return [_played(trace, loads, foresees, price) for price in prices]
 

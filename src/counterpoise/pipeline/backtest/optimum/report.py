@@ -44,7 +44,8 @@ def optimum_of(trace: LoadTrace, results: Sequence[BacktestResult]) -> Optimum:
 
 def distances(results: Sequence[BacktestResult], best: Optimum) -> list[str]:
     """Sentences: the lower bound at any number of moves, then each result beside its bound and
-    local search."""
+    local search.
+    """
     lines = [f"no assignment at any instant is below max/mean {best.floor:.3f} on average"]
     for result in results:
         words = [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from counterpoise.broker.bundles.options import StateChannelOptions
 from counterpoise.broker.bundles.shedding_options import THRESHOLD_SHEDDER, SheddingConfig
 from counterpoise.broker.connection.ports import ConnectionConfig
@@ -16,7 +18,6 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import INT64_MAX, ConfigError, option
 from counterpoise.ownership.protocols import PROTOCOLS
 from counterpoise.security.options import (

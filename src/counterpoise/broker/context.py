@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from typing import Final
 
 from counterpoise.broker.base.background import BackgroundTasks
@@ -13,7 +14,6 @@ from counterpoise.broker.live import LiveSettings
 from counterpoise.broker.load import SharedProcess
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.metadata import MetadataStore
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.security.authentication import Authentication
 from counterpoise.security.authorization import Authorization

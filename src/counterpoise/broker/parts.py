@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from counterpoise.broker.base.addresses import Addresses
@@ -31,7 +32,6 @@ from counterpoise.broker.topic.transaction_ends import LocalParticipants
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.broker.transactions.coordinators import Coordinators
 from counterpoise.metadata import MetadataStore
-from counterpoise.names.dataclass import dataclass
 from counterpoise.ownership.port import BundleProtocol
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from counterpoise.broker.base.addresses import Addresses
@@ -17,7 +18,6 @@ from counterpoise.broker.base.advertised import (
 )
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.names.broker import BrokerId
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import ConfigError
 from counterpoise.security.tls import TlsPort
 

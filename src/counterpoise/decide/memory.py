@@ -1,9 +1,8 @@
 """The memory of a strategy between calls: a frozen value, converted to JSON and back."""
 
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, Self, TypeVar
-
-from counterpoise.names.dataclass import dataclass
 
 
 class Memory(Protocol):

@@ -2,14 +2,13 @@
 
 import re
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from counterpoise.decide.sentence import sentence
 from counterpoise.load.fields import to_json
-from counterpoise.names.dataclass import dataclass
 
 M = TypeVar("M")
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
 from typing import Final
 
 from counterpoise.faults.errors import InvalidFault
-from counterpoise.names.dataclass import dataclass
 from counterpoise.wire.errors import ServerError
 
 

@@ -11,11 +11,11 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Iterator
+from dataclasses import dataclass
 from enum import IntEnum
 from typing import BinaryIO, Final
 
 from counterpoise.faults.errors import InvalidRecording
-from counterpoise.names.dataclass import dataclass
 
 HEADER: Final = b"counterpoise recording 1\n"
 BODY_MAX: Final = 256 * 1024 * 1024

@@ -2,11 +2,11 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
 from counterpoise.load.average import BundleData
 from counterpoise.load.rows import Table
 from counterpoise.load.view import bundle_namespace
-from counterpoise.names.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,7 @@
 becomes ``((n - 1) * average + sample) / n``. The first sample replaces the assumed load.
 """
 
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -11,7 +12,6 @@ import numpy.typing as npt
 
 from counterpoise.load.fields import JsonObject
 from counterpoise.load.rates import Floats
-from counterpoise.names.dataclass import dataclass
 
 SHORT_TERM_SAMPLES: Final = 10
 LONG_TERM_SAMPLES: Final = 1000

@@ -1,8 +1,9 @@
 """``TimeAverageBrokerData``: the sums of a broker's bundles' averages."""
 
+from dataclasses import dataclass
+
 from counterpoise.load.fields import JsonObject
 from counterpoise.load.view import ClusterView
-from counterpoise.names.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

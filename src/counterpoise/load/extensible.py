@@ -1,6 +1,6 @@
 """The load data that brokers publish under the extensible load manager (PIP-192)."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -8,7 +8,6 @@ import numpy.typing as npt
 from counterpoise.load.fields import JsonObject, json_name
 from counterpoise.load.report import NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.usage import NO_USAGE, ResourceUsage, percent_of, weighted_max
-from counterpoise.names.dataclass import dataclass
 
 _NO_HEAP = np.array([1.0, np.nan, 1.0, 1.0, 1.0])
 

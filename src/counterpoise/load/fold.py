@@ -17,6 +17,7 @@ says nothing about the samples before, and is not averaged with them.
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from typing import Any, Final, NamedTuple
 
@@ -37,7 +38,6 @@ from counterpoise.load.rows import (
     Table,
     places,
 )
-from counterpoise.names.dataclass import dataclass
 
 TERMS: Final = ("short", "long")
 

@@ -3,6 +3,7 @@
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,6 @@ import numpy as np
 from counterpoise.load.fields import LoadDataError
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.rows import RATES, RESOURCES, TEXT, Column, Table
-from counterpoise.names.dataclass import dataclass
 
 Row = dict[str, Any]
 

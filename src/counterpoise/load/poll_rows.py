@@ -1,13 +1,13 @@
 """A poll's responses as the rows to store (`rows.COLUMNS`)."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from counterpoise.load.measured import OF_BUNDLE, Measured
 from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, GAP, POLL, TEXT, Column, ReportRows
-from counterpoise.names.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

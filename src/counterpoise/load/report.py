@@ -1,13 +1,12 @@
 """A broker's load report: ``LocalBrokerData``, as stored at ``/loadbalance/brokers/<id>``."""
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from counterpoise.load.fields import JsonObject, to_json
 from counterpoise.load.rates import sequential_sum
 from counterpoise.load.usage import NO_USAGE, ResourceUsage, max_usage
-from counterpoise.names.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

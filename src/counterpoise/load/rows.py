@@ -13,12 +13,11 @@ no bundles follow, so a report is never more than one sample.
 """
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-
-from counterpoise.names.dataclass import dataclass
 
 Column = NDArray[Any]
 

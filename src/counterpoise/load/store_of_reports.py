@@ -7,6 +7,7 @@ brokers do, from poll to poll; the shorter the interval of polls, the more histo
 """
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -17,7 +18,6 @@ from counterpoise.load.rates import Rates
 from counterpoise.load.store_view import BundleRules, LoadStoreView
 from counterpoise.load.topk import as_published
 from counterpoise.load.view import ClusterView, bundle_namespace
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 
 HISTORY: Final = 0.9

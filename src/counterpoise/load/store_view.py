@@ -1,7 +1,7 @@
 """The load stores as columns: the input of strategies of the extensible load manager (PIP-192)."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -10,7 +10,6 @@ import numpy.typing as npt
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.fields import from_json, read_object
 from counterpoise.load.rates import Floats
-from counterpoise.names.dataclass import dataclass
 
 TopBundles = tuple[tuple[str, float], ...]
 """Name and bytes/s (in and out) of a broker's busiest bundles, in the order they are stored."""

@@ -4,12 +4,11 @@ Pulsar computes the percentage in 32-bit floats (``ResourceUsage.percentUsage``)
 afterwards; thresholds are compared with the widened value, so the rounding decides.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-
-from counterpoise.names.dataclass import dataclass
 
 Float32s = npt.NDArray[np.float32]
 Float64s = npt.NDArray[np.float64]

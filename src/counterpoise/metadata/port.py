@@ -9,11 +9,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, Protocol, TypeAlias
 
 from counterpoise.metadata.errors import InvalidPath
-from counterpoise.names.dataclass import dataclass
 
 MUST_NOT_EXIST: Final = -1
 """The ``expected_version`` of a write that may only create."""

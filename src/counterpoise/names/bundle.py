@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.hashing import FULL_UPPER_BOUND, topic_hash
 from counterpoise.names.namespace import NamespaceName

@@ -18,9 +18,9 @@ from __future__ import annotations
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.errors import ExplainedError
 
 T = TypeVar("T")

@@ -9,10 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.ownership import events
 from counterpoise.ownership.backoff import pause_s
 from counterpoise.ownership.records import InvalidRecord, LeaderBroker

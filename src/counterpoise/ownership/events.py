@@ -16,9 +16,8 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
-
-from counterpoise.names.dataclass import dataclass
 
 S = TypeVar("S")
 

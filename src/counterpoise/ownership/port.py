@@ -6,9 +6,9 @@ A protocol is a state machine for each bundle; `events` has its inputs and outpu
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.ownership.events import Effects, NodeChange
 from counterpoise.ownership.records import NamespaceEphemeralData
 

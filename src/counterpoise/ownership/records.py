@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any
-
-from counterpoise.names.dataclass import dataclass
 
 
 class InvalidRecord(ValueError):

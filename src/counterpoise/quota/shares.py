@@ -9,9 +9,8 @@ do not use, so the whole limit is available wherever it is needed.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Final
-
-from counterpoise.names.dataclass import dataclass
 
 HEADROOM: Final = 0.02
 """A broker whose producers do not wait keeps this much more than it uses: to be seen to need more

@@ -8,9 +8,9 @@ each operation to the grant that it needs. A client of a proxy may do what both 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.options import AuthorizationOptions

@@ -10,12 +10,11 @@ import base64
 import json
 import ssl
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import unquote, urlsplit
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import ConfigError
 from counterpoise.security.options import ClientOptions
 from counterpoise.security.tls import load_certificate, trust

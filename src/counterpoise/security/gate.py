@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.security.authentication import Authentication
 from counterpoise.security.authorization import Authorization

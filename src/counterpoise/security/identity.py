@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
-
-from counterpoise.names.dataclass import dataclass
 
 
 class AuthenticationError(Exception):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from counterpoise.names.dataclass import dataclass
+from dataclasses import dataclass
+
 from counterpoise.names.options import option
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from counterpoise.bookkeeper.quorums import Quorums
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import option
 from counterpoise.storage.port import Persistence
 

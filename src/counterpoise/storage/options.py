@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from counterpoise.names.dataclass import dataclass
+from dataclasses import dataclass
+
 from counterpoise.names.options import option
 from counterpoise.storage.bookie_client_options import BookieClientOptions
 from counterpoise.storage.managed_options import ManagedLedgerOptions

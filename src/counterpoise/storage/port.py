@@ -17,11 +17,10 @@ Laws of this room:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar
 
 from counterpoise.bookkeeper.quorums import Quorums as Quorums  # noqa: PLC0414  part of this port
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.position import NO_POSITION as NO_POSITION  # noqa: PLC0414
 from counterpoise.names.position import Position as Position  # noqa: PLC0414  part of this port
 from counterpoise.storage.topic_record import TopicCodec

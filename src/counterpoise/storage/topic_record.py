@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Protocol
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.position import Position
 
 

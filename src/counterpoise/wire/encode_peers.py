@@ -1,6 +1,7 @@
 """Encodes responses to producers and consumers, and about schemas (see `encode`)."""
 
-from counterpoise.names.dataclass import dataclass
+from dataclasses import dataclass
+
 from counterpoise.wire.encode import _UNASKED, _position, frame, raw_schema
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands

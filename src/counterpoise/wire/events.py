@@ -4,10 +4,9 @@ The frequent ones (`Send`, `Ack`, `Flow`) are named tuples, which cost a fifth o
 to make; all compare by value.
 """
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.wire.errors import ProtocolViolationError, ServerError
 from counterpoise.wire.values import (
     AccessMode,

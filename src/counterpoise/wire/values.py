@@ -3,11 +3,9 @@
 Ledger and entry ids are signed, since -1 and 2**63-1 stand for "earliest" and "latest".
 """
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple
-
-from counterpoise.names.dataclass import dataclass
 
 
 class MessageId(NamedTuple):

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Final, Protocol
 
 from counterpoise.faults import FaultEffect, Occurrence, Operation
-from counterpoise.names.dataclass import dataclass
 
 EVENTS_MAX: Final = 10_000
 """So many events are kept, the newest."""

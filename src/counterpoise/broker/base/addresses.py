@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import dataclass, field
 
 from counterpoise.broker.base.advertised import Listeners
-from counterpoise.names.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ it in its lookups (``listenerName``), or connects to a socket that is bound for 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import ConfigError
 
 SERVICE_URL: Final = "brokerServiceUrl"

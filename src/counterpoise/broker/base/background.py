@@ -6,9 +6,8 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable, Coroutine
+from dataclasses import dataclass
 from typing import Any, TypeVar
-
-from counterpoise.names.dataclass import dataclass
 
 log = logging.getLogger(__name__)
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 
 from counterpoise.broker.base.advertised import SERVICE_URL, SERVICE_URL_TLS, Listeners
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.names.dataclass import dataclass
 from counterpoise.wire.errors import ServerError
 
 

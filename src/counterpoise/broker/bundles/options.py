@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import option
 
 _CHANNEL: Final = "org.apache.pulsar.broker.loadbalance.extensions.channel."

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import field, make_dataclass
+from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Final
 
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.shedding.option_classes import OPTION_CLASSES
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import option, sections_of
 
 THRESHOLD_SHEDDER: Final = "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
@@ -20,7 +21,6 @@ from counterpoise.broker.connection.ports import Handlers
 from counterpoise.broker.connection.producers import ClientProducers
 from counterpoise.faults import EffectKind, FaultEffect, Occurrence, Operation
 from counterpoise.names.callbacks import Notify
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode, encode_peers, events

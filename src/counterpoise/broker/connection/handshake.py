@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final
 
 from counterpoise.broker.connection.client_link import ClientLink, log
 from counterpoise.broker.connection.pause import PauseReason
 from counterpoise.names.callbacks import Clock, Notify
-from counterpoise.names.dataclass import dataclass
 from counterpoise.security.authorization import Caller
 from counterpoise.security.gate import Security
 from counterpoise.security.identity import AuthenticationError, Credentials, Principal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from counterpoise.broker.base.cluster_key import SystemTopicGuard
@@ -12,7 +13,6 @@ from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.transactions.coordinator import Coordinator, not_here
 from counterpoise.broker.transactions.ports import ParticipantOwner
 from counterpoise.names.callbacks import Notify, StopListening
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.options import option
 from counterpoise.names.topic import TopicName

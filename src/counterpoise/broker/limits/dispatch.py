@@ -9,6 +9,7 @@ delivered at once, so a limit would drop messages instead of delaying them.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from counterpoise.broker.limits.dispatch_flow import (
     DispatchCounting,
@@ -19,7 +20,6 @@ from counterpoise.broker.limits.dispatch_flow import (
 )
 from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.broker.limits.runner import LimitRunner
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.topic import TopicName
 from counterpoise.quota import LimitLevel
 

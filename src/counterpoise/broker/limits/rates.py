@@ -6,12 +6,11 @@ Source: ``HierarchyTopicPolicies`` and ``PublishRate`` of Pulsar 4.0.7.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
 from counterpoise.broker.limits.options import RateOptions
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.topic import TopicName
 
 JsonObject = Mapping[str, Any]

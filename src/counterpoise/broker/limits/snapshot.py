@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import cast
 
 from counterpoise.broker.limits.dispatch_flow import DispatchFlow
 from counterpoise.broker.limits.publish_flow import ProducerFlow
-from counterpoise.names.dataclass import dataclass
 from counterpoise.quota import SECOND_NS, Bucket, RateLimit
 
 

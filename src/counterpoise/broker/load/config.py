@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights
 from counterpoise.load.fold import FORGET_AFTER_MS
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import option
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -18,7 +19,6 @@ import psutil
 from counterpoise.broker.base.traffic import Traffic
 from counterpoise.load.report import SystemResourceUsage
 from counterpoise.load.usage import ResourceUsage
-from counterpoise.names.dataclass import dataclass
 
 MIB: Final = 1048576
 KBIT_PER_GBIT: Final = 1_000_000.0

@@ -4,9 +4,9 @@ topics.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import option
 
 PARTITIONS_MAX: Final = 10_000

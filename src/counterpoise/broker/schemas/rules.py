@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import option
 from counterpoise.names.topic import TopicName
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from counterpoise.broker.base.clock import WallClock
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.lookback import earliest_in_backlog, first_published_at
-from counterpoise.names.dataclass import dataclass
 from counterpoise.storage.port import Log
 from counterpoise.wire.errors import ServerError
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from counterpoise.broker.base.advertised import (
@@ -14,7 +14,6 @@ from counterpoise.broker.base.advertised import (
     Listeners,
 )
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Position
 from counterpoise.wire.encode_runs import Delivery

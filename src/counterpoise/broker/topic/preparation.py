@@ -5,13 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.ports import TopicMetadata
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import LedgerIds, LedgerStore
 

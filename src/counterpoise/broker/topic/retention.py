@@ -6,10 +6,10 @@ Sources: ``ManagedLedgerImpl.internalTrimLedgers``, ``PersistentTopic.checkGC`` 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from counterpoise.broker.topic.lookback import stored_metadata
-from counterpoise.names.dataclass import dataclass
 from counterpoise.storage.port import Log
 
 NO_SUBSCRIPTIONS: Final = "delete_when_no_subscriptions"

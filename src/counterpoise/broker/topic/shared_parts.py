@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from counterpoise.broker.base.clock import WallClock
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.names.dataclass import dataclass
 
 
 @dataclass(slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, Final
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.storage.port import NO_POSITION, Log, Position
 from counterpoise.wire.entry import BadEntry, metadata_of, split
 from counterpoise.wire.proto.metadata_pb2 import CompressionType, MessageMetadata

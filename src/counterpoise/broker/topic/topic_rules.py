@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
@@ -16,7 +17,6 @@ from counterpoise.broker.topic.retention import (
     inactivity_of,
     retention_of,
 )
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Persistence, Quorums
 from counterpoise.wire.entry import delay_ms

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
@@ -17,7 +18,6 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topic_compaction import COMPACTION
 from counterpoise.broker.topic.topics import TopicRegistry
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.system_topics import SYSTEM_TOPICS, is_system_topic
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import StorageError

@@ -1,10 +1,9 @@
 """The figures behind a move: the bundle's average and its age, and the latest measurement."""
 
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 from counterpoise.load.fields import JsonObject
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.units import bytes_text
 
 

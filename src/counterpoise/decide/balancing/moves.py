@@ -2,7 +2,7 @@
 
 import zlib
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from types import MappingProxyType
 from typing import Any, Final
@@ -15,7 +15,6 @@ from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.load.fields import JsonObject, json_name
 from counterpoise.load.store_of_reports import Ema
 from counterpoise.load.view import ClusterView
-from counterpoise.names.dataclass import dataclass
 
 _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 

@@ -1,6 +1,7 @@
 """When the balancer decides, and what it does not move, under Pulsar's names."""
 
-from counterpoise.names.dataclass import dataclass
+from dataclasses import dataclass
+
 from counterpoise.names.options import option
 
 

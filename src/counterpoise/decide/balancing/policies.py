@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -16,7 +16,6 @@ from counterpoise.decide.placement.selection import Surroundings, pass_extensibl
 from counterpoise.decide.plan import Decision
 from counterpoise.load.store_view import BundleRules
 from counterpoise.load.view import ClusterView, bundle_namespace
-from counterpoise.names.dataclass import dataclass
 
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 

@@ -8,10 +8,9 @@ latency to whole milliseconds before they add it up: a mean of 0 is less than on
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, NamedTuple
-
-from counterpoise.names.dataclass import dataclass
 
 
 class PublishCounts(NamedTuple):

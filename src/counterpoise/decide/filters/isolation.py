@@ -5,13 +5,13 @@ reserved for it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts, broker_host
 from counterpoise.decide.filters.outcome import FilterOutcome, applied
 from counterpoise.decide.plan import Rejection, Rule
 from counterpoise.load.fields import LoadDataError, read_object, read_text, read_texts
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.patterns import compile_pattern, matches_any
 

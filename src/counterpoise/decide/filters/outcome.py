@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 from counterpoise.decide.plan import Rejection
-from counterpoise.names.dataclass import dataclass
 
 
 class FilterStatus(StrEnum):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import total_ordering
 
 from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts
 from counterpoise.decide.filters.outcome import FilterOutcome, FilterStatus, applied, unchanged
 from counterpoise.decide.plan import Rejection
-from counterpoise.names.dataclass import dataclass
 
 NAME = "latest_version"
 SETTING = "preferLaterVersions"

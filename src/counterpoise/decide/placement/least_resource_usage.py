@@ -5,7 +5,7 @@ average.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from random import Random
 from typing import TypeVar
 
@@ -19,7 +19,6 @@ from counterpoise.decide.sentence import sentence
 from counterpoise.load.fields import JsonMapping
 from counterpoise.load.rates import Floats, sum_in_order
 from counterpoise.load.view import ClusterView
-from counterpoise.names.dataclass import dataclass
 
 M = TypeVar("M", bound=Memory)
 

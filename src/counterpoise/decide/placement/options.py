@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import option
 
 PLACEMENT_PACKAGE = "org.apache.pulsar.broker.loadbalance.impl."

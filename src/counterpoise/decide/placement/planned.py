@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from random import Random
 
 from counterpoise.decide.memory import Remembering
@@ -11,7 +11,6 @@ from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, no_candidate
 from counterpoise.load.fields import JsonMapping
 from counterpoise.load.view import ClusterView
-from counterpoise.names.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from random import Random
 
 from counterpoise.decide.memory import Remembering
@@ -10,7 +11,6 @@ from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.strategy import Placement, no_candidate
 from counterpoise.load.fields import JsonObject
 from counterpoise.load.view import ClusterView
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import INT32_MAX
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from random import Random
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
@@ -29,7 +29,6 @@ from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.load.usage import weighted_max
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 
 M = TypeVar("M", bound=Memory)

@@ -1,9 +1,9 @@
 """The options of the shedders, under Pulsar's names."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import INT64_MAX, option
 
 

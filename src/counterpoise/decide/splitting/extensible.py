@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from counterpoise.decide.plan import Decision, Rejection, Rule, StrategyPlan
@@ -25,7 +25,6 @@ from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitPoints
 from counterpoise.load.fields import JsonMapping
 from counterpoise.names.bundle import BundleName, range_of
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.errors import InvalidName
 
 HIT_COUNT = "loadBalancerNamespaceBundleSplitConditionHitCountThreshold"

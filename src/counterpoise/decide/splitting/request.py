@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.names.bundle import BundleRange
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.hashing import topic_hash
 
 

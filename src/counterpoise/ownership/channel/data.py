@@ -5,10 +5,9 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.ownership.records import InvalidRecord
 
 INT64_MIN: Final = -(1 << 63)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TypeAlias, TypeGuard
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.ownership import events
 from counterpoise.ownership.channel.data import (
     ServiceUnitState,

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 from counterpoise.names.callbacks import MillisecondClock
-from counterpoise.names.dataclass import dataclass
 from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.next_action import (
     LocalBundle,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
+from dataclasses import dataclass
 
-from counterpoise.names.dataclass import dataclass
 from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
 from counterpoise.ownership.port import OwnershipOptions
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any, Final
 
 from counterpoise.broker.topic.acks import AckState
@@ -16,7 +17,6 @@ from counterpoise.broker.topic.dispatch.single_active import SingleActiveDispatc
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.broker.topic.topic_rules import TopicRules
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Log
 from counterpoise.wire.values import SubscriptionType

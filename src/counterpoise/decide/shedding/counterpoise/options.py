@@ -1,7 +1,8 @@
 """The settings of Counterpoise: the price of a move, and limits."""
 
+from dataclasses import dataclass
+
 from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights
-from counterpoise.names.dataclass import dataclass
 from counterpoise.names.options import option
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from tests.admin.table.row import NAMESPACE, PARTED, TOPIC
+from tests.admin.table.row import NAMESPACE, TOPIC
 from tests.admin.table.rows_of_transactions import ON_SOURCE, SOURCE, TARGET
 
 _TIERED = "there is no tiered storage"
@@ -98,7 +98,6 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
     f"topicPolicies get-subscription-dispatch-rate -s other -ap {TOPIC}": {
         "text": "nothing is said of a subscription without a rate of its own"
     },
-    f"topics delete-partitioned-topic {PARTED}": {"text": _WORDS},
     f"topics stats-internal {TOPIC}": {
         "cursors.*.state": "cursors are in no ledgers",
         "ledgers": _CUT,
@@ -107,7 +106,6 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
     },
     f"topics terminate {TOPIC}": {"text": _CUT},
     f"namespaces delete -f {NAMESPACE}": {"text": "forced deletion is allowed here"},
-    f"namespaces delete {NAMESPACE}": {"text": _WORDS},
     f"namespaces get-topic-positions -b 0x00000000_0x40000000 {NAMESPACE}": {
         "topicHashPositions": _EVENTS
     },

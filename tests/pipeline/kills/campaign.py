@@ -98,7 +98,7 @@ class Campaign:
                 _kill_the_jvm(run.process.pid)
                 assert await run.end() == EXIT_STREAM_FAILED, run.text
                 assert "JVM was killed" in run.said[-1], run.text
-                assert "start again" in run.said[-1], run.text
+                assert "start it again" in run.said[-1], run.text
                 return
         elif point != "-":
             assert await run.end() == -signal.SIGKILL, run.text

@@ -115,7 +115,7 @@ class Executor:
     ) -> None:
         """Carry out moves concurrently; `done` gets each outcome as soon as it is known.
 
-        `brokers` are possible new owners. The moves in `first` are carried out before the others.
+        `brokers` are possible new owners; `first` are those of `moves` that come before the others.
         Never raises for what a cluster does or responds: the outcomes have the reasons.
         """
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
@@ -134,12 +134,10 @@ class Executor:
                 await done(outcome)
 
         async with self._latencies.watching(self._touched(moves), stop):
-            begun, others = [each for each in moves if each in first], moves
-            if begun:
-                await _all_or_none(one(move) for move in begun)
-                others = [each for each in moves if each not in first]
-                if others and not turns.pace.stop:
-                    await asyncio.sleep(self._options.warm_up_s)
+            await _all_or_none(one(move) for move in first)
+            others = [move for move in moves if move not in first]
+            if first and others and not turns.pace.stop:
+                await asyncio.sleep(self._options.warm_up_s)
             await _all_or_none(one(move) for move in others)
 
     def _touched(self, moves: Sequence[Move]) -> list[str]:

@@ -19,8 +19,8 @@ def first_moves(moves: Sequence[Move], owned: Mapping[str, Sequence[str]]) -> tu
 
     `owned`: the bundles of each broker before the moves. Of the bundles of a namespace that go to
     the same broker it is the one with the least load; one without any only if no other goes there,
-    since only a bundle with topics shows that the broker serves them. Moves without a destination
-    are never among them.
+    since the broker has to load a topic to be warm. Moves without a destination are never among
+    them.
     """
     lightest: dict[tuple[str, str], Move] = {}
     known = _known(owned)
@@ -28,7 +28,10 @@ def first_moves(moves: Sequence[Move], owned: Mapping[str, Sequence[str]]) -> tu
         pair = (move.destination, namespace_of(move.bundle))
         if move.destination and pair not in known:
             lightest.setdefault(pair, move)
-    return tuple(move for move in moves if move in lightest.values())
+    return tuple(
+        move for move in moves
+        if lightest.get((move.destination, namespace_of(move.bundle))) is move
+    )  # fmt: skip
 
 
 def warming(

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 
 import pytest
 from kazoo.client import KazooClient
+from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
 from kazoo.protocol.states import KazooState
 
 from counterpoise.app.clusters.zookeeper import ZooKeeper
@@ -238,6 +239,27 @@ async def test_a_session_cut_off_for_too_long_counts_as_lost(own_zookeeper: ZooK
     ]
     with pytest.raises(StoreUnavailable, match="/a"):
         await store.put("/a", b"")
+    await store.close()
+
+
+@pytest.mark.zookeeper
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ConnectionLoss, "the connection was lost"),
+        (SessionExpiredError, "this session has expired"),
+        (ConnectionClosedError, "this session is closed"),
+    ],
+)
+async def test_an_error_of_kazoo_is_said_in_words(
+    zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch, error: type[Exception], why: str
+) -> None:
+    store = await open_store(zookeeper.metadata_url)
+    failed = SimpleNamespace(exception=error(), value=None)
+    answer = SimpleNamespace(rawlink=lambda settle: settle(failed))
+    monkeypatch.setattr(KazooClient, "get_async", lambda *_: answer)
+    with pytest.raises(StoreUnavailable, match=rf"get /a\): {why}$"):
+        await store.get("/a")
     await store.close()
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -90,6 +91,19 @@ async def test_cursors_are_saved_as_often_as_the_policy_has_it() -> None:
     log.set_persistence(kept(2, 2, 2, per_s=1.0))
     assert await waiting <= 22
     await log.close()
+
+
+async def test_a_topic_closed_without_a_session_warns_of_redelivery(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    broker = OneBroker()
+    world = World(broker.store)  # type: ignore[arg-type]
+    await world.consumer()
+    broker.metadata.lose()
+    await world.registry.close()
+    levels = {each.levelname for each in caplog.records}
+    assert levels == {"WARNING"}, caplog.text
+    assert f"{world.name}: closed without saving its last acknowledgements" in caplog.text
 
 
 async def test_a_topic_has_the_policy_from_its_first_ledger_and_a_change_from_the_next() -> None:

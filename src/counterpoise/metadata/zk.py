@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from kazoo import exceptions as zk_errors
@@ -47,6 +47,13 @@ _RECONNECT_MAX_S: Final = 1.0
 
 _WRITE_ROUNDS: Final = 8
 """How often an unconditional write chases a node that others create and delete meanwhile."""
+
+_UNAVAILABLE: Final[Mapping[type[Exception], str]] = {
+    zk_errors.ConnectionLoss: "the connection was lost",
+    zk_errors.SessionExpiredError: "this session has expired",
+    zk_errors.ConnectionClosedError: "this session is closed",
+}
+"""What kazoo raises where no request can be answered, in words."""
 
 
 class ZooKeeperStore:
@@ -294,12 +301,8 @@ class ZooKeeperStore:
             raise StoreUnavailable(
                 what, f"no answer within {self._operation_timeout_s:g} s"
             ) from None
-        except (
-            zk_errors.ConnectionLoss,
-            zk_errors.SessionExpiredError,
-            zk_errors.ConnectionClosedError,
-        ) as error:
-            raise StoreUnavailable(what, type(error).__name__) from None
+        except tuple(_UNAVAILABLE) as error:
+            raise StoreUnavailable(what, _UNAVAILABLE[type(error)]) from None
 
     def _from_thread(self, function: Callable[..., None]) -> Callable[..., None]:
         def hand_over(*args: Any) -> None:

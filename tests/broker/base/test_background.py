@@ -9,6 +9,7 @@ import pytest
 
 from counterpoise.broker.base.background import BackgroundTasks, BackOff
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.metadata import MemoryTree
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
@@ -41,6 +42,28 @@ async def test_what_is_kept_begins_again_after_each_failure(
     assert all(each.exc_info is None for each in logged)
     where = [each for each in caplog.records if each.levelno == logging.DEBUG]
     assert [each.exc_info is not None for each in where] == [True] * 3
+
+
+async def test_a_session_that_ends_is_a_warning_for_what_goes_on_in_the_next(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    background = BackgroundTasks(AT_ONCE)
+    store = MemoryTree().open()
+
+    async def work() -> None:
+        if background.failures:
+            store.come_back()
+        await store.get("/rates")
+
+    store.lose()
+    await background.keep("rate limits", work)
+    store.lose()
+    await asyncio.wait([background.start("closing", store.get("/rates"))])
+    await until(lambda: background.failures.total() == 2, "both failures are logged")
+    assert [(each.levelname, each.getMessage().partition(":")[0]) for each in caplog.records] == [
+        ("WARNING", "rate limits"),
+        ("ERROR", "closing failed"),
+    ]
 
 
 async def test_a_cancellation_that_is_not_its_own_is_a_failure() -> None:

@@ -9,6 +9,8 @@ from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from counterpoise.metadata import StoreUnavailable
+
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
@@ -39,8 +41,8 @@ class BackgroundTasks:
     """The background tasks of one broker, or of one part of it.
 
     `keep` runs work for as long as the broker lives: when it fails, one log line says why (the
-    stack at debug level), and it starts again after a pause. `start` runs work that ends by itself;
-    a failure is logged in the same way.
+    stack at debug level), and it starts again after a pause; a metadata store that did not answer
+    is a warning. `start` runs work that ends by itself; its failure is logged as an error.
     """
 
     __slots__ = ("_back_off", "_tasks", "failures")
@@ -108,6 +110,10 @@ class BackgroundTasks:
 
     def _log_failure(self, name: str, error: BaseException, what_follows: str) -> None:
         self.failures[name] += 1
+        if what_follows and isinstance(error, StoreUnavailable):
+            # Sessions end, and this work goes on in the next one.
+            log.warning("%s: %s%s", name, error, what_follows)
+            return
         why = str(error) or "no reason given"
         log.error("%s failed: %s: %s%s", name, type(error).__name__, why, what_follows)
         log.debug("%s failed here:", name, exc_info=error)

@@ -375,8 +375,9 @@ class PersistentTopic(TransactionalTopic):
             await self.log.close()
         except StorageError as error:
             # The next owner finds every message, and the acknowledgements that were saved before.
-            _log.error(
-                "%s: %s; the last acknowledgements are lost, their messages are redelivered",
+            _log.warning(
+                "%s: closed without saving its last acknowledgements, so their messages are "
+                "redelivered: %s",
                 self.name,
                 error,
             )

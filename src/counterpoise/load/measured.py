@@ -3,7 +3,7 @@
 import re
 import zlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -38,6 +38,11 @@ class Measured:
     def of(broker: Row, bundles: Table, reported_ms: int) -> "Measured":
         """Build a report and compute its checksum."""
         return Measured(broker, bundles, reported_ms, checksum(bundles))
+
+    def with_topic_loads(self, loads: Mapping[str, str]) -> "Measured":
+        """The report with the loads of topics, JSON by bundle; its checksum stays the same."""
+        column = np.array([loads.get(name, "") for name in self.bundles["bundle"].tolist()], TEXT)
+        return replace(self, bundles={**self.bundles, "topic_loads": column})
 
     @property
     def idle(self) -> bool:

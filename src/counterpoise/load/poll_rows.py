@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from counterpoise.load.measured import OF_BUNDLE, Measured
+from counterpoise.load.measured import Measured
 from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, GAP, POLL, TEXT, Column, ReportRows
 
 
@@ -69,5 +69,4 @@ def _rows_of(one: Fetched) -> list[tuple[int, dict[str, Any]]]:
     if not one.fresh:
         return [(1, broker)]
     bundles = one.answer.bundles
-    named = {name: bundles[name] for name in OF_BUNDLE}
-    return [(1, broker), (len(bundles["bundle"]), {**common, "kind": BUNDLE, **named})]
+    return [(1, broker), (len(bundles["bundle"]), {**common, "kind": BUNDLE, **bundles})]

@@ -61,6 +61,7 @@ COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
     "non_persistent_topics": _FLAG,
     "started_at_ms": _INT,
     "load_average": _FLOAT,  # of usage, as the broker makes it (PIP-192); 0 where it makes none
+    "topic_loads": TEXT,  # JSON (`load/topic_loads.py`); seldom, else empty: of a bundle's topics
 }
 
 # What a bundle's row says.

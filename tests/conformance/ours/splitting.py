@@ -13,9 +13,10 @@ from counterpoise.decide.splitting.extensible import (
 from counterpoise.decide.splitting.loads import BundleLoads
 from counterpoise.decide.splitting.modular import find_bundles_to_split
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, TopicLoad, points_of
+from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, points_of
 from counterpoise.load.average import BundleData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
+from counterpoise.load.topic_loads import TopicLoad
 from counterpoise.names.bundle import BundleName, BundleRange
 from counterpoise.names.options import from_conf
 from tests.conformance.ours.shedding import conf_text

@@ -9,9 +9,9 @@ import pytest
 from counterpoise.decide.advice.plan import SplitAdvice
 from counterpoise.decide.advice.splits import SplitEvidence, advise_splits
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.decide.splitting.request import TopicLoad
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.topic_loads import TopicLoad
 from counterpoise.names.hashing import topic_hash
 from tests.load.story import START, Loads, poll
 

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from counterpoise.decide.splitting.algorithms import ALGORITHMS, algorithm
 from counterpoise.decide.splitting.options import MEBIBYTE, SplitOptions
-from counterpoise.decide.splitting.request import SplitRequest, TopicLoad, TopicPoint
+from counterpoise.decide.splitting.request import SplitRequest, TopicPoint
+from counterpoise.load.topic_loads import TopicLoad
 from counterpoise.names.bundle import BundleRange
 
 FULL = 0xFFFFFFFF

@@ -116,7 +116,7 @@ def _add_change_arguments(parser: argparse.ArgumentParser) -> None:
         group,
         "--bundles",
         "TENANT/NS=N",
-        "give a namespace N bundles; its topics are assumed to be equally busy",
+        "give a namespace N bundles; topics whose load was not recorded are assumed equally busy",
         named_count,
     )
     group.add_argument(

@@ -9,7 +9,6 @@ from counterpoise.decide.splitting.algorithms import ALGORITHMS
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import (
     SplitRequest,
-    TopicLoad,
     TopicPoint,
 )
 from counterpoise.load.fields import (
@@ -19,6 +18,7 @@ from counterpoise.load.fields import (
     read_object,
     read_text,
 )
+from counterpoise.load.topic_loads import TopicLoad
 from counterpoise.names.bundle import BundleName, format_boundary, parse_boundary
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.hashing import topic_hash

@@ -8,7 +8,8 @@ from typing import Final
 from counterpoise.broker.namespaces.catalog import TopicCatalog
 from counterpoise.decide.splitting.algorithms import algorithm
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, TopicLoad, points_of
+from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, points_of
+from counterpoise.load.topic_loads import TopicLoad
 from counterpoise.names.bundle import BundleName
 
 

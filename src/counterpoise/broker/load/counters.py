@@ -6,8 +6,8 @@ from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from counterpoise.decide.splitting.request import TopicLoad
 from counterpoise.load.report import NamespaceBundleStats
+from counterpoise.load.topic_loads import TopicLoad
 
 
 class TopicCount(NamedTuple):

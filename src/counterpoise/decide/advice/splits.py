@@ -15,7 +15,8 @@ from counterpoise.decide.splitting.algorithms import ALGORITHMS
 from counterpoise.decide.splitting.limits import MIN_TOPICS, first_reasons, limits_of
 from counterpoise.decide.splitting.loads import BundleLoads
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.decide.splitting.request import SplitRequest, TopicLoad, points_of
+from counterpoise.decide.splitting.request import SplitRequest, points_of
+from counterpoise.load.topic_loads import TopicLoad
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import (
     BundleName,

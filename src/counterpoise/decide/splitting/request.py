@@ -7,17 +7,9 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.load.topic_loads import TopicLoad
 from counterpoise.names.bundle import BundleRange
 from counterpoise.names.hashing import topic_hash
-
-
-class TopicLoad(NamedTuple):
-    """The load of a topic: messages/s and bytes/s, each the sum of in and out."""
-
-    msg_rate_in: float = 0.0
-    msg_rate_out: float = 0.0
-    msg_throughput_in: float = 0.0
-    msg_throughput_out: float = 0.0
 
 
 class TopicPoint(NamedTuple):

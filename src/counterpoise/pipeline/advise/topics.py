@@ -5,13 +5,13 @@ from collections.abc import Collection, Mapping
 
 import orjson
 
-from counterpoise.decide.splitting.request import TopicLoad
-from counterpoise.load.fields import LoadDataError, read_number
+from counterpoise.load.fields import LoadDataError
+from counterpoise.load.topic_loads import TopicLoad
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
-from counterpoise.pipeline.collect.extensible import fetch_topics, topics_by_bundle
+from counterpoise.pipeline.collect.extensible import fetch_topics
+from counterpoise.pipeline.collect.topic_loads import topic_loads
 from counterpoise.pipeline.collect.words import error_text
 
-RATES = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
 TopicLoads = Mapping[str, Mapping[str, TopicLoad]]
 """By bundle, then by topic."""
 
@@ -46,20 +46,3 @@ async def _asked(admin: Admin, address: str, bundles: Collection[str]) -> TopicL
         return await asyncio.to_thread(topic_loads, body, bundles)
     except (*UNREADABLE, LoadDataError, orjson.JSONDecodeError) as error:
         return error_text(error)
-
-
-def topic_loads(body: bytes, bundles: Collection[str]) -> dict[str, dict[str, TopicLoad]]:
-    """The load of each topic of these bundles, by bundle and topic, from the body of a
-    `broker-stats/topics` response; raises `LoadDataError`.
-    """
-    what = "broker-stats/topics"
-    return {
-        bundle: {
-            topic: TopicLoad(
-                *(read_number(row.get(name, 0.0), f"{what}: {topic}: {name}") for name in RATES)
-            )
-            for topic, row in topics.items()
-        }
-        for bundle, topics in topics_by_bundle(orjson.loads(body), what)
-        if bundle in bundles
-    }

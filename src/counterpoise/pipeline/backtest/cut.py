@@ -1,8 +1,8 @@
 """A trace as if its namespaces had more bundles: each bundle is split into several.
 
-The trace has loads by bundle, not by topic. The topics of a bundle are assumed to be equally busy,
-and are assigned to its parts at random, as hashes would. A bundle of one topic stays in one part,
-however often it is split.
+Topics whose loads the trace knows go where their names hash to, with their mean share of the
+bundle's load. The others are assumed to be equally busy, and are assigned to the parts at random,
+as hashes would. A bundle of one topic stays in one part, however often it is split.
 """
 
 import zlib
@@ -13,9 +13,13 @@ from functools import lru_cache
 import numpy as np
 
 from counterpoise.load.rates import Floats, Indices, Rates
+from counterpoise.load.view import Integers
 from counterpoise.names.bundle import BundleRange, format_boundary, namespace_of, range_of
 from counterpoise.names.errors import InvalidName
+from counterpoise.pipeline.backtest.topic_shares import TopicShares
 from counterpoise.pipeline.backtest.trace import DerivedTrace, LoadTrace, Source
+
+_RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 
 
 @dataclass(frozen=True)
@@ -39,26 +43,23 @@ class CutTrace(DerivedTrace):
     def __init__(self, whole: LoadTrace, cuts: Sequence[int]) -> None:
         super().__init__(whole)
         rows = list(zip(whole.bundles, whole.topics.tolist(), cuts, strict=True))
-        names = [part for name, _, cut in rows for part in _parts_of(name, cut)]
-        counts = np.array([n for name, topics, cut in rows for n in _spread(name, topics, cut)],
-                          np.int64)  # fmt: skip
+        known = whole.topic_shares([name for name, _, cut in rows if cut > 1])
+        parts = [_parts_of(name, topics, cut, known.get(name)) for name, topics, cut in rows]
+        names = [name for each in parts for name in each.names]
         order = np.argsort(np.array(names, dtype=object), kind="stable")
-        of_parent = np.repeat(whole.topics, cuts)
-        even = 1.0 / np.repeat(np.asarray(cuts, np.float64), cuts)
-        share = np.divide(counts, of_parent, out=even, where=of_parent > 0)
         self.bundles = tuple(names[row] for row in order.tolist())
-        self.topics = counts[order]
-        self._share: Floats = share[order]
+        self.topics = np.concatenate([each.topics for each in parts])[order]
+        self._shares: Floats = np.concatenate([each.shares for each in parts])[order]
         self._parent: Indices = np.repeat(np.arange(len(whole.bundles)), cuts)[order]
         self.owners = whole.owners[self._parent]
 
     def loads(self, step: int) -> Rates:
-        """The load of each part at a step: by its share of the bundle's topics."""
+        """The load of each part at a step: its share of the bundle's."""
         loads = self._whole.loads(step)
         return Rates(
             *(
-                getattr(loads, name)[self._parent] * self._share
-                for name in ("rate_in", "rate_out", "throughput_in", "throughput_out")
+                getattr(loads, name)[self._parent] * self._shares[:, column]
+                for column, name in enumerate(_RATES)
             )
         )
 
@@ -69,20 +70,41 @@ def _opened(source: CutSource) -> CutTrace:
     return CutTrace(whole, [source.cut] * len(whole.bundles))
 
 
-def _parts_of(bundle: str, cut: int) -> list[str]:
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """The parts of a bundle."""
+
+    names: Sequence[str]
+    shares: Floats
+    """Of the bundle's load: a row for each part, a column for each rate."""
+    topics: Integers
+
+
+def _parts_of(bundle: str, topics: int, cut: int, known: TopicShares | None) -> _Parts:
     if cut == 1:
-        return [bundle]
+        return _Parts([bundle], np.ones((1, len(_RATES))), np.array([topics]))
     try:
         whole = BundleRange.parse(range_of(bundle))
     except InvalidName:
-        return [f"{bundle}.{number:03}" for number in range(cut)]
+        return _by_chance([f"{bundle}.{number:03}" for number in range(cut)], bundle, topics)
     wide = whole.upper - whole.lower
-    bounds = [format_boundary(whole.lower + wide * i // cut) for i in range(cut + 1)]
-    return [f"{namespace_of(bundle)}/{bounds[i]}_{bounds[i + 1]}" for i in range(cut)]
+    bounds = [whole.lower + wide * i // cut for i in range(cut + 1)]
+    texts = [format_boundary(bound) for bound in bounds]
+    names = [f"{namespace_of(bundle)}/{texts[i]}_{texts[i + 1]}" for i in range(cut)]
+    if known is None:
+        return _by_chance(names, bundle, topics)
+    shares, counts = known.parts(np.array(bounds[1:-1]), _spread(bundle, known.others, cut))
+    return _Parts(names, shares, counts)
 
 
-def _spread(bundle: str, topics: int, cut: int) -> list[int]:
+def _by_chance(names: Sequence[str], bundle: str, topics: int) -> _Parts:
+    counts = _spread(bundle, topics, len(names))
+    share = counts / topics if topics else np.full(len(names), 1.0 / len(names))
+    return _Parts(names, np.repeat(share[:, np.newaxis], len(_RATES), axis=1), counts)
+
+
+def _spread(bundle: str, topics: int, cut: int) -> Integers:
     """How many topics fall into each part; always the same for the same bundle."""
     rng = np.random.default_rng(zlib.crc32(bundle.encode()))
-    found: list[int] = rng.multinomial(topics, np.full(cut, 1.0 / cut)).tolist()
+    found: Integers = rng.multinomial(topics, np.full(cut, 1.0 / cut))
     return found

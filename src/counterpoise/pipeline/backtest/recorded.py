@@ -5,13 +5,14 @@ minute. A minute is a whole number of steps, so that rounds are a minute apart, 
 on no option.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES, RESOURCES, USAGE
@@ -24,6 +25,7 @@ from counterpoise.pipeline.backtest.recorded_load import (
     OwnerChanges,
     changes_of,
 )
+from counterpoise.pipeline.backtest.topic_shares import TopicShares, topic_shares
 from counterpoise.pipeline.backtest.trace import Hosts
 from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.history import TablesReader
@@ -73,8 +75,12 @@ class Recording:
 class RecordedTrace:
     """A history's load reports as a trace: a bundle's load stays until its next report."""
 
-    def __init__(self, name: str, start_ms: int, table: "_Table") -> None:
+    def __init__(
+        self, name: str, start_ms: int, table: "_Table", recording: Recording | None = None
+    ) -> None:
+        """`recording` is where the loads of topics are read when they are asked for."""
         self.name = name
+        self._recording = recording
         self.start_ms = start_ms
         self.step_ms = STEP_MS
         self.steps = len(table.up)
@@ -106,6 +112,21 @@ class RecordedTrace:
         self._now[changes.bundle[rows]] = changes.rates[rows]
         self._step = step
         return Rates(*(self._now[:, i].copy() for i in range(4)))
+
+    def topic_shares(self, bundles: Collection[str]) -> Mapping[str, TopicShares]:
+        """How the load of these bundles is divided among their topics, where that was recorded."""
+        if self._recording is None or not bundles:
+            return {}
+        first, last = self._recording.first_ms, self._recording.last_ms
+        reader = TablesReader(open_location(self._recording.uri))
+        columns = ("bundle", "topic_loads")
+        asked = pa.array(sorted(bundles), pa.string())
+        rows: list[tuple[str, str]] = []
+        for part in read_reports(reader, first - 1, last, columns, (BUNDLE,)):
+            kept = part.filter(pc.not_equal(pc.fill_null(part.column("topic_loads"), ""), ""))
+            mine = kept.filter(pc.is_in(kept.column("bundle").cast(pa.string()), asked))
+            rows += zip(*(mine.column(name).to_pylist() for name in columns), strict=True)
+        return topic_shares(rows)
 
     def up(self, step: int) -> Masks:
         """The brokers that the cluster listed at a step, as a mask."""
@@ -186,10 +207,10 @@ def _read(recording: Recording) -> RecordedTrace:
             f"{location.address} has no report of any bundle{recording.when}: `counterpoise watch "
             "--history` or `counterpoise balance --history` records one"
         )
-    return trace_of(whole, recording.uri)
+    return trace_of(whole, recording.uri, recording)
 
 
-def trace_of(whole: pa.Table, name: str) -> RecordedTrace:
+def trace_of(whole: pa.Table, name: str, recording: Recording | None = None) -> RecordedTrace:
     """Build the trace of a recording from rows of the table `reports`."""
     polls = whole.column("poll_id").to_numpy()
     start_ms = int(polls.min())
@@ -240,6 +261,7 @@ def trace_of(whole: pa.Table, name: str) -> RecordedTrace:
             ),
             measured,
         ),
+        recording,
     )
 
 

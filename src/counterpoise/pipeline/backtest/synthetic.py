@@ -1,6 +1,6 @@
 """Synthetic loads from a seed: the shapes of real clusters, and ones that are hard to balance."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
@@ -9,6 +9,7 @@ import numpy as np
 
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import Integers, Masks
+from counterpoise.pipeline.backtest.topic_shares import TopicShares
 from counterpoise.pipeline.backtest.trace import Hosts
 
 KINDS = {
@@ -155,6 +156,10 @@ class SyntheticTrace:
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
         """Always empty: no recorded moves."""
         return ()
+
+    def topic_shares(self, bundles: Collection[str]) -> Mapping[str, TopicShares]:
+        """Always empty: no topic has a name."""
+        return {}
 
     def up(self, step: int) -> Masks:
         """The brokers present at a step: all, except in kinds in which brokers join and leave."""

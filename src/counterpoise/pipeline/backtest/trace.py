@@ -1,6 +1,6 @@
 """A trace: the load of each bundle at each step, and the brokers present."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -8,6 +8,7 @@ import numpy as np
 
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import Integers, Masks
+from counterpoise.pipeline.backtest.topic_shares import TopicShares
 
 
 @dataclass(frozen=True)
@@ -97,6 +98,9 @@ class LoadTrace(Protocol):
     def loads(self, step: int) -> Rates:
         """The load of each bundle at a step."""
 
+    def topic_shares(self, bundles: Collection[str]) -> Mapping[str, TopicShares]:
+        """How the load of these bundles is divided among their topics, where that is known."""
+
     def up(self, step: int) -> Masks:
         """The brokers that are present at a step, as a mask."""
 
@@ -137,6 +141,10 @@ class DerivedTrace:
     def loads(self, step: int) -> Rates:
         """The load of each bundle at a step."""
         return self._whole.loads(step)
+
+    def topic_shares(self, bundles: Collection[str]) -> Mapping[str, TopicShares]:
+        """How the load of these bundles is divided among their topics, where that is known."""
+        return self._whole.topic_shares(bundles)
 
     def up(self, step: int) -> Masks:
         """The brokers that are present at a step, as a mask."""

@@ -60,8 +60,8 @@ class Change:
             lines.append(f"every bundle carries {self.load:g} times what it did")
         lines += [f"{broker} is {factor:g} times as large" for broker, factor in self.capacity]
         lines += [
-            f"{namespace} is made of {count} bundles: the topics of a bundle are taken to be "
-            "equally busy, and fall where chance has them"
+            f"{namespace} is made of {count} bundles: topics whose load was recorded go where "
+            "they hash to, the others are taken to be equally busy, and fall where chance has them"
             for namespace, count in self.bundles
         ]
         return lines

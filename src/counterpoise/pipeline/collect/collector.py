@@ -31,6 +31,7 @@ from counterpoise.pipeline.collect.admin import (
 from counterpoise.pipeline.collect.beside import Beside, Hung
 from counterpoise.pipeline.collect.identity import UNSUPPORTED, Identity, identify
 from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, channel_fault, lookup_fault
+from counterpoise.pipeline.collect.topic_loads import TopicLoadReader
 from counterpoise.pipeline.collect.where import is_broker, web_address
 from counterpoise.pipeline.collect.words import error_text, line
 
@@ -57,7 +58,8 @@ class Collector:
 
     `addresses` are admin URLs, tried in turn, then those of brokers found at the last poll; the one
     that listed the brokers last is tried first. Responses are parsed in a thread, so that a large
-    cluster does not block the event loop.
+    cluster does not block the event loop. With `keeps_topic_loads`, now and then a report has the
+    loads of topics.
     """
 
     def __init__(
@@ -68,6 +70,7 @@ class Collector:
         *,
         after_poll: int = 0,
         options: AdminOptions | None = None,
+        keeps_topic_loads: bool = False,
     ) -> None:
         options = options or AdminOptions()
         self._admin = Admin(session, options)
@@ -81,6 +84,9 @@ class Collector:
         self._in_use = ""
         # One: more would only contend for the interpreter, with the event loop among them.
         self._parsers = ThreadPoolExecutor(1, "parse-reports")
+        self._topic_loads = (
+            TopicLoadReader(self._aside, self._parsers) if keeps_topic_loads else None
+        )
 
     async def poll(self) -> ReportRows:
         """Ask all brokers for their load; returns the rows of the poll.
@@ -96,6 +102,8 @@ class Collector:
         self._known = {name: known for name, known in self._known.items() if name in brokers}
         self._in_use = in_use = self.name_in_use()
         self._beside.keep(brokers)
+        if self._topic_loads is not None:
+            self._topic_loads.keep(brokers)
         those = self._in_turn(broker for broker in brokers if broker not in self._beside)
         seen = await asyncio.gather(*(self._seen(broker, self._admin) for broker in those))
         fetched = await self._beside.answers(began)
@@ -128,6 +136,8 @@ class Collector:
     def close(self) -> None:
         """Cancel pending requests."""
         self._beside.keep(())
+        if self._topic_loads is not None:
+            self._topic_loads.keep(())
 
     async def brokers(self) -> tuple[str, ...]:
         """The ids of the cluster's brokers; raises `ClusterUnreachableError`."""
@@ -182,6 +192,11 @@ class Collector:
             serving.cancel()
         at_ms, known = self._clock_ms(), self._known[broker]
         known.taken, fresh = take(known.taken, measured, at_ms, known.identity.stats_every_ms)
+        if fresh and self._topic_loads is not None:
+            body = known.body if known.identity.extensible else b""
+            measured = await self._topic_loads.added(
+                broker, self._address(broker), measured, at_ms, body
+            )
         return Fetched(
             broker, at_ms, measured, fresh, known.taken.reported_ms or known.taken.taken_ms
         )

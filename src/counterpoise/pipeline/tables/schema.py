@@ -61,7 +61,7 @@ MOMENT = pa.timestamp("ms", tz="UTC")
 MOMENTS = {"at": "poll_id", "report_at": "report_at_ms"}
 """Real timestamps for those who ask the table, and the numbers that they are of."""
 
-ADDED = ("load_average",)
+ADDED = ("load_average", "topic_loads")
 """Columns that reports have not had from the beginning: null, to other engines, in older rows."""
 
 REPORTS_SCHEMA = pa.schema(
@@ -161,15 +161,15 @@ def rows_to_arrow(rows: ReportRows) -> pa.Table:
 
 
 def completed(table: pa.Table, names: Sequence[str]) -> pa.Table:
-    """These columns of a table, with zeros for a column that is newer than the rows."""
+    """These columns of a table, with zeros or empty text for one that is newer than the rows."""
     for name in set(names).intersection(ADDED).difference(table.column_names):
-        nothing = pa.repeat(pa.scalar(0, REPORTS_SCHEMA.field(name).type), len(table))
-        table = table.append_column(REPORTS_SCHEMA.field(name), nothing)
+        nothing = pa.scalar("" if COLUMNS[name] == TEXT else 0, REPORTS_SCHEMA.field(name).type)
+        table = table.append_column(REPORTS_SCHEMA.field(name), pa.repeat(nothing, len(table)))
     return table.select(list(names))
 
 
 def columns_of(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
-    """These columns as NumPy arrays, with zeros for a column that is newer than the rows."""
+    """These columns as NumPy arrays; of one that is newer than the rows zeros or empty text."""
     table = completed(table, names)
     return {name: _column(table.column(name)) for name in names}
 

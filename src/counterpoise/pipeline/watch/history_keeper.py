@@ -105,7 +105,9 @@ class HistoryKeeper:
                 self._log(f"metrics on port {port}")
             session = await stack.enter_async_context(self._session())
             last = await asyncio.to_thread(newest_poll, writer)
-            collector = Collector(session, settings.addresses, wall_clock_ms, after_poll=last)
+            collector = Collector(
+                session, settings.addresses, wall_clock_ms, after_poll=last, keeps_topic_loads=True
+            )
             stack.callback(collector.close)
             watchdog = None
             if settings.watchdog:

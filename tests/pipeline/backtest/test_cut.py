@@ -1,16 +1,24 @@
 """Bundles played as if there were more of them, and what is compared with what."""
 
 import argparse
+from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.verbs.backtest_compare import cut_of, differences, sides_of, sources_of
+from counterpoise.load.topic_loads import BundleTopicLoads, TopicLoad
+from counterpoise.names.hashing import topic_at
 from counterpoise.pipeline.backtest.cut import CutSource
+from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.run import Task, play, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
+from counterpoise.pipeline.tables.reports import land
+from tests.load.story import poll
+from tests.pipeline.histories import writer_of
 
 SMALL = SyntheticTrace("heavy-tailed", count_of_brokers=3, count_of_bundles=12, hours=0.2)
 
@@ -37,6 +45,40 @@ def test_a_bundle_of_one_topic_stays_whole_however_often_it_is_cut() -> None:
 
     parts = CutSource(One("diurnal", count_of_brokers=2, count_of_bundles=4), 8).open().loads(0)
     assert (parts.throughput().reshape(4, 8) > 0).sum(axis=1).tolist() == [1, 1, 1, 1]
+
+
+def recorded(folder: Path, bundle: str, loads: Sequence[dict[str, TopicLoad]]) -> CutSource:
+    """A history of one bundle that carries 1,000 bytes/s; some polls have loads of its topics."""
+    for number, topics in enumerate(loads):
+        rows = poll(number, {"b1:80": {bundle: 1000.0}}, every_ms=60_000)
+        rows["topics"][rows["kind"] == "bundle"] = 4
+        if topics:
+            text = BundleTopicLoads.of(topics).to_json()
+            rows["topic_loads"][rows["kind"] == "bundle"] = text
+        land(writer_of(folder), rows)
+    return CutSource(Recording(str(folder)), 4)
+
+
+def test_topics_whose_load_was_recorded_go_where_their_names_hash_to(tmp_path: Path) -> None:
+    bundle = "public/default/0x00000000_0xffffffff"
+    first, last = (topic_at("persistent://public/default/t", at) for at in (5, 0xC0000000))
+    before = {first: TopicLoad(0, 0, 100.0, 0), last: TopicLoad(0, 0, 300.0, 0)}
+    after = {first: TopicLoad(0, 0, 1500.0, 0), last: TopicLoad(0, 0, 100.0, 0)}
+    trace = recorded(tmp_path, bundle, [{}, before, {}, after]).open()
+    # Of the 2,000 bytes/s that were told of, 1,600 were the first's.
+    assert trace.loads(20).throughput_in.tolist() == pytest.approx([800.0, 0.0, 0.0, 200.0])
+    assert trace.topics.tolist() == [1, 0, 0, 1]
+
+
+def test_topics_that_are_not_named_have_the_rest(tmp_path: Path) -> None:
+    bundle = "public/default/0x00000000_0xffffffff"
+    hot = topic_at("persistent://public/default/t", 0x40000000)
+    others = {f"small-{number}": TopicLoad(0, 0, 1.0, 0) for number in range(500)}
+    loads = {hot: TopicLoad(0, 0, 500.0, 0), **others}
+    trace = recorded(tmp_path, bundle, [loads]).open()
+    assert trace.topics.sum() == 501
+    expected = trace.topics + np.array([0, 499, 0, 0])
+    assert trace.loads(0).throughput_in == pytest.approx(expected, rel=1e-6)
 
 
 def test_it_is_the_same_wherever_it_is_played() -> None:

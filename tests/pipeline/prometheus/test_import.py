@@ -12,6 +12,8 @@ from counterpoise.app.conf import read_conf
 from counterpoise.app.main import main
 from counterpoise.app.strategies import as_pulsar
 from counterpoise.load.rows import BROKER, BUNDLE, GAP, POLL
+from counterpoise.load.topic_loads import BundleTopicLoads, TopicLoad
+from counterpoise.names.hashing import topic_at
 from counterpoise.pipeline.backtest.recorded import RecordedTrace, Recording, trace_of
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate, simulate
 from counterpoise.pipeline.bundle_lookup import name_in
@@ -164,6 +166,27 @@ async def test_a_bundle_in_the_series_of_two_brokers_is_the_newer_ones(tmp_path:
     assert [row["broker"] for row in bundles] == ["b1:8080"] * 20 + ["b2:8080"] * 20
     moves = Recording(str(tmp_path / "h")).open().moves
     assert len(moves.at_ms) == 1
+
+
+async def test_an_import_has_the_mean_loads_of_a_bundles_topics_once(tmp_path: Path) -> None:
+    one, two = (topic_at("persistent://tenant/ns/t", at) for at in (1, 2))
+    alone = topic_at("persistent://tenant/ns/t", 0x50000000)
+    steps = moments(*range(4))
+    series = [
+        *rates("b1:8080", one, dict(zip(steps, [1.0, 2.0, 3.0, 4.0], strict=True))),
+        *rates("b1:8080", two, dict(zip(steps[2:], [8.0, 4.0], strict=True))),
+        *rates("b1:8080", alone, dict.fromkeys(steps, 7.0)),
+    ]
+    assert await imported(FakePrometheus(series), tmp_path / "h", last=3) == 0
+    rows = [row for row in rows_of(tmp_path / "h", BUNDLE) if row["topic_loads"]]
+    assert [(row["bundle"], row["poll_id"]) for row in rows] == [
+        (BUNDLE_OF, steps[0]),
+        (OTHER, steps[0]),
+    ]
+    loads = BundleTopicLoads.from_json(rows[0]["topic_loads"])
+    assert loads == BundleTopicLoads({one: TopicLoad(*[2.5] * 4), two: TopicLoad(*[3.0] * 4)}, 0,
+                                     TopicLoad())  # fmt: skip
+    assert list(BundleTopicLoads.from_json(rows[1]["topic_loads"]).busiest) == [alone]
 
 
 @pytest.mark.parametrize(

@@ -236,7 +236,9 @@ class HistoryImport:
             for name, sums in zip(names, rest[: len(names)], strict=True)
         }
         usage = rest[len(names) : -1]
-        return await asyncio.to_thread(piece_of, grid, rates, counts, usage, rest[-1])
+        return await asyncio.to_thread(
+            piece_of, grid, rates, counts, usage, rest[-1], by_topic=by == TOPICS
+        )
 
     async def _sums(self, name: str, match: Mapping[str, str], grid: TimeGrid) -> SeriesSums:
         answer: RangeAnswer = await self._source.values(name, match, grid)

@@ -1,12 +1,13 @@
 """A piece of a cluster's past: the sums of each broker's bundles, from the series of topics."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from counterpoise.load.rates import Floats
 from counterpoise.load.rows import RATES, RESOURCES, Column
+from counterpoise.load.topic_loads import BundleTopicLoads, TopicLoad
 from counterpoise.load.view import Integers
 from counterpoise.pipeline.prometheus.series import SeriesPlace
 from counterpoise.pipeline.prometheus.time_grid import TimeGrid
@@ -24,6 +25,8 @@ class SeriesSums:
     """By pair and moment; 0 where there is no value."""
     counts: Integers
     """How many series have a value, likewise."""
+    topics: Mapping[Pair, Mapping[str, float]] = field(default_factory=dict)
+    """The mean of each series over all moments, by what it names besides broker and bundle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,8 @@ class ClusterPiece:
     """Fractions; NaN where a broker makes none."""
     values: int
     """How many figures it was made of."""
+    topic_loads: Mapping[Pair, BundleTopicLoads] = field(default_factory=dict)
+    """Means over its moments; empty if the series are of bundles."""
 
 
 def summed(places: Sequence[SeriesPlace | None], values: Floats) -> SeriesSums:
@@ -79,7 +84,12 @@ def summed(places: Sequence[SeriesPlace | None], values: Floats) -> SeriesSums:
     missing = np.isnan(chosen)
     chosen[missing] = 0.0
     counts = np.add.reduceat((~missing).astype(np.int64), starts, axis=0)
-    return SeriesSums(pairs, np.add.reduceat(chosen, starts, axis=0), counts)
+    names = list(rows)
+    topics: dict[Pair, dict[str, float]] = {pair: {} for pair in pairs}
+    for row, mean in zip(order.tolist(), chosen.mean(axis=1).tolist(), strict=True):
+        broker, bundle, topic = names[row]
+        topics[broker, bundle][topic] = mean
+    return SeriesSums(pairs, np.add.reduceat(chosen, starts, axis=0), counts, topics)
 
 
 def piece_of(
@@ -88,8 +98,13 @@ def piece_of(
     counts: Mapping[str, SeriesSums],
     usage: Sequence[SeriesSums],
     averages: SeriesSums,
+    *,
+    by_topic: bool,
 ) -> ClusterPiece:
-    """Combine sums of metrics: `rates` in the order of `RATES`, `usage` in that of `RESOURCES`."""
+    """Combine sums of metrics: `rates` in the order of `RATES`, `usage` in that of `RESOURCES`.
+
+    `by_topic`: the series of rates are of topics, not of bundles.
+    """
     # Series by namespace, where there are some besides, say nothing of a bundle.
     pairs = tuple(sorted({pair for each in rates for pair in each.pairs if pair[1]}))
     named = {broker for broker, _ in pairs}
@@ -118,7 +133,15 @@ def piece_of(
         {name: _mean(each, own) for name, each in zip(RESOURCES, usage, strict=True)},
         _mean(averages, own),
         sum(int(each.counts.sum()) for each in every),
+        {pair: _topic_loads(rates, pair) for pair in pairs} if by_topic else {},
     )
+
+
+def _topic_loads(rates: Sequence[SeriesSums], pair: Pair) -> BundleTopicLoads:
+    found = [each.topics.get(pair, {}) for each in rates]
+    names = {name for each in found for name in each}
+    loads = {name: TopicLoad(*(each.get(name, 0.0) for each in found)) for name in names}
+    return BundleTopicLoads.of(loads)
 
 
 def _mean(each: SeriesSums, pairs: Sequence[Pair]) -> Floats:

@@ -8,7 +8,7 @@ has left after that. A moment without any broker is a poll that found none.
 
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -211,11 +211,12 @@ def _with_brokers(piece: ClusterPiece, brokers: Sequence[str]) -> ClusterPiece:
     def laid(table: Floats) -> Floats:
         return np.concatenate([table, more])[rows]
 
-    return ClusterPiece(
-        piece.grid, tuple(brokers), piece.pairs, piece.present, piece.rates, piece.counts,
-        {name: laid(each) for name, each in piece.usage.items()}, laid(piece.averages),
-        piece.values,
-    )  # fmt: skip
+    return replace(
+        piece,
+        brokers=tuple(brokers),
+        usage={name: laid(each) for name, each in piece.usage.items()},
+        averages=laid(piece.averages),
+    )
 
 
 def _table(reports: PieceReports, part: slice) -> pa.Table:
@@ -226,6 +227,7 @@ def _table(reports: PieceReports, part: slice) -> pa.Table:
     piece = reports.piece
     owner = _owners_of(piece)
     moments = piece.grid.moments[part]
+    first_moment = part.indices(piece.grid.count)[0]
     brokers, pairs = len(piece.brokers), len(piece.pairs)
     of_broker = 1 + np.arange(brokers) + np.searchsorted(owner, np.arange(brokers))
     of_pair = 2 + np.arange(pairs) + owner
@@ -264,10 +266,25 @@ def _table(reports: PieceReports, part: slice) -> pa.Table:
     texts["broker"] = _texts(["", *piece.brokers], names["broker"][place])
     texts["bundle"] = _texts(["", *(bundle for _, bundle in piece.pairs)], names["bundle"][place])
     texts["note"] = _texts(["", NO_SERIES, NO_FIGURES], note)
+    texts["topic_loads"] = _topic_loads(reports, first_moment + at, names["bundle"][place])
     texts["load_manager"] = _texts(["", EXTENSIBLE], manager.astype(np.int8))
     arrays = [texts[name] if name in texts else pa.array(found[name]) for name in COLUMNS]
     arrays += [pa.array(found[name]).cast(MOMENT) for name in MOMENTS.values()]
     return pa.table(arrays, schema=REPORTS_SCHEMA)
+
+
+def _topic_loads(reports: PieceReports, moments: Integers, bundles: Integers) -> pa.Array:
+    """For each row the loads of topics over the piece: in the first report of each bundle alone.
+
+    `bundles` has the number of each row's pair from 1 on, 0 for other rows.
+    """
+    piece = reports.piece
+    loads = [piece.topic_loads[pair].to_json() for pair in piece.pairs if piece.topic_loads]
+    if not loads:
+        return _texts([""], np.zeros(len(moments), np.int8))
+    reported = reports.served & reports.fresh[_owners_of(piece)]
+    first = np.concatenate([[-1], np.argmax(reported, axis=1)])
+    return _texts(["", *loads], np.where(first[bundles] == moments, bundles, 0))
 
 
 def _columns(

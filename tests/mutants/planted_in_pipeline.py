@@ -191,8 +191,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "polls begin again behind a history whose clock was ahead",
         "pipeline/watch/history_keeper.py",
-        "after_poll=last)",
-        "after_poll=0)",
+        "after_poll=last,",
+        "after_poll=0,",
         f"{_KEEPER}::test_it_goes_on_behind_the_newest_poll_and_heeds_no_order_from_before_its_start",
     ),
     Fault(

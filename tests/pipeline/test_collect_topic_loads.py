@@ -100,7 +100,7 @@ async def test_a_broker_that_refuses_them_is_asked_again_and_still_polled(
     assert await polls.until_any()
 
 
-async def test_whoever_keeps_no_history_asks_for_none(
+async def test_a_collector_without_a_history_asks_for_none(
     cluster: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     polls = Polls(http, cluster, await cluster.add_broker(), keeps=False)

@@ -71,7 +71,7 @@ def _opened(source: CutSource) -> CutTrace:
 
 
 @dataclass(frozen=True, slots=True)
-class _Parts:
+class _BundleParts:
     """The parts of a bundle."""
 
     names: Sequence[str]
@@ -80,9 +80,9 @@ class _Parts:
     topics: Integers
 
 
-def _parts_of(bundle: str, topics: int, cut: int, known: TopicShares | None) -> _Parts:
+def _parts_of(bundle: str, topics: int, cut: int, known: TopicShares | None) -> _BundleParts:
     if cut == 1:
-        return _Parts([bundle], np.ones((1, len(_RATES))), np.array([topics]))
+        return _BundleParts([bundle], np.ones((1, len(_RATES))), np.array([topics]))
     try:
         whole = BundleRange.parse(range_of(bundle))
     except InvalidName:
@@ -94,13 +94,13 @@ def _parts_of(bundle: str, topics: int, cut: int, known: TopicShares | None) -> 
     if known is None:
         return _by_chance(names, bundle, topics)
     shares, counts = known.parts(np.array(bounds[1:-1]), _spread(bundle, known.others, cut))
-    return _Parts(names, shares, counts)
+    return _BundleParts(names, shares, counts)
 
 
-def _by_chance(names: Sequence[str], bundle: str, topics: int) -> _Parts:
+def _by_chance(names: Sequence[str], bundle: str, topics: int) -> _BundleParts:
     counts = _spread(bundle, topics, len(names))
     share = counts / topics if topics else np.full(len(names), 1.0 / len(names))
-    return _Parts(names, np.repeat(share[:, np.newaxis], len(_RATES), axis=1), counts)
+    return _BundleParts(names, np.repeat(share[:, np.newaxis], len(_RATES), axis=1), counts)
 
 
 def _spread(bundle: str, topics: int, cut: int) -> Integers:

@@ -4,6 +4,7 @@ import asyncio
 import threading
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import pytest
@@ -13,6 +14,8 @@ from counterpoise.decide.balancing.due import traffic
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.snapshot import newest_poll
+from counterpoise.decide.plan import StrategyPlan
+from counterpoise.decide.shedding.threshold import ThresholdMemory, ThresholdShedder
 from counterpoise.decide.watchdog.judge import SLOW_BROKER
 from counterpoise.decide.watchdog.observation import WatchdogFinding
 from counterpoise.load.fold import Batch, FoldState, fold
@@ -276,6 +279,33 @@ async def test_the_same_refusal_is_said_once(
         cluster.carry(first, bundle_name(0), carried)
         await one.step(seen(cluster, number * 100))
     assert len([one for one in logged if one.startswith("nothing to move")]) == 1
+
+
+class FirstTimeOnly(ThresholdShedder):
+    """Its first plan alone sheds; later ones only refuse what the first refused, too."""
+
+    def __init__(self) -> None:
+        self.plans = 0
+
+    def plan(self, *view: Any) -> StrategyPlan[ThresholdMemory]:
+        self.plans += 1
+        made = super().plan(*view)
+        return made if self.plans == 1 else replace(made, decisions=())
+
+
+async def test_what_a_round_that_moves_refuses_is_said_when_nothing_is_moved_any_more(
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter
+) -> None:
+    logged = LogLines()
+    by = replace(strategy(interval_ms=1), shedder=FirstTimeOnly())
+    one = balancer(http, history, logged, replace(DO_IT, execute=False), by=by)
+    first = await made_of(one, seen(uneven))
+    assert "nothing to move" not in logged
+    second = await made_of(one, seen(uneven, 1))
+    assert bool(first.moves) > bool(second.moves)
+    refused = [{(each.subject, each.rule) for each in of.rejections} for of in (first, second)]
+    assert refused[0] == refused[1] != set(), "or this test says nothing"
+    assert "nothing to move" in logged
 
 
 async def test_three_reasons_are_said_why_nothing_moves_and_how_many_more_there_are(

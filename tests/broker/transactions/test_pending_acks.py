@@ -117,3 +117,14 @@ class PendingMachine(RuleBasedStateMachine):
 
 PendingMachine.TestCase.settings = settings(max_examples=150, stateful_step_count=30, deadline=None)
 TestPending = PendingMachine.TestCase
+
+
+def test_two_transactions_share_a_batch_and_the_first_to_end_leaves_the_others_part() -> None:
+    """Rare among the steps above."""
+    shared, first, second = PendingMachine(), TransactionId(0, 0), TransactionId(0, 1)
+    for transaction, bits in ((first, 0b001), (first, 0b010), (second, 0b100)):
+        shared.acknowledge(transaction, 0, bits)
+        shared.withholds_what_is_pending()
+    for transaction in (first, second):
+        shared.end(transaction)
+        shared.withholds_what_is_pending()

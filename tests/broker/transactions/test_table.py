@@ -60,6 +60,9 @@ class TableMachine(RuleBasedStateMachine):
         with pytest.raises(BrokerError) as refusal:
             attempts[work]()
         assert refusal.value.code is code
+        if known := self.known.get(number):
+            is_in = f"in OPEN status but it is in {known.state.upper()} status"
+            assert is_in in str(refusal.value)
 
     @rule(at=st.integers(0, 99), owner=st.sampled_from([None, "me"]))
     def open(self, at: int, owner: str | None) -> None:

@@ -41,6 +41,7 @@ from tests.decide.balancing.test_round import HOT, strategy
 from tests.load.story import poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import writer_of
+from tests.pipeline.rounds import loads
 
 SET = [
     *("--strategy", "ThresholdShedder"),
@@ -120,6 +121,21 @@ async def test_the_topic_that_makes_a_bundle_hot_is_named(
     assert "partition: " + hot in text
     assert "persistent://public/default/big is 100% of it" in text
     assert not any("broker-stats/topics" in path for path in uneven.brokers[0].asked)
+
+
+async def test_the_topics_of_a_bundle_are_asked_of_the_broker_that_reported_it_last(
+    uneven: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hot, (_, owner, former) = bundle_name(50), uneven.brokers
+    uneven.carry(former, hot, 9.0)
+    land(writer_of(tmp_path), poll(0, loads(uneven)))
+    former.answers["/admin/v2/broker-stats/load-report"] = (500, b"it is too late to say")
+    uneven.carry(owner, hot, 999_999.0)
+    said = topics_answer(hot, {"persistent://public/default/big": 9e5})
+    owner.answers["/admin/v2/broker-stats/topics"] = (200, said)
+    assert await run(["--admin-url", uneven.admin_url, "--history", str(tmp_path)]) == 0
+    assert "persistent://public/default/big is 100% of it" in capsys.readouterr().out
+    assert not any("broker-stats/topics" in path for path in former.asked)
 
 
 async def test_a_cordoned_broker_takes_no_part_in_a_plan(

@@ -51,11 +51,8 @@ class CoordinatorLog:
         if self.broken is not None:
             raise self.broken
         written: _Written = asyncio.get_running_loop().create_future()
-        try:
-            self.log.append(encode_record(record), 1, written)
-        except StorageError as error:
-            self.broken = error
-            raise
+        # Where it raises, the log has ended, and `failed` or `close` has set ``broken`` before.
+        self.log.append(encode_record(record), 1, written)
         await asyncio.shield(written)
 
     async def written(self) -> None:

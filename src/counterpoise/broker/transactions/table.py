@@ -94,7 +94,7 @@ class CoordinatorTable:
         """The record that adds topics and subscriptions; None if the transaction has them all."""
         known = self.find(transaction)
         if known.state is not TransactionState.OPEN:
-            raise _wrong_state(known, TransactionState.OPEN)
+            raise _not_open(known)
         new_topics = [it for it in dict.fromkeys(topics) if it not in known.topics]
         new = [it for it in dict.fromkeys(subscriptions) if it not in known.subscriptions]
         have = len(known.topics) + len(known.subscriptions)
@@ -115,7 +115,7 @@ class CoordinatorTable:
         if known.state is wanted:
             return None
         if known.state is not TransactionState.OPEN:
-            raise _wrong_state(known, TransactionState.OPEN)
+            raise _not_open(known)
         return {"txn": transaction.number, "is": wanted.value}
 
     def ended(self, transaction: TransactionId) -> Record:
@@ -177,10 +177,10 @@ class CoordinatorTable:
         return min(firsts, end - 1)
 
 
-def _wrong_state(known: CoordinatedTransaction, wanted: TransactionState) -> BrokerError:
+def _not_open(known: CoordinatedTransaction) -> BrokerError:
     return BrokerError(
         ServerError.InvalidTxnStatus,
-        f"Expect transaction `{known.id}` to be in {wanted.name} status but it is in "
+        f"Expect transaction `{known.id}` to be in OPEN status but it is in "
         f"{known.state.name} status",
     )
 

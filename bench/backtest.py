@@ -8,7 +8,7 @@ from tests.pipeline.spark_cluster import standalone_spark
 from bench.figures import Figure
 from counterpoise.app.strategies import strategy_from
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.backtest.run import Task, play_on_spark, tasks_of
+from counterpoise.pipeline.backtest.run import Task, replay_on_spark, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.stream.session import start_session, stop_session
@@ -45,7 +45,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         print(f"   on a cluster of {workers}: {on_workers[workers]:.1f} s", flush=True)
     note = f"{hours:g} hours, 100 brokers, 10,000 bundles, {len(candidates)} strategies"
     return [
-        Figure("a step of a play in the process", step_s * 1000, "ms", note=note),
+        Figure("a step of a replay in the process", step_s * 1000, "ms", note=note),
         Figure(
             "backtest on Spark, two cores",
             took,
@@ -67,9 +67,9 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 
 
 class _Unseen:
-    """Shows nothing of what plays do."""
+    """Shows nothing of what replays do."""
 
-    def played(self, done: int) -> None:
+    def replayed(self, done: int) -> None:
         del done
 
     def waits(self, why: str) -> None:
@@ -77,11 +77,11 @@ class _Unseen:
 
 
 def _on_spark(master: str, conf: dict[str, str], tasks: list[Task]) -> float:
-    """Seconds that plays take in a session of their own, without its start."""
+    """Seconds that replays take in a session of their own, without its start."""
     spark = start_session(master, partitions=2, conf=conf)
     try:
         began = time.perf_counter()
-        play_on_spark(spark, tasks, _Unseen())
+        replay_on_spark(spark, tasks, _Unseen())
         return time.perf_counter() - began
     finally:
         stop_session(spark)

@@ -1,4 +1,4 @@
-"""What each strategy made of the same load: plays of the backtest, drawn."""
+"""What each strategy made of the same load: replays of the backtest, drawn."""
 
 from __future__ import annotations
 

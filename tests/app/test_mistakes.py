@@ -14,7 +14,7 @@ NOBODY = "--admin-url http://127.0.0.1:1"
 BALANCE = f"balance {NOBODY} --history {{at}}"
 WATCH = f"watch {NOBODY} --history {{at}}"
 TOP = "top --once --admin-url https://127.0.0.1:1"
-PLAYED = "backtest synthetic:diurnal"
+REPLAYED = "backtest synthetic:diurnal"
 
 MISTAKES = [
     ("doctor", "--conf"),
@@ -54,26 +54,26 @@ MISTAKES = [
     (f"{TOP} --auth-plugin basic --auth-params hush", "--auth-params: expected"),
     (f"{TOP} --auth-plugin tls --auth-params hush", "--auth-params: expected"),
     ("backtest synthetic:weird", "there are diurnal"),
-    (f"{PLAYED},brokers=x", "has no number"),
-    (f"{PLAYED},cats=3", "'cats' is none of"),
-    (f"{PLAYED},brokers=0", "must be more than 0"),
-    (f"{PLAYED} --spans 0", "--spans"),
-    (f"{PLAYED} --from 2026-11-22", "synthetic load has none"),
+    (f"{REPLAYED},brokers=x", "has no number"),
+    (f"{REPLAYED},cats=3", "'cats' is none of"),
+    (f"{REPLAYED},brokers=0", "must be more than 0"),
+    (f"{REPLAYED} --spans 0", "--spans"),
+    (f"{REPLAYED} --from 2026-11-22", "synthetic load has none"),
     ("backtest /no/such/history --from yesterday", "'yesterday' is not a time"),
-    (f"{PLAYED},hours=1e9", "less than 100,000,000"),
-    (f"{PLAYED},hours=nan", "must be more than 0"),
-    (f"{PLAYED},hours=9e7", "5,400,000,000 steps of 60 s"),
-    (f"{PLAYED},hours=0.001", "is 0 steps of 60 s"),
-    (f"{PLAYED},hours=1 --spans 61", "60 steps of 60 s, and 61 to"),
-    (f"{PLAYED} --step nan", "--step must be more than 0"),
-    (f"{PLAYED} --move-seconds -1", "expected seconds, 0 or more"),
-    (f"{PLAYED} --strategies ,", "names none"),
-    (f"{PLAYED} --compare /no/old.conf /no/new.conf", "/no/old.conf"),
-    (f"{PLAYED} --spark-conf x", "expected NAME=VALUE"),
-    (f"{PLAYED} --plot x.txt", "ends with .png or .svg or .pdf"),
-    (f"{PLAYED} --grid numIOThreads=1,2", "read no such setting"),
-    (f"{PLAYED} --grid maxUnloadPercentage=.1,", "expected NAME=V1,V2"),
-    (f"{PLAYED} --grid loadBalancerSheddingEnabled=true,false", "read no such setting"),
+    (f"{REPLAYED},hours=1e9", "less than 100,000,000"),
+    (f"{REPLAYED},hours=nan", "must be more than 0"),
+    (f"{REPLAYED},hours=9e7", "5,400,000,000 steps of 60 s"),
+    (f"{REPLAYED},hours=0.001", "is 0 steps of 60 s"),
+    (f"{REPLAYED},hours=1 --spans 61", "60 steps of 60 s, and 61 to"),
+    (f"{REPLAYED} --step nan", "--step must be more than 0"),
+    (f"{REPLAYED} --move-seconds -1", "expected seconds, 0 or more"),
+    (f"{REPLAYED} --strategies ,", "names none"),
+    (f"{REPLAYED} --compare /no/old.conf /no/new.conf", "/no/old.conf"),
+    (f"{REPLAYED} --spark-conf x", "expected NAME=VALUE"),
+    (f"{REPLAYED} --plot x.txt", "ends with .png or .svg or .pdf"),
+    (f"{REPLAYED} --grid numIOThreads=1,2", "read no such setting"),
+    (f"{REPLAYED} --grid maxUnloadPercentage=.1,", "expected NAME=V1,V2"),
+    (f"{REPLAYED} --grid loadBalancerSheddingEnabled=true,false", "read no such setting"),
 ]
 
 

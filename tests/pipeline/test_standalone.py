@@ -16,7 +16,7 @@ from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.recorded import Recording
-from counterpoise.pipeline.backtest.run import joined, play, tasks_of
+from counterpoise.pipeline.backtest.run import joined, replay, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.tables.schema import JournalKind
 from counterpoise.pipeline.tables.states import current_states
@@ -109,9 +109,9 @@ class Own(ThresholdShedder):
 
 
 def _backtest_of(uri: str) -> dict[str, dict[str, object]]:
-    """The same plays in this process."""
+    """The same replays in this process."""
     by = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
     tried = [BacktestCandidate("ThresholdShedder", by), BacktestCandidate("no moves", None)]
     tasks = tasks_of(tried, Recording(uri), parts=1, move_s=1.0, seed=1)
-    played = [each.to_json() for each in joined([play(task) for task in tasks])]
-    return {str(row.pop("label")): row for row in played}
+    replayed = [each.to_json() for each in joined([replay(task) for task in tasks])]
+    return {str(row.pop("label")): row for row in replayed}

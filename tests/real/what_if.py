@@ -92,7 +92,7 @@ def _recorded(
 
 
 def _imbalance(story: Story, history: str, *change: str) -> float:
-    """Largest ÷ mean over time: of a play with a change; without one, as it was recorded."""
+    """Largest ÷ mean over time: of a replay with a change; without one, as it was recorded."""
     words = ("--strategies", STRATEGY, *EVERY, *change, "--json")
     status, text = story.run("backtest", history, *words)
     found = next((line for line in text.splitlines() if line.startswith("[{")), "[]")

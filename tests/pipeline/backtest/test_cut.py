@@ -1,4 +1,4 @@
-"""Bundles played as if there were more of them, and what is compared with what."""
+"""Bundles replayed as if there were more of them, and what is compared with what."""
 
 import argparse
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from counterpoise.load.topic_loads import BundleTopicLoads, TopicLoad
 from counterpoise.names.hashing import topic_at
 from counterpoise.pipeline.backtest.cut import CutSource
 from counterpoise.pipeline.backtest.recorded import Recording
-from counterpoise.pipeline.backtest.run import Task, play, tasks_of
+from counterpoise.pipeline.backtest.run import Task, replay, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.tables.reports import land
@@ -86,7 +86,7 @@ def test_it_is_the_same_wherever_it_is_played() -> None:
         [BacktestCandidate("c", None)], CutSource(SMALL, 4), parts=2, move_s=1.0, seed=1
     )
     assert isinstance(tasks[0], Task)
-    assert [play(task) for task in tasks] == [play(task) for task in tasks]
+    assert [replay(task) for task in tasks] == [replay(task) for task in tasks]
     first = CutSource(SMALL, 4)
     assert (
         CutSource(SMALL, 4).open().loads(1).rate_in.tolist()
@@ -103,7 +103,7 @@ def test_an_upgrade_changes_the_strategies_and_cuts_bundles() -> None:
     assert cut_of(now, then) == 8
     changed, logged = differences(now, then, 8)
     assert "loadBalancerLoadSheddingStrategy: ThresholdShedder -> AvgShedder" in changed
-    assert "each bundle is played as 8" in logged
+    assert "each bundle is replayed as 8" in logged
     assert sources_of(SMALL, 8) == (SMALL, CutSource(SMALL, 8))
 
 
@@ -122,7 +122,9 @@ def test_what_an_operator_set_himself_no_upgrade_changes() -> None:
 def test_fewer_bundles_are_not_played_and_it_is_said() -> None:
     now, then = sides_of(compared("pulsar-next", "pulsar-4.0"))
     assert cut_of(now, then) == 1
-    assert differences(now, then, 1)[1].startswith("defaultNumberOfNamespaceBundles is not played")
+    assert differences(now, then, 1)[1].startswith(
+        "defaultNumberOfNamespaceBundles is not replayed"
+    )
     assert sources_of(SMALL, 1) == (SMALL, SMALL)
 
 

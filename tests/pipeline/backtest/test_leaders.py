@@ -1,4 +1,4 @@
-"""Plays of Pulsar's own leader, beside what leaders of Apache Pulsar 4.0.7 did.
+"""Replays of Pulsar's own leader, beside what leaders of Apache Pulsar 4.0.7 did.
 
 In `leaders/` is what `make real ARGS="--record 26 --statistics 60 --seed 11"` recorded: three
 brokers whose own shedder was on, and whose busiest topics changed every four minutes. The averages
@@ -21,7 +21,7 @@ from counterpoise.app.strategies import as_pulsar
 from counterpoise.app.verbs.backtest_source import plain_source
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.recorded import RecordedTrace, trace_of
-from counterpoise.pipeline.backtest.run import followed_steps, joined, play, tasks_of
+from counterpoise.pipeline.backtest.run import followed_steps, joined, replay, tasks_of
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate
 
 LEADERS = Path(__file__).parent / "leaders"
@@ -54,7 +54,7 @@ def plays_of(leader: Leader, move_s: float = 1.0) -> Sequence[BacktestResult]:
     tried = [BacktestCandidate("leader", by), AS_RECORDED, STILL]
     followed = followed_steps(tried, leader.open())
     tasks = tasks_of(tried, leader, parts=1, move_s=move_s, seed=0, followed=followed)
-    return joined([play(task) for task in tasks])
+    return joined([replay(task) for task in tasks])
 
 
 def is_near(found: float, wanted: float) -> bool:
@@ -63,14 +63,14 @@ def is_near(found: float, wanted: float) -> bool:
 
 @pytest.mark.parametrize("manager", MANAGERS)
 def test_a_play_of_a_leader_is_within_a_tenth_of_what_it_did(manager: str) -> None:
-    played, did, still = plays_of(Leader(manager))
-    assert is_near(played.imbalance, did.imbalance)
-    assert is_near(played.moves, did.moves)
-    assert played.moves_least <= played.moves <= played.moves_most
-    assert played.imbalance_least <= played.imbalance <= played.imbalance_most
-    assert played.beginnings > did.beginnings == 1
+    replayed, did, still = plays_of(Leader(manager))
+    assert is_near(replayed.imbalance, did.imbalance)
+    assert is_near(replayed.moves, did.moves)
+    assert replayed.moves_least <= replayed.moves <= replayed.moves_most
+    assert replayed.imbalance_least <= replayed.imbalance <= replayed.imbalance_most
+    assert replayed.beginnings > did.beginnings == 1
     assert did.moves > 0 == still.moves
-    nearer, far = abs(played.imbalance - did.imbalance), abs(still.imbalance - did.imbalance)
+    nearer, far = abs(replayed.imbalance - did.imbalance), abs(still.imbalance - did.imbalance)
     assert nearer < far / 4, "it made a difference"
 
 
@@ -79,12 +79,12 @@ def test_a_play_of_a_leader_is_within_a_tenth_of_what_it_did(manager: str) -> No
 def test_so_it_is_from_whichever_second_on_or_the_plays_say_how_far_apart_they_are(
     manager: str, cut_s: int
 ) -> None:
-    played, did, _ = plays_of(Leader(manager, cut_s))
-    assert is_near(played.imbalance, did.imbalance) or (
-        played.imbalance_least <= did.imbalance <= played.imbalance_most
+    replayed, did, _ = plays_of(Leader(manager, cut_s))
+    assert is_near(replayed.imbalance, did.imbalance) or (
+        replayed.imbalance_least <= did.imbalance <= replayed.imbalance_most
     )
-    assert is_near(played.moves, did.moves) or (
-        played.moves_least <= did.moves <= played.moves_most
+    assert is_near(replayed.moves, did.moves) or (
+        replayed.moves_least <= did.moves <= replayed.moves_most
     )
 
 

@@ -160,20 +160,20 @@ def test_spans_are_put_together_by_their_time() -> None:
 
 
 def test_plays_from_several_beginnings_are_one_result_of_medians_that_says_how_far_apart() -> None:
-    plays = [
+    replays = [
         result("a", 1.2, 0.1, moves=9, begins_ms=0, hours=2.0),
         result("a", 1.8, 0.1, moves=3, begins_ms=0, hours=2.0),
         result("a", 1.4, 0.3, moves=30, begins_ms=20_000, worst=9.0),
         result("a", 1.6, 0.2, moves=11, begins_ms=40_000),
         result("still", 1.9, 0.0, moves=0),
     ]
-    leader, still = joined(plays)
+    leader, still = joined(replays)
     assert (leader.imbalance, leader.moves, leader.moved) == pytest.approx((1.5, 12, 0.2))
     assert (leader.beginnings, leader.moves_least, leader.moves_most) == (3, 11, 30)
     assert (leader.imbalance_least, leader.imbalance_most) == pytest.approx((1.4, 1.6))
     assert (still.beginnings, still.moves_most) == (1, 0)
     said = spreads([leader, still])
-    assert "played from 3 beginnings" in said[0]
+    assert "replayed from 3 beginnings" in said[0]
     assert said[1:] == ["  max/mean 1.400 to 1.600 and 11 to 30 moves by a"]
     assert spreads([still]) == []
     same = replace(leader, moves_least=30)
@@ -191,7 +191,7 @@ def test_a_leader_is_played_from_several_beginnings_once_its_grace_period_is_rec
     words = ["backtest", str(tmp_path), "--strategies", "UniformLoadShedder", "--json"]
     grace = ["--set", "loadBalancerSheddingGracePeriodMinutes=1"]
 
-    def played(*more: str) -> tuple[dict[str, int], list[int], str]:
+    def replayed(*more: str) -> tuple[dict[str, int], list[int], str]:
         assert main([*words, *more]) == 0
         said = capsys.readouterr()
         results = json.loads(said.out)
@@ -200,13 +200,13 @@ def test_a_leader_is_played_from_several_beginnings_once_its_grace_period_is_rec
 
     once = {"UniformLoadShedder": 1, "no moves": 1, "as recorded": 1}
     leader = {**once, "UniformLoadShedder": 3}
-    begun, steps, said = played("--as-pulsar", *grace)
+    begun, steps, said = replayed("--as-pulsar", *grace)
     # A grace period and a measurement, of twelve minutes and the step that ends them.
     assert (begun, steps) == (leader, [121] * 3)
     assert "the first 120 s are followed as recorded" in said
-    begun, steps, said = played("--as-pulsar")
+    begun, steps, said = replayed("--as-pulsar")
     assert (begun, steps) == (leader, [109] * 3), "half an hour, of which a quarter is there"
-    begun, steps, said = played(*grace)
+    begun, steps, said = replayed(*grace)
     assert (begun, steps) == (once, [145] * 3)
     assert "followed" not in said
 
@@ -246,7 +246,7 @@ def test_what_was_recorded_has_no_rank_and_says_how_far_plays_are_off() -> None:
     assert said[1:] == ["  -5.0% of max/mean and +10.0% of the moves, if it was near"]
     assert calibration([still, near]) == []
     assert calibration([recorded, still]) == [
-        "recorded: max/mean 2.000, 10 moves; no play moved anything"
+        "recorded: max/mean 2.000, 10 moves; no replay moved anything"
     ]
     none = calibration([near, replace(recorded, moves=0)])
     assert none[1] == "  -5.0% of max/mean and 11 moves where there was none, if it was near"

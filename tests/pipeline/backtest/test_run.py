@@ -1,4 +1,4 @@
-"""Where plays are played: a little in this process, the rest on Spark, with the same results."""
+"""Where replays run: a little in this process, the rest on Spark, with the same results."""
 
 import json
 from dataclasses import dataclass, field, replace
@@ -15,12 +15,12 @@ from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.run import (
     LITTLE,
-    PlayFailedError,
+    ReplayFailedError,
     is_little,
     joined,
-    play,
-    play_here,
-    play_on_spark,
+    replay,
+    replay_here,
+    replay_on_spark,
     tasks_of,
 )
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
@@ -34,13 +34,13 @@ SMALL = "synthetic:heavy-tailed,brokers=4,bundles=20,hours=0.5"
 
 
 @dataclass
-class LoggedPlays:
+class LoggedReplays:
     """What a person would be shown."""
 
     done: list[int] = field(default_factory=list)
     waited: list[str] = field(default_factory=list)
 
-    def played(self, done: int) -> None:
+    def replayed(self, done: int) -> None:
         self.done.append(done)
 
     def waits(self, why: str) -> None:
@@ -56,9 +56,9 @@ def small(bundles: int = 20) -> SyntheticTrace:
 def test_plays_here_are_plays_in_their_order() -> None:
     candidates = [BacktestCandidate(name, None) for name in ("b", "a")]
     tasks = tasks_of(candidates, small(), parts=2, move_s=1.0, seed=1)
-    log = LoggedPlays()
-    results = play_here(tasks, log)
-    assert results == [play(task) for task in tasks]
+    log = LoggedReplays()
+    results = replay_here(tasks, log)
+    assert results == [replay(task) for task in tasks]
     assert [result.label for result in results] == ["b", "b", "a", "a"]
     assert log.done == [1, 2, 3, 4]
 
@@ -68,9 +68,9 @@ def test_plays_on_spark_are_plays(spark: "SparkSession") -> None:
     threshold = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
     candidates = [BacktestCandidate("no moves", None), BacktestCandidate("threshold", threshold)]
     tasks = tasks_of(candidates, small(60), parts=2, move_s=1.0, seed=1)
-    log = LoggedPlays()
-    results = play_on_spark(spark, tasks, log)
-    assert results == [play(task) for task in tasks]
+    log = LoggedReplays()
+    results = replay_on_spark(spark, tasks, log)
+    assert results == [replay(task) for task in tasks]
     assert log.done[-1] == 4
     assert not log.waited
     assert [result.steps for result in joined(results)] == [30, 30]
@@ -85,8 +85,8 @@ def test_a_play_that_fails_on_spark_is_reported_by_its_label(
         small(), parts=1, move_s=1.0, seed=1,
     )  # fmt: skip
     tasks = [sound, replace(unsound, source=Recording(str(tmp_path)))]
-    with pytest.raises(PlayFailedError, match=r"^unsound: \w+Error: .* has no report"):
-        play_on_spark(spark, tasks, LoggedPlays())
+    with pytest.raises(ReplayFailedError, match=r"^unsound: \w+Error: .* has no report"):
+        replay_on_spark(spark, tasks, LoggedReplays())
 
 
 def test_what_is_little_counts_bundles_steps_and_plays() -> None:
@@ -112,7 +112,7 @@ def test_spark_is_started_for_much_or_when_it_is_asked_for(
     said = capsys.readouterr()
     assert "isolation policies and anti-affinity groups are not modelled" in said.err
     where = more[-1] if more else "this process"
-    assert f"4 brokers, 20 bundles, 30 steps of 60 s, 2 plays on {where}\n" in said.err
+    assert f"4 brokers, 20 bundles, 30 steps of 60 s, 2 replays on {where}\n" in said.err
     if status:
         assert "no Spark in this test" in said.err
     else:

@@ -1,4 +1,4 @@
-"""A play of a strategy: the same decisions as the balancer's, and figures that add up by hand."""
+"""A replay of a strategy: the same decisions as the balancer's, and figures that add up by hand."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -78,7 +78,7 @@ def strategy(name: str = "ThresholdShedder", placement: str = "LeastUsage") -> S
     return strategy_from(Properties(FLOORS), shedder=name, placement=placement)
 
 
-def played(trace: LoadTrace, by: Strategy | None, **more: float) -> BacktestResult:
+def replayed(trace: LoadTrace, by: Strategy | None, **more: float) -> BacktestResult:
     return simulate(
         BacktestCandidate("c", by), trace, 0, trace.steps, move_s=more.get("move_s", 1.0), seed=1
     )
@@ -87,7 +87,7 @@ def played(trace: LoadTrace, by: Strategy | None, **more: float) -> BacktestResu
 def test_the_figures_by_hand() -> None:
     """Two brokers with 30 and 10: largest ÷ mean is 1.5, the deviation half the mean."""
     trace = Plain([10.0, 20.0, 10.0], [0, 0, 1], [[True, True]] * 3)
-    result = played(trace, None)
+    result = replayed(trace, None)
     assert (result.imbalance, result.worst, result.deviation) == (1.5, 1.5, 0.5)
     assert (result.uneven, result.moves, result.moved, result.hours) == (1.0, 0, 0.0, 0.05)
     assert result.score == pytest.approx(0.5)
@@ -96,7 +96,7 @@ def test_the_figures_by_hand() -> None:
 def test_what_a_move_costs_by_hand() -> None:
     """All on one of two brokers; what goes is counted, as load, as time and as messages."""
     trace = Plain([300_000.0] * 2, [0, 0], [[True, True]] * 2)
-    result = played(trace, strategy(), move_s=2.5)
+    result = replayed(trace, strategy(), move_s=2.5)
     assert result.moves == 1
     assert result.moved == pytest.approx(0.5)
     assert (result.waited_s, result.delayed) == (2.5, pytest.approx(2.5 * 3000.0))
@@ -125,16 +125,16 @@ def test_a_round_waits_until_reports_show_what_the_last_one_has_moved() -> None:
     """Ten seconds after the last bundle has arrived; a report comes every minute."""
     trace = Plain([90_000.0] * 9, [0] * 9, [[True, True, True]] * 3)
     by = strategy("UniformLoadShedder")
-    rounds = [played(trace, by, move_s=each).moves for each in (50, 51, 110, 111)]
+    rounds = [replayed(trace, by, move_s=each).moves for each in (50, 51, 110, 111)]
     assert rounds == [4, 3, 3, 2], "of three, or two, or one"
 
 
 def test_bundles_of_a_broker_that_leaves_are_placed_and_come_not_back_by_themselves() -> None:
     there = [[True, True, True], [True, False, True], [True, True, True]]
     trace = Plain([50_000.0] * 6, [0, 0, 1, 1, 2, 2], there)
-    result = played(trace, None)
+    result = replayed(trace, None)
     assert (result.orphans, result.moves) == (2, 0)
-    placed = played(trace, strategy("OverloadShedder"))
+    placed = replayed(trace, strategy("OverloadShedder"))
     assert placed.orphans == 2
     assert placed.worst == pytest.approx(1.5), "one each on those that stay, then 3, 0 and 3"
 
@@ -151,8 +151,8 @@ def test_every_kind_of_load_is_the_same_for_its_seed_and_balanced_by_a_strategy(
     trace.loads(3)
     np.testing.assert_array_equal(late, again.loads(77).throughput())
     assert not np.array_equal(late, other.loads(77).throughput())
-    assert played(trace, strategy()) == played(again, strategy())
-    assert played(trace, strategy()).imbalance < played(trace, None).imbalance
+    assert replayed(trace, strategy()) == replayed(again, strategy())
+    assert replayed(trace, strategy()).imbalance < replayed(trace, None).imbalance
     assert (late >= 0).all()
     for step in range(trace.steps):
         assert trace.up(step).sum() >= 6

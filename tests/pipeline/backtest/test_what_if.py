@@ -1,4 +1,4 @@
-"""Load played on a cluster that is another one, and how many brokers a load needs."""
+"""Load replayed on a cluster that is another one, and how many brokers a load needs."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +12,7 @@ from counterpoise.app.main import main
 from counterpoise.load.rates import Rates
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.recorded import Recording
-from counterpoise.pipeline.backtest.run import play, tasks_of
+from counterpoise.pipeline.backtest.run import replay, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.backtest.what_if import (
@@ -32,12 +32,12 @@ HALF, WHOLE = "broker-0:8080", "broker-1:8080"
 STILL = BacktestCandidate("no moves", None)
 
 
-def played(change: Change) -> BacktestResult:
+def replayed(change: Change) -> BacktestResult:
     (task,) = tasks_of([STILL], ChangedSource(LOAD, change), parts=1, move_s=1.0, seed=1)
-    return play(task)
+    return replay(task)
 
 
-PLAYED = played(Change())
+REPLAYED = replayed(Change())
 
 
 def test_new_brokers_are_there_from_the_start_and_empty() -> None:
@@ -67,7 +67,7 @@ def test_names_of_new_brokers_are_put_in_order() -> None:
 def test_the_bundles_of_a_broker_that_is_not_there_are_placed() -> None:
     trace = ChangedSource(LOAD, Change(without=(HALF,))).open()
     assert not any(trace.up(step)[0] for step in range(trace.steps))
-    found = played(Change(without=(HALF,)))
+    found = replayed(Change(without=(HALF,)))
     assert found.orphans == int((LOAD.owners == 0).sum())
     assert found.moves == 0
 
@@ -80,7 +80,7 @@ def test_load_and_capacity_show_in_what_brokers_use() -> None:
     assert halved[2:] == pytest.approx(plain[2:])
     more = ChangedSource(LOAD, Change(load=1.5)).open()
     assert more.loads(3).throughput() == pytest.approx(1.5 * LOAD.loads(3).throughput())
-    assert played(Change(load=1.5)).usage > 1.2 * played(Change()).usage
+    assert replayed(Change(load=1.5)).usage > 1.2 * replayed(Change()).usage
 
 
 @given(st.sampled_from([32, 64, 96, 256]), st.integers(0, 3))
@@ -136,7 +136,7 @@ def test_the_fewest_brokers_are_found_by_few_plays(needed: int, most: int) -> No
     def play_with(more: int) -> BacktestResult:
         asked.append(more)
         assert -4 <= more <= most
-        return replace(PLAYED, usage=70.0 if more >= needed else 70.1)
+        return replace(REPLAYED, usage=70.0 if more >= needed else 70.1)
 
     found = fewest_brokers(play_with, 70.0, -4, most)
     assert found == (needed if needed <= most else None)

@@ -11,7 +11,7 @@ from deltalake import DeltaTable
 
 from counterpoise.app.strategies import strategy_from
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.backtest.run import joined, play, tasks_of
+from counterpoise.pipeline.backtest.run import joined, replay, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.gold.tables import GOLD_TABLES
@@ -32,12 +32,12 @@ def on(tmp_path_factory: pytest.TempPathFactory) -> Iterator[StandaloneSpark]:
 async def test_as_many_plays_run_at_once_as_executors_have_cores(
     on: StandaloneSpark, tmp_path: Path
 ) -> None:
-    """Each play of its own strategy waits until four have begun; two at a time never end."""
+    """Each replay of its own strategy waits until four have begun; two at a time never end."""
     meeting = tmp_path / "meeting"
     meeting.mkdir()
     mine = tmp_path / "mine"
     mine.mkdir()
-    (mine / "meets.py").write_text(MEETS.format(meeting=meeting, plays=2 * CORES))
+    (mine / "meets.py").write_text(MEETS.format(meeting=meeting, replays=2 * CORES))
     names = [f"meets:Meets{number}" for number in range(2 * CORES)]
     words = ["backtest", "synthetic:bursty,brokers=4,bundles=20,hours=0.2", "--json"]
     words += ["--strategies", ",".join(names), *on.arguments]
@@ -52,10 +52,10 @@ async def test_as_many_plays_run_at_once_as_executors_have_cores(
     [task] = tasks_of([BacktestCandidate("", by)], trace, parts=1, move_s=1.0, seed=1)
     for name in names:
         assert {**found[name], "label": "", "why_not": ""} == {
-            **joined([play(task)])[0].to_json(),
+            **joined([replay(task)])[0].to_json(),
             "why_not": "",
         }
-    assert any("5 of 5 plays are done" in line for line in backtest.said), backtest.text
+    assert any("5 of 5 replays are done" in line for line in backtest.said), backtest.text
 
 
 MEETS = """
@@ -71,13 +71,13 @@ class Meets(ThresholdShedder):
     def plan(self, *args):
         (HERE / self.name).touch()
         for _ in range(1200):
-            if len(list(HERE.iterdir())) >= {plays}:
+            if len(list(HERE.iterdir())) >= {replays}:
                 return super().plan(*args)
             Event().wait(0.05)
-        raise RuntimeError("the other plays have not begun within a minute")
+        raise RuntimeError("the other replays have not begun within a minute")
 
 
-for number in range({plays}):
+for number in range({replays}):
     name = f"Meets{{number}}"
     globals()[name] = type(name, (Meets,), {{"name": name}})
 """
@@ -96,7 +96,7 @@ async def test_plays_that_no_executor_can_take_are_said_to_wait(
     finally:
         os.killpg(backtest.process.pid, signal.SIGKILL)
         await backtest.end()
-    assert f"from {on.master} yet, no play runs until one does; spark.executor" in line
+    assert f"from {on.master} yet, no replay runs until one does; spark.executor" in line
 
 
 async def test_a_history_is_rolled_up(on: StandaloneSpark, tmp_path: Path) -> None:

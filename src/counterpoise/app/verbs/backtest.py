@@ -46,12 +46,12 @@ from counterpoise.pipeline.backtest.report import (
     table,
 )
 from counterpoise.pipeline.backtest.run import (
-    PlayFailedError,
+    ReplayFailedError,
     followed_steps,
     is_little,
     joined,
-    play_here,
-    play_on_spark,
+    replay_here,
+    replay_on_spark,
     results_table,
     tasks_of,
 )
@@ -65,7 +65,7 @@ MOST_STEPS = 2_000_000
 """Of all spans together: four years by the minute."""
 NO_POLICIES = (
     "isolation policies and anti-affinity groups are not modelled: recorded load has none, and "
-    "`balance` may find fewer brokers for a bundle than a play does\n"
+    "`balance` may find fewer brokers for a bundle than a replay does\n"
 )
 
 
@@ -75,8 +75,8 @@ def run(args: argparse.Namespace) -> int:
     try:
         if args.usage_at_most is not None:
             return size(args)
-        results = joined(_played(args, _plays(args)))
-    except PlayFailedError as error:
+        results = joined(_results_of(args, _replays(args)))
+    except ReplayFailedError as error:
         raise UserError(f"{error} (details: {written(error)})") from None
     if args.save:
         with writing_file(args.save):
@@ -116,7 +116,7 @@ def _check(args: argparse.Namespace) -> None:
         raise UserError("--spans and --step must be more than 0")
     expect_move_seconds(args.move_seconds)
     if args.optimum and args.spans > 1:
-        raise UserError("--optimum is about one play of the whole time: no --spans with it")
+        raise UserError("--optimum is about one replay of the whole time: no --spans with it")
     if args.compare and (args.strategies or args.grid):
         raise UserError(
             "--compare takes its strategies from its two sides: no --strategies, --grid"
@@ -133,35 +133,35 @@ def _check(args: argparse.Namespace) -> None:
 class _PlayLines:
     """Shows on stderr how many replays are done."""
 
-    def __init__(self, plays: int) -> None:
-        self._plays = plays
+    def __init__(self, replays: int) -> None:
+        self._replays = replays
         self._began = time.monotonic()
 
-    def played(self, done: int) -> None:
+    def replayed(self, done: int) -> None:
         took = time.monotonic() - self._began
-        sys.stderr.write(f"{done} of {self._plays} plays are done after {took:.0f} s\n")
+        sys.stderr.write(f"{done} of {self._replays} replays are done after {took:.0f} s\n")
 
     def waits(self, why: str) -> None:
         sys.stderr.write(f"{why}\n")
 
 
-def _played(
-    args: argparse.Namespace, plays: Sequence[tuple[BacktestCandidate, Source]]
+def _results_of(
+    args: argparse.Namespace, replays: Sequence[tuple[BacktestCandidate, Source]]
 ) -> list[BacktestResult]:
-    trace = plays[0][1].open()
+    trace = replays[0][1].open()
     if not max(1, args.spans) <= trace.steps <= MOST_STEPS:
         raise UserError(
             f"{args.source} is {trace.steps:,} steps of {trace.step_ms / 1000:g} s, and "
-            f"{args.spans:,} to {MOST_STEPS:,} can be played: fewer --spans, fewer hours (--from, "
-            "--to), or for synthetic load another --step"
+            f"{args.spans:,} to {MOST_STEPS:,} can be replayed: fewer --spans, fewer hours "
+            "(--from, --to), or for synthetic load another --step"
         )
     move_s = move_seconds_of(args)
-    follows = not args.optimum and all(has_moves(source) for _, source in plays)
-    candidates = [candidate for candidate, _ in plays]
+    follows = not args.optimum and all(has_moves(source) for _, source in replays)
+    candidates = [candidate for candidate, _ in replays]
     followed = followed_steps(candidates, trace, args.spans) if follows else 0
     tasks = [
         task
-        for candidate, source in plays
+        for candidate, source in replays
         for task in tasks_of(
             [candidate],
             source,
@@ -172,13 +172,13 @@ def _played(
         )
     ]
     # The side that is cut has the most bundles.
-    much = not is_little(plays[-1][1].open(), len(plays))
+    much = not is_little(replays[-1][1].open(), len(replays))
     if args.master is None and (much or args.spark_conf):
         args.master = "local[*]"
     log = _PlayLines(len(tasks))
     sys.stderr.write(
         f"{len(trace.brokers)} brokers, {len(trace.bundles):,} bundles, {trace.steps:,} steps of "
-        f"{trace.step_ms / 1000:g} s, {len(tasks)} plays on {args.master or 'this process'}\n"
+        f"{trace.step_ms / 1000:g} s, {len(tasks)} replays on {args.master or 'this process'}\n"
     )
     if followed:
         sys.stderr.write(
@@ -192,14 +192,14 @@ def _played(
         for sentence in unplayed(args):
             sys.stderr.write(f"{sentence}\n")
     if args.master is None:
-        return play_here(tasks, log)
-    tried = [each.strategy for each, _ in plays if each.strategy is not None]
+        return replay_here(tasks, log)
+    tried = [each.strategy for each, _ in replays if each.strategy is not None]
     own = [one for each in tried for one in (each.shedder, each.placement)]
     with spark_session(args, strategies=own) as spark:
-        return play_on_spark(spark, tasks, log)
+        return replay_on_spark(spark, tasks, log)
 
 
-def _plays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
+def _replays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
     """The candidates and the trace of each replay."""
     source = changed_source(args)
     if not args.compare:
@@ -208,6 +208,6 @@ def _plays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
     now, then = sides_of(args)
     sources = sources_of(source, cut_of(now, then))
     return [
-        (candidate_of(side, args.thrash_span), plays)
-        for side, plays in zip((now, then), sources, strict=True)
+        (candidate_of(side, args.thrash_span), replays)
+        for side, replays in zip((now, then), sources, strict=True)
     ]

@@ -109,13 +109,13 @@ def differences(now: Side, then: Side, cut: int) -> list[str]:
     lines = ["changed: " + ("; ".join(changed) or "nothing")]
     if cut > 1:
         lines.append(
-            f"each bundle is played as {cut}, as if its namespace had been made with {BUNDLES}="
+            f"each bundle is replayed as {cut}, as if its namespace had been made with {BUNDLES}="
             f"{after[BUNDLES]}: topics whose load was recorded go where they hash to, the others "
             "are taken to be equally busy, and fall where chance has them; namespaces that are "
             "there already keep their bundles after an upgrade"
         )
     elif before.get(BUNDLES, "4") != after.get(BUNDLES, "4"):
-        lines.append(f"{BUNDLES} is not played: what was recorded as many bundles is not joined")
+        lines.append(f"{BUNDLES} is not replayed: what was recorded as many bundles is not joined")
     return lines
 
 

@@ -11,7 +11,7 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.verbs.backtest_grid import candidates_of
 from counterpoise.app.verbs.backtest_source import change_of, move_seconds_of, plain_source
 from counterpoise.pipeline.backtest.measure import BacktestResult
-from counterpoise.pipeline.backtest.run import joined, play_here, tasks_of
+from counterpoise.pipeline.backtest.run import joined, replay_here, tasks_of
 from counterpoise.pipeline.backtest.what_if import ChangedSource, fewest_brokers, resized
 
 BY = "Counterpoise"
@@ -19,14 +19,14 @@ MOST_TIMES = 8
 """So many times the brokers that are there: a load that needs more is no load of this cluster."""
 
 
-class _PlayLine:
+class _ReplayLine:
     """Shows on stderr each number of brokers that was tried."""
 
     def __init__(self, brokers: int) -> None:
         self._brokers = brokers
 
-    def played(self, done: int) -> None:
-        sys.stderr.write(f"played with {self._brokers} brokers\n")
+    def replayed(self, done: int) -> None:
+        sys.stderr.write(f"replayed with {self._brokers} brokers\n")
 
     def waits(self, why: str) -> None:
         sys.stderr.write(f"{why}\n")
@@ -38,7 +38,7 @@ def size(args: argparse.Namespace) -> int:
         raise UserError(f"--usage-at-most {args.usage_at_most:g}: expected a per cent, 0 to 100")
     if args.compare or args.plot or args.save or args.optimum:
         raise UserError(
-            "--usage-at-most plays one strategy: no --compare, --plot, --save, --optimum"
+            "--usage-at-most replays one strategy: no --compare, --plot, --save, --optimum"
         )
     args.strategies = args.strategies or BY
     candidate = candidates_of(args)[1]
@@ -47,21 +47,21 @@ def size(args: argparse.Namespace) -> int:
     there = len(names) + change.added - len(change.without)
 
     @cache
-    def play(more: int) -> BacktestResult:
+    def replay(more: int) -> BacktestResult:
         changed = ChangedSource(source, resized(change, names, more))
         tasks = tasks_of([candidate], changed, parts=args.spans, move_s=move_s, seed=args.seed)
-        return joined(play_here(tasks, _PlayLine(there + more)))[0]
+        return joined(replay_here(tasks, _ReplayLine(there + more)))[0]
 
-    found = fewest_brokers(play, args.usage_at_most, 1 - there, (MOST_TIMES - 1) * there)
-    now = play(0)
+    found = fewest_brokers(replay, args.usage_at_most, 1 - there, (MOST_TIMES - 1) * there)
+    now = replay(0)
     if args.json:
         enough = None if found is None else there + found
         answer = {"brokers": there, "enough": enough, "usage": now.usage}
         if found is not None:
-            answer = {**answer, "usage_then": play(found).usage}
+            answer = {**answer, "usage_then": replay(found).usage}
         sys.stdout.write(json.dumps(answer) + "\n")
         return 0
-    sys.stdout.write(_sentence(there, found, now, play(found or 0), args.usage_at_most))
+    sys.stdout.write(_sentence(there, found, now, replay(found or 0), args.usage_at_most))
     return 0
 
 

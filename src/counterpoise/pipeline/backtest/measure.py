@@ -67,10 +67,10 @@ class BacktestResult:
     as_recorded: bool = False
     """Whether this is what a recording's own balancer did."""
     begins_ms: int = 0
-    """How long after the start of the play its first round was due."""
+    """How long after the start of the replay its first round was due."""
     beginnings: int = 1
-    """From how many moments of its interval a leader was played: figures are medians of these
-    plays, and what follows is the least and the most of them."""
+    """From how many moments of its interval a leader was replayed: figures are medians of these
+    replays, and what follows is the least and the most of them."""
     imbalance_least: float = 0.0
     imbalance_most: float = 0.0
     moves_least: int = 0

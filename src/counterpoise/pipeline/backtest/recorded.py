@@ -33,7 +33,17 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import read_reports
 from counterpoise.pipeline.tables.schema import completed
 
-PLAYED = ("poll_id", "kind", "broker", "bundle", "fresh", "topics", "load_average", *RATES, *USAGE)
+REPLAYED = (
+    "poll_id",
+    "kind",
+    "broker",
+    "bundle",
+    "fresh",
+    "topics",
+    "load_average",
+    *RATES,
+    *USAGE,
+)
 """The columns of `reports` that a trace is made of."""
 ROOM = 8e9
 """Bytes of loads: a month of 100 brokers with 5,000 bundles by the minute."""
@@ -41,7 +51,7 @@ _BYTES_A_LOAD = 32
 _BYTES_A_STEP = 24
 """Of each broker: whether it is listed and measures, and what it uses."""
 STEP_MS = 5000
-"""How far a play of a recording goes at a time."""
+"""How far a replay of a recording goes at a time."""
 _BYTES_MOST = 1.25e9
 """Bytes/s that a network carries where no report says: ten Gbit/s."""
 
@@ -58,7 +68,7 @@ class Recording:
 
     uri: str
     first_ms: int = 0
-    """From when on it is played."""
+    """From when on it is replayed."""
     last_ms: int = EVER
     """Until when."""
 
@@ -199,7 +209,7 @@ class _Table:
 def _read(recording: Recording) -> RecordedTrace:
     location = open_location(recording.uri)
     first, last = recording.first_ms, recording.last_ms
-    rows = read_reports(TablesReader(location), first - 1, last, PLAYED)
+    rows = read_reports(TablesReader(location), first - 1, last, REPLAYED)
     parts = [_plain(part) for part in rows]
     whole = pa.concat_tables(parts) if parts else None
     if whole is None or not (whole.column("kind").to_numpy() == BUNDLE).any():
@@ -296,8 +306,8 @@ def _expect_room(reports: int, steps: int) -> None:
     if size > ROOM:
         raise NothingRecordedError(
             f"{reports:,} reports of bundles and {steps:,} steps of brokers are "
-            f"{size / 1e9:.1f} GB in every process that plays, and {ROOM / 1e9:.0f} GB are allowed:"
-            " play a part of it (--from, --to)"
+            f"{size / 1e9:.1f} GB in every process that replays, and {ROOM / 1e9:.0f} GB are "
+            "allowed: replay a part of it (--from, --to)"
         )
 
 

@@ -74,9 +74,9 @@ def calibration(results: Sequence[BacktestResult]) -> list[str]:
         for each in ranked(results)
         if each.moves and not each.as_recorded
     ]
-    error = "a play of the balancer that did this, by its settings, is off by"
+    error = "a replay of the balancer that did this, by its settings, is off by"
     start = f"recorded: max/mean {recorded.imbalance:.3f}, {recorded.moves:,} moves; "
-    return [start + (error if lines else "no play moved anything"), *lines]
+    return [start + (error if lines else "no replay moved anything"), *lines]
 
 
 def _moves_off(moves: int, recorded: int) -> str:
@@ -92,8 +92,8 @@ def spreads(results: Sequence[BacktestResult]) -> list[str]:
     if not many:
         return []
     lines = [
-        f"leaders are played from {many[0].beginnings} beginnings, since no recording says at "
-        "which second of their interval they decide; their figures are medians of these plays, "
+        f"leaders are replayed from {many[0].beginnings} beginnings, since no recording says at "
+        "which second of their interval they decide; their figures are medians of these replays, "
         "which came to"
     ]
     lines += [

@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LITTLE = 5_000_000
-"""Bundles times steps times plays: a few seconds of one core, in which Spark only starts."""
+"""Bundles times steps times replays: a few seconds of one core, in which Spark only starts."""
 
 
 FOLLOWED_MOST = 4
-"""At most this part of a recording is followed before a play begins: a quarter."""
+"""At most this part of a recording is followed before a replay begins: a quarter."""
 BEGINNINGS = 3
-"""From how many moments of its interval a leader is played.
+"""From how many moments of its interval a leader is replayed.
 
 No recording says when in its interval the leader's rounds were: brokers that started together all
 measure in the same second, and a move shows only that a round was between two measurements. A
-round in the seconds around a measurement makes a play unlike all others. So one beginning may be
+round in the seconds around a measurement makes a replay unlike all others. So one beginning may be
 far off, and the mean of many with it; the median of three is not.
 """
 
@@ -48,12 +48,12 @@ class Task:
     move_s: float
     seed: int
     followed: int = 0
-    """For how many steps bundles move as they did in the recording before the play begins."""
+    """For how many steps bundles move as they did in the recording before the replay begins."""
     begins_ms: int = 0
     """How long after that the first round is due."""
 
 
-def play(task: Task) -> BacktestResult:
+def replay(task: Task) -> BacktestResult:
     """Simulate one task; the result does not depend on the process that runs it."""
     trace = task.source.open()
     first, last = span_of(trace, task.part, task.parts)
@@ -114,14 +114,14 @@ def followed_steps(
     return min(wanted_ms // trace.step_ms, trace.steps // parts // FOLLOWED_MOST)
 
 
-class PlayFailedError(RuntimeError):
+class ReplayFailedError(RuntimeError):
     """A replay could not be finished; the message says why, in a sentence."""
 
 
-class PlayLog(Protocol):
+class ReplayLog(Protocol):
     """Reports progress while replays run."""
 
-    def played(self, done: int) -> None:
+    def replayed(self, done: int) -> None:
         """Report that `done` replays have ended so far."""
 
     def waits(self, why: str) -> None:
@@ -133,66 +133,70 @@ RESULTS: Final = pa.schema(
     {each.name: _TYPES[each.type] for each in fields(BacktestResult)}  # type: ignore[index]
 )
 """A table of results: a row for each, a column for each figure."""
-_PLAYED: Final = RESULTS.insert(0, pa.field("play", pa.int64())).append(
+_REPLAYED: Final = RESULTS.insert(0, pa.field("replay", pa.int64())).append(
     pa.field("error", pa.string())
 )
 
 
-def is_little(trace: LoadTrace, plays: int) -> bool:
+def is_little(trace: LoadTrace, replays: int) -> bool:
     """Whether so many replays of a trace take less time here than starting Spark would."""
-    return len(trace.bundles) * trace.steps * plays <= LITTLE
+    return len(trace.bundles) * trace.steps * replays <= LITTLE
 
 
-def play_here(tasks: Sequence[Task], log: PlayLog) -> list[BacktestResult]:
+def replay_here(tasks: Sequence[Task], log: ReplayLog) -> list[BacktestResult]:
     """Run the tasks one after the other in this process; results in the same order.
 
-    Raises `PlayFailedError`.
+    Raises `ReplayFailedError`.
     """
     results = []
     for task in tasks:
         try:
-            results.append(play(task))
+            results.append(replay(task))
         except Exception as error:
-            raise PlayFailedError(_why(task, error)) from error
-        log.played(len(results))
+            raise ReplayFailedError(_why(task, error)) from error
+        log.replayed(len(results))
     return results
 
 
-def play_on_spark(
-    spark: "SparkSession", tasks: Sequence[Task], log: PlayLog
+def replay_on_spark(
+    spark: "SparkSession", tasks: Sequence[Task], log: ReplayLog
 ) -> list[BacktestResult]:
     """Run the tasks as one Spark job with a partition for each; results in the same order.
 
     Spark runs as many at once as its executors have cores, and repeats those of a lost executor. A
     replay that failed is not repeated: it would fail again.
     """
-    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(_Plays(tasks), spark_type(_PLAYED))
+    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
+        _Replays(tasks), spark_type(_REPLAYED)
+    )
     with ThreadPoolExecutor(1) as pool, JobWatch(spark, "backtest") as watch:
         try:
             table = _awaited(pool.submit(watch.run, frame), watch, len(tasks), log)
         except Exception as error:
-            raise PlayFailedError(sentence_of(str(error))) from error
-    log.played(len(tasks))
-    rows = sorted(table.to_pylist(), key=lambda row: int(row.pop("play")))
+            raise ReplayFailedError(sentence_of(str(error))) from error
+    log.replayed(len(tasks))
+    rows = sorted(table.to_pylist(), key=lambda row: int(row.pop("replay")))
     if failed := next((row["error"] for row in rows if row["error"]), ""):
-        raise PlayFailedError(failed)
+        raise ReplayFailedError(failed)
     return [BacktestResult(**{name: row[name] for name in RESULTS.names}) for row in rows]
 
 
-def _awaited(running: "Future[pa.Table]", watch: JobWatch, plays: int, log: PlayLog) -> pa.Table:
+def _awaited(
+    running: "Future[pa.Table]", watch: JobWatch, replays: int, log: ReplayLog
+) -> pa.Table:
     """Wait for a job's result, and log its progress."""
     began, done, is_alone = monotonic(), 0, False
     while not running.done():
         wait([running], LOOK_EVERY_S)
-        if done < (now := watch.done()) < plays:
-            log.played(done := now)
+        if done < (now := watch.done()) < replays:
+            log.replayed(done := now)
         if not is_alone and monotonic() - began > EXECUTORS_WITHIN_S and watch.is_alone():
             is_alone = True
-            log.waits(no_executor(watch.master, "no play runs"))
+            log.waits(no_executor(watch.master, "no replay runs"))
     return running.result()
 
 
-class _Plays:
+class _Replays:
     """Runs the replays whose numbers a partition has, and yields their results as rows."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
@@ -201,13 +205,13 @@ class _Plays:
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             rows = [self._row(number) for number in batch.column("id").to_pylist()]
-            yield pa.RecordBatch.from_pylist(rows, schema=_PLAYED)
+            yield pa.RecordBatch.from_pylist(rows, schema=_REPLAYED)
 
     def _row(self, number: int) -> dict[str, Any]:
         try:
-            return {"play": number, "error": "", **asdict(play(self._tasks[number]))}
+            return {"replay": number, "error": "", **asdict(replay(self._tasks[number]))}
         except Exception as error:
-            return {"play": number, "error": _why(self._tasks[number], error)}
+            return {"replay": number, "error": _why(self._tasks[number], error)}
 
 
 def _why(task: Task, error: Exception) -> str:
@@ -231,25 +235,25 @@ def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
 
     Of replays that differ only in when the first round is due, each figure is the median.
     """
-    plays: dict[tuple[str, int], list[BacktestResult]] = {}
+    replays: dict[tuple[str, int], list[BacktestResult]] = {}
     for result in results:
-        plays.setdefault((result.label, result.begins_ms), []).append(result)
+        replays.setdefault((result.label, result.begins_ms), []).append(result)
     groups: dict[str, list[BacktestResult]] = {}
-    for (label, _), spans in plays.items():
+    for (label, _), spans in replays.items():
         groups.setdefault(label, []).append(_together(spans))
     return [_median(group) for group in groups.values()]
 
 
-def _median(plays: Sequence[BacktestResult]) -> BacktestResult:
+def _median(replays: Sequence[BacktestResult]) -> BacktestResult:
     """The median of each figure, and the least and greatest value of those that rank results."""
-    imbalances, moves = ([getattr(one, name) for one in plays] for name in ("imbalance", "moves"))
+    imbalances, moves = ([getattr(one, name) for one in replays] for name in ("imbalance", "moves"))
     medians = {
-        name: median_low([getattr(one, name) for one in plays])
+        name: median_low([getattr(one, name) for one in replays])
         for name in (*_ADDED, *_AVERAGED, "worst", "usage")
     }
     return replace(
-        plays[0],
-        beginnings=len(plays),
+        replays[0],
+        beginnings=len(replays),
         imbalance_least=min(imbalances),
         imbalance_most=max(imbalances),
         moves_least=min(moves),

@@ -81,14 +81,14 @@ def simulate(
     the strategy realistic averages and grace periods. Its first round is due ``begins_ms`` after
     them.
     """
-    play = _Simulation(candidate, trace, first, move_s, seed)
+    replay = _Simulation(candidate, trace, first, move_s, seed)
     counted = first + followed
     for step in range(first, counted):
-        play.follow(step)
-    play.begin(counted, begins_ms)
+        replay.follow(step)
+    replay.begin(counted, begins_ms)
     for step in range(counted, last):
-        play.step(step)
-    result = play.measure.result(candidate.label, trace, counted, last)
+        replay.step(step)
+    result = replay.measure.result(candidate.label, trace, counted, last)
     return replace(result, as_recorded=candidate.as_recorded, begins_ms=begins_ms)
 
 

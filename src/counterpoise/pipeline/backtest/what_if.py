@@ -193,13 +193,13 @@ def _parts(bundle: str, count: int | None) -> int:
     parts = round(share)
     if parts < 1 or abs(share - parts) > _ROUNDED:
         raise ImpossibleChangeError(
-            f"{namespace_of(bundle)} of {count} bundles cannot be played: {range_of(bundle)} would "
-            f"be {share:.3g} of them, and bundles are cut into whole ones, not joined"
+            f"{namespace_of(bundle)} of {count} bundles cannot be replayed: {range_of(bundle)} "
+            f"would be {share:.3g} of them, and bundles are cut into whole ones, not joined"
         )
     return parts
 
 
-class SizedPlay(Protocol):
+class SizedReplay(Protocol):
     """A function that replays the load with `more` brokers (negative: fewer)."""
 
     def __call__(self, more: int) -> BacktestResult:
@@ -214,7 +214,7 @@ def resized(change: Change, brokers: Sequence[str], more: int) -> Change:
     return replace(change, without=(*change.without, *there[more:]))
 
 
-def fewest_brokers(play: SizedPlay, most_used: float, fewest: int, most: int) -> int | None:
+def fewest_brokers(replay: SizedReplay, most_used: float, fewest: int, most: int) -> int | None:
     """The least number of brokers to add so that none uses more than `most_used` per cent; None if
     `most` do not suffice.
 
@@ -222,13 +222,13 @@ def fewest_brokers(play: SizedPlay, most_used: float, fewest: int, most: int) ->
     negative.
     """
     low, high = fewest, 0
-    while play(high).usage > most_used:
+    while replay(high).usage > most_used:
         if high >= most:
             return None
         low, high = high + 1, min(most, max(1, 2 * high))
     while low < high:
         middle = (low + high) // 2
-        if play(middle).usage > most_used:
+        if replay(middle).usage > most_used:
             low = middle + 1
         else:
             high = middle

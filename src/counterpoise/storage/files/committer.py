@@ -9,7 +9,7 @@ import time
 from collections import deque
 from typing import Protocol
 
-from counterpoise.storage.files.handing import Handing
+from counterpoise.storage.files.thread_queue import ThreadQueue
 
 _log = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class Committer:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 2) -> None:
         self._loop = loop
-        self._queue: Handing[Job | None] = Handing()
+        self._queue: ThreadQueue[Job | None] = ThreadQueue()
         self._done: deque[Job] = deque()
         self._notified = False
         self._threads = [
@@ -48,8 +48,8 @@ class Committer:
         self._queue.put(job)
 
     def _work(self) -> None:
-        take = self._queue.taker()
-        while (job := take()) is not None:
+        get = self._queue.getter()
+        while (job := get()) is not None:
             try:
                 job.run()
             except Exception:

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from counterpoise.storage.files.handing import Handing
+from counterpoise.storage.files.thread_queue import ThreadQueue
 
 R = TypeVar("R")
 
@@ -22,7 +22,7 @@ class Threads:
     def __init__(self, count: int, name: str) -> None:
         self._count = count
         self._name = name
-        self._queue: Handing[_Work | None] = Handing()
+        self._queue: ThreadQueue[_Work | None] = ThreadQueue()
         self._started: list[threading.Thread] = []
         self._busy = 0
         self._lock = threading.Lock()
@@ -44,8 +44,8 @@ class Threads:
         return await future
 
     def _work(self) -> None:
-        take = self._queue.taker()
-        while (item := take()) is not None:
+        get = self._queue.getter()
+        while (item := get()) is not None:
             work, loop, future = item
             try:
                 outcome: Callable[[], None] = _settle(future, work(), None)

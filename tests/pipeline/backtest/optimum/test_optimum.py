@@ -1,4 +1,4 @@
-"""The yardstick: no assignment is below the floor, and no play below the proved bound."""
+"""The yardstick: no assignment is below the floor, and no replay below the proved bound."""
 
 from itertools import combinations, product
 
@@ -50,7 +50,7 @@ def test_the_floor_is_reached_where_bundles_fit() -> None:
 def test_no_play_with_as_many_moves_is_below_the_bound(
     load: list[list[float]], owners: list[int], moves: int
 ) -> None:
-    """Against every play of four bundles on two brokers that moves at the windows' edges."""
+    """Against every replay of four bundles on two brokers that moves at the windows' edges."""
     spans = len(load)
     parts = [[each / max(sum(span) / 2, 1e-9) for each in span] for span in load]
     windows = Windows(

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
-class Handing(Generic[T]):
+class ThreadQueue(Generic[T]):
     """A queue whose items each wake one waiting thread only, the one that became idle last.
 
     If several threads wait at a `SimpleQueue`, each item wakes all of them, and all but one compete
@@ -32,15 +32,15 @@ class Handing(Generic[T]):
             else:
                 self._items.append(item)
 
-    def taker(self) -> Callable[[], T]:
+    def getter(self) -> Callable[[], T]:
         """A function for one thread that waits for its next item and returns it."""
         mine: SimpleQueue[T] = SimpleQueue()
 
-        def take() -> T:
+        def get() -> T:
             with self._lock:
                 if self._items:
                     return self._items.popleft()
                 self._resting.append(mine)
             return mine.get()
 
-        return take
+        return get

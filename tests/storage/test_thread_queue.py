@@ -4,16 +4,16 @@ import threading
 from collections import Counter
 from queue import SimpleQueue
 
-from counterpoise.storage.files.handing import Handing
+from counterpoise.storage.files.thread_queue import ThreadQueue
 
 
 def test_what_comes_alone_is_done_by_the_thread_that_did_the_last() -> None:
-    handing: Handing[int | None] = Handing()
+    queue: ThreadQueue[int | None] = ThreadQueue()
     taken: SimpleQueue[str] = SimpleQueue()
     by: Counter[str] = Counter()
 
     def work() -> None:
-        take = handing.taker()
+        take = queue.getter()
         while take() is not None:
             taken.put(threading.current_thread().name)
 
@@ -23,12 +23,12 @@ def test_what_comes_alone_is_done_by_the_thread_that_did_the_last() -> None:
     for number in range(300):
         # None of them is still on its way to rest.
         # Private: that a thread rests changes nothing that others see.
-        while len(handing._resting) < len(threads):
+        while len(queue._resting) < len(threads):
             assert all(thread.is_alive() for thread in threads)
-        handing.put(number)
+        queue.put(number)
         by[taken.get(timeout=10)] += 1
     for _ in threads:
-        handing.put(None)
+        queue.put(None)
     for thread in threads:
         thread.join(10)
         assert not thread.is_alive()

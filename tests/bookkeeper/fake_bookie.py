@@ -92,6 +92,8 @@ class FakeBookie(BookieDisk):
         #: Of connections that ask for it; None: START_TLS is refused.
         self.tls: ssl.SSLContext | None = None
         self.encrypted = 0
+        #: Connections on which TLS was to start.
+        self.handshakes = 0
         self.hangs: TlsHang | None = None
         self.left_hanging = asyncio.Event()
         """Set when a client hangs up on a bookie that hangs."""
@@ -156,6 +158,7 @@ class FakeBookie(BookieDisk):
                 return
 
     async def _converse_by_tls(self, writer: asyncio.StreamWriter) -> None:
+        self.handshakes += 1
         writer.write(_tls_answer(TLS_STARTS if self.tls else TLS_REFUSED))
         if self.tls is None:
             raise ConnectionResetError

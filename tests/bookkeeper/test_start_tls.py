@@ -14,6 +14,7 @@ import pytest
 from counterpoise.app.clusters.throwaway import KeyPair, ThrowAwayAuthority
 from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.client import BookieLedgerClient
+from counterpoise.bookkeeper.entry_rows import AHEAD, EntryChoice, entry_rows
 from counterpoise.bookkeeper.errors import BookieError
 from counterpoise.names.options import ConfigError
 from counterpoise.storage.bookie_client_options import BookieClientOptions
@@ -96,6 +97,45 @@ async def test_without_trust_on_both_sides_nothing_is_read(
             with pytest.raises(BookieError):
                 await reading.bookies.read("b1", 7, 0)
         assert cluster.bookies["b1"].requests == []
+
+
+def both_certificates(certificates: Certificates, _: Path) -> BookieClientOptions:
+    return certificates.options
+
+
+@pytest.mark.parametrize(
+    "chosen", [both_certificates, certificate_of_another, trust_in_another, no_certificate]
+)
+async def test_many_entries_take_one_handshake_of_each_bookie(
+    certificates: Certificates,
+    tmp_path: Path,
+    chosen: Callable[[Certificates, Path], BookieClientOptions],
+) -> None:
+    (tmp_path / "other").mkdir()
+    tls, count = bookie_tls(chosen(certificates, tmp_path / "other")), 3 * AHEAD
+    options = replace(PATIENT, tls=tls, reconnect_s=3600.0)
+    async with FakeCluster().serve("b1", "b2") as cluster:
+        for bookie in cluster.bookies.values():
+            bookie.tls = certificates.server()
+        await cluster.ledger(7, [b""] * count, segments=((0, ("b1", "b2")),))
+        async with cluster.reading(options) as reading:
+            rows = [row async for part in entry_rows(reading, [7], EntryChoice()) for row in part]
+        assert [row.unreadable for row in rows] == [chosen is not both_certificates] * count
+        assert {each.handshakes for each in cluster.bookies.values()} == {1}
+
+
+async def test_a_bookie_that_refused_a_connection_is_tried_again(
+    certificates: Certificates,
+) -> None:
+    tls = bookie_tls(certificates.options)
+    async with FakeCluster().serve("b1") as cluster:
+        bookie = cluster.bookies["b1"]
+        await cluster.ledger(7, [b"found"], segments=((0, ("b1",)),), quorums=(1, 1))
+        async with cluster.reading(replace(PATIENT, tls=tls, reconnect_s=0.0)) as reading:
+            with pytest.raises(BookieError, match="refuses TLS"):
+                await reading.bookies.read("b1", 7, 0)
+            bookie.tls = certificates.server()
+            assert (await reading.bookies.read("b1", 7, 0)).endswith(b"found")
 
 
 async def test_a_bookie_without_tls_is_sent_nothing_else(certificates: Certificates) -> None:

@@ -297,6 +297,29 @@ async def test_a_reader_does_not_make_its_root(zookeeper: ZooKeeper) -> None:
         await store.close()
 
 
+async def test_a_server_that_accepts_and_is_silent_is_left_for_another_try() -> None:
+    """As one is while it starts: the session would end before kazoo gave it up."""
+    begun, silent = asyncio.Semaphore(0), []
+
+    def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        silent.append(writer)
+        begun.release()
+
+    server = await asyncio.start_server(accept, "127.0.0.1", 0)
+    port = server.sockets[0].getsockname()[1]
+    connecting = asyncio.create_task(
+        ZooKeeperStore.connect(f"127.0.0.1:{port}", session_timeout_s=3600, answer_s=0.1)
+    )
+    async with asyncio.timeout(20):
+        for _ in range(3):
+            await begun.acquire()
+    connecting.cancel()
+    await asyncio.wait([connecting])
+    for writer in silent:
+        writer.close()
+    server.close()
+
+
 async def test_no_server_answers_at_the_address() -> None:
     with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1"):
         await open_store("zk:127.0.0.1:1", operation_timeout_s=0.5)

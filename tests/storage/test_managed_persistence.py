@@ -13,8 +13,8 @@ from counterpoise.metadata import MemoryTree
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed_options import ManagedLedgerOptions
-from counterpoise.storage.port import CursorState, Persistence, Position, Quorums
-from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
+from counterpoise.storage.port import CursorState, Persistence, Position, Quorums, StorageError
+from tests.bookkeeper.memory_ledgers import MemoryBookKeeper, MemoryWriter
 from tests.broker.topic.conftest import World
 from tests.quota.jumping import on_jumping_loop, pass_time
 from tests.storage.conftest import Heard, write
@@ -104,6 +104,34 @@ async def test_a_topic_closed_without_a_session_warns_of_redelivery(
     levels = {each.levelname for each in caplog.records}
     assert levels == {"WARNING"}, caplog.text
     assert f"{world.name}: closed without saving its last acknowledgements" in caplog.text
+
+
+@on_jumping_loop
+async def test_a_log_is_released_soon_although_its_ledgers_cannot_be_closed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Its topic is not opened again here before that: the metadata store may be back by then."""
+    broker, heard = OneBroker(), Heard()
+    log = await broker.store.open(NAME, "a broker", heard)
+    log.save_cursor(CursorState("s", Position(0, 0)))
+    await log.cursors_saved()
+    log.save_cursor(CursorState("s", Position(0, 1)))
+    await log.cursors_saved()
+    tried = 0
+
+    async def close(_: MemoryWriter) -> None:
+        nonlocal tried
+        tried += 1
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(MemoryWriter, "close", close)
+    loop = asyncio.get_running_loop()
+    closing, begun = asyncio.create_task(log.close()), loop.time()
+    while not closing.done():
+        await pass_time(1)
+    assert isinstance(closing.exception(), StorageError)
+    assert tried == 4, "the ledgers of the topic and of its cursor, once more when it is given up"
+    assert loop.time() - begun < 30
 
 
 async def test_a_topic_has_the_policy_from_its_first_ledger_and_a_change_from_the_next() -> None:

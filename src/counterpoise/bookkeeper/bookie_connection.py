@@ -53,7 +53,10 @@ class BookieConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._watch: asyncio.TimerHandle | None = None
-        self._failure = ""
+        self.failure = ""
+        """Why the connection ended; empty while it has not."""
+        self.has_answered = False
+        """Whether the bookie has ever responded on this connection."""
 
     @property
     def usable(self) -> bool:
@@ -63,7 +66,7 @@ class BookieConnection(asyncio.Protocol):
     def send(self, request: BookieRequest, listener: AnswerListener) -> None:
         """Send a request; the listener is notified later, never before this returns."""
         if not self.usable:
-            error = BookieError(self._bookie, self._failure or "the connection is closed")
+            error = BookieError(self._bookie, self.failure or "the connection is closed")
             self._loop.call_soon(listener.unanswered, self._bookie, request, error)
             return
         now = self._loop.time()
@@ -77,7 +80,7 @@ class BookieConnection(asyncio.Protocol):
 
     def close(self, why: str) -> None:
         """End the connection; requests in flight fail with ``why``."""
-        self._failure = self._failure or why
+        self.failure = self.failure or why
         if self._transport is not None:
             self._transport.abort()
         self._fail_all()
@@ -96,9 +99,7 @@ class BookieConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The bookie is disconnected: fail all requests in flight."""
-        self._failure = self._failure or (
-            f"the connection was lost: {exc}" if exc else "it hung up"
-        )
+        self.failure = self.failure or (f"the connection was lost: {exc}" if exc else "it hung up")
         self._fail_all()
 
     def _flush(self) -> None:
@@ -111,6 +112,7 @@ class BookieConnection(asyncio.Protocol):
         waiting = self._in_flight.get(key)
         if not waiting:
             raise BadFrame(f"an answer about {answer.ledger}:{answer.entry}, which nothing asked")
+        self.has_answered = True
         listener = waiting.popleft().listener
         if not waiting:
             del self._in_flight[key]
@@ -133,7 +135,7 @@ class BookieConnection(asyncio.Protocol):
             self._watch.cancel()
             self._watch = None
         in_flight, self._in_flight = self._in_flight, {}
-        error = BookieError(self._bookie, self._failure)
+        error = BookieError(self._bookie, self.failure)
         for waiting in in_flight.values():
             for each in waiting:
                 each.listener.unanswered(self._bookie, each.request, error)

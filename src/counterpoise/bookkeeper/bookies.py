@@ -32,6 +32,8 @@ class BookieReadOptions:
     """After so long without an answer a bookie is taken for silent, and its connection ends."""
     connect_s: float = 5.0
     """Within which a connection must stand."""
+    reconnect_s: float = 1.0
+    """For so long a bookie that refused a connection is not connected to again."""
     at_once: int = 64
     """Reads of one bookie that wait for an answer at the same time."""
     avoided_s: float = 60.0
@@ -72,6 +74,8 @@ class Bookies:
         self._connecting: dict[str, asyncio.Lock] = {}
         self._slots: dict[str, asyncio.Semaphore] = {}
         self._avoided: dict[str, float] = {}
+        self._refused: dict[str, tuple[float, str]] = {}
+        """Until when not to connect again, and why, by bookie."""
         self._unsent: dict[str, list[tuple[BookieRequest, AnswerListener]]] = {}
         """What waits for a connection, by bookie."""
         self._opening: set[asyncio.Task[None]] = set()
@@ -148,10 +152,21 @@ class Bookies:
     async def _connected(self, bookie: str) -> BookieConnection:
         async with self._connecting.setdefault(bookie, asyncio.Lock()):
             connection = self._connections.get(bookie)
-            if connection is None or not connection.usable:
-                connection = await self._connect(bookie)
-                self._connections[bookie] = connection
+            if connection is not None and connection.usable:
+                return connection
+            if connection is not None and self.options.tls and not connection.has_answered:
+                # A certificate may be refused after the handshake: the bookie hangs up.
+                self._note_refusal(bookie, connection.failure)
+                del self._connections[bookie]
+            until, why = self._refused.get(bookie, (0.0, ""))
+            if asyncio.get_running_loop().time() < until:
+                raise BookieError(bookie, why)
+            self._connections[bookie] = connection = await self._connect(bookie)
             return connection
+
+    def _note_refusal(self, bookie: str, why: str) -> None:
+        now = asyncio.get_running_loop().time()
+        self._refused[bookie] = (now + self.options.reconnect_s, why)
 
     async def _connect(self, bookie: str) -> BookieConnection:
         known = self._registered.get(bookie)
@@ -169,6 +184,8 @@ class Bookies:
                     await loop.create_connection(lambda: connection, known.host, known.port)
         except (OSError, UnicodeError, ConfigError) as error:
             self.avoid(bookie)
-            why = str(error) or f"no connection within {self.options.connect_s:g} s"
-            raise BookieError(bookie, f"{known.host}:{known.port}: {why}") from None
+            reason = str(error) or f"no connection within {self.options.connect_s:g} s"
+            why = f"{known.host}:{known.port}: {reason}"
+            self._note_refusal(bookie, why)
+            raise BookieError(bookie, why) from None
         return connection

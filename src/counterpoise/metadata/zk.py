@@ -35,6 +35,7 @@ from counterpoise.metadata.port import (
     Unsubscribe,
     check_path,
 )
+from counterpoise.metadata.zk_handler import ANSWER_S, bounded_handler
 from counterpoise.metadata.zk_session import SessionWatch
 from counterpoise.metadata.zk_watch import SubtreeWatch
 
@@ -66,6 +67,7 @@ class ZooKeeperStore:
         session_timeout_s: float,
         operation_timeout_s: float,
         read_only: bool = False,
+        answer_s: float = ANSWER_S,
     ) -> None:
         self._address = address
         self._read_only = read_only
@@ -73,6 +75,7 @@ class ZooKeeperStore:
         self._client: Any = KazooClient(
             hosts=address,
             timeout=session_timeout_s,
+            handler=bounded_handler(answer_s),
             connection_retry={"max_tries": -1, "delay": 0.05, "max_delay": _RECONNECT_MAX_S},
             logger=_quiet_logger(),
         )
@@ -95,16 +98,19 @@ class ZooKeeperStore:
         session_timeout_s: float = 30.0,
         operation_timeout_s: float = 30.0,
         read_only: bool = False,
+        answer_s: float = ANSWER_S,
     ) -> ZooKeeperStore:
         """Connect to ``host:port[,host:port…][/chroot]``; raises `StoreUnavailable`.
 
-        With ``read_only`` the chroot is not created, and there are no notifications of changes.
+        With ``read_only`` the chroot is not created, and there are no notifications of changes. A
+        server that accepts a connection and is silent for ``answer_s`` seconds is left.
         """
         store = cls(
             address,
             session_timeout_s=session_timeout_s,
             operation_timeout_s=operation_timeout_s,
             read_only=read_only,
+            answer_s=answer_s,
         )
         await store._start()
         return store

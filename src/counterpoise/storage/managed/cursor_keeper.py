@@ -213,8 +213,7 @@ class CursorKeeper:
         await owned.check_mine()
         await self._discard(stored.unused)
         if full is not None:
-            with contextlib.suppress(BookKeeperError):
-                await full.close()
+            await _close(full)
 
     async def _write_node(self, stored: StoredCursor, state: CursorState, ledger: int) -> None:
         """Write a cursor's node, over whatever a former owner may still write there.
@@ -256,8 +255,7 @@ class CursorKeeper:
                 await self._metadata.delete(stored.path)
             del self._stored[name]
             if stored.writer is not None:
-                with contextlib.suppress(BookKeeperError):
-                    await stored.writer.close()
+                await _close(stored.writer)
             await self._discard((stored.unused | {stored.node.ledger}) - {NO_LEDGER})
 
     async def close(self, wanted: Mapping[str, CursorState]) -> None:
@@ -281,13 +279,12 @@ class CursorKeeper:
         async with stored.turn:
             if stored.saved is None or stored.writer is None:
                 return
-            closing = asyncio.create_task(stored.writer.close())
+            closing = asyncio.create_task(_close(stored.writer))
             try:
                 if self._fits_node(stored.saved):
                     await self._write_node(stored, stored.saved, NO_LEDGER)
             finally:
-                with contextlib.suppress(BookKeeperError):
-                    await closing
+                await closing
 
     async def delete(self) -> None:
         """Delete every loaded cursor with its ledger."""
@@ -296,10 +293,14 @@ class CursorKeeper:
 
     async def abandon(self) -> None:
         """Stop writing: the log has another owner, or none."""
-        for stored in self._stored.values():
-            if stored.writer is not None:
-                with contextlib.suppress(BookKeeperError):
-                    await stored.writer.close()
+        writers = [each.writer for each in self._stored.values() if each.writer is not None]
+        await asyncio.gather(*map(_close, writers))
+
+
+async def _close(writer: ConfirmedLedger) -> None:
+    """Close a cursor's ledger; one that cannot be closed is recovered by the next owner."""
+    with contextlib.suppress(BookKeeperError):
+        await writer.close()
 
 
 @contextmanager

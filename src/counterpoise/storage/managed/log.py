@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import math
 from collections.abc import Coroutine
@@ -34,6 +35,9 @@ _log = logging.getLogger(__name__)
 
 GROUPS_IN_FLIGHT = 64
 """A group's entries reach the bookies while those before it wait for their answers."""
+
+ABANDON_S = 5.0
+"""How long a released log tries to close its ledgers; the next owner recovers those left open."""
 
 RETRY_S = 10.0
 """How long a full ledger is written on where no other could be created."""
@@ -360,5 +364,6 @@ class ManagedLog(GroupLog[C]):
         self._cache.close()
         for task in self._tasks:
             task.cancel()
-        await self._keeper.abandon()
-        await self._chain.abandon()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(ABANDON_S):
+                await asyncio.gather(self._keeper.abandon(), self._chain.abandon())

@@ -99,6 +99,11 @@ def noticed(copy: Path, fault: Fault) -> bool:
             timeout=TEST_TIMEOUT_S,
             check=False,
         )
+    except subprocess.TimeoutExpired:
+        print(
+            f"OVERDUE   {fault.file}: {fault.what}: no answer in {TEST_TIMEOUT_S:g} s", flush=True
+        )
+        return False
     finally:
         path.write_text(before)
     # 1: tests failed. Anything else says that no test ran.

@@ -45,7 +45,10 @@ def _empty(kind: pa.DataType) -> Any:
 
 
 def reports(first: int, last: int) -> list[dict[str, Any]]:
-    """The rows of these polls; every tenth has a gap, one an infinite rate, some are missing."""
+    """The rows of these polls; every tenth has a gap, one an infinite rate, some are missing.
+
+    Of topics and clients there are a few more at each poll, up to three.
+    """
     rows: list[dict[str, Any]] = []
     for number in range(first, last):
         if 100 <= number < 104:
@@ -77,9 +80,10 @@ def reports(first: int, last: int) -> list[dict[str, Any]]:
             for b, carried in zip(mine, loads, strict=True):
                 rows.append(
                     row(
-                        BUNDLE, broker=broker, bundle=BUNDLES[b], topics=3, producers=b,
+                        BUNDLE, broker=broker, bundle=BUNDLES[b], topics=3 + number % 4,
+                        producers=b + number % 4,
                         report_at_ms=poll_id, report_at=poll_id,
-                        consumers=2 * b, msg_rate_in=carried, msg_rate_out=carried,
+                        consumers=2 * b + number % 4, msg_rate_in=carried, msg_rate_out=carried,
                         msg_throughput_in=(nan if b else inf) if number == 77 else 100 * carried,
                         msg_throughput_out=50 * carried,
                     )

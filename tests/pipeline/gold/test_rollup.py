@@ -25,6 +25,7 @@ from counterpoise.pipeline.tables.schema import DAY
 from tests.pipeline.gold.recorded import (
     BROKERS,
     BUNDLES,
+    DAY_MS,
     EVERY,
     MOVED_AT,
     START,
@@ -118,6 +119,8 @@ def test_bundles_by_hour_and_day(gold: Callable[[str], Rows]) -> None:
                 assert row[rate] == pytest.approx(np.mean([each[rate] for each in rows]))
             assert row["broker"] == rows[-1]["broker"]
             assert row["namespace"] == row["bundle"].rpartition("/")[0]
+            for most in {"topics", "producers", "consumers"} & row.keys():
+                assert row[most] == max(each[most] for each in rows)
     [moved] = [
         row
         for row in gold("gold_bundle_hours")
@@ -128,15 +131,15 @@ def test_bundles_by_hour_and_day(gold: Callable[[str], Rows]) -> None:
 
 
 def test_namespaces_are_the_sums_of_their_bundles(gold: Callable[[str], Rows]) -> None:
-    means = {
-        key: np.mean([through(each) for each in rows])
-        for key, rows in grouped(sound(BUNDLE), hour_of, bundle).items()
-    }
     expected: dict[tuple[datetime, str], float] = defaultdict(float)
-    for (hour, name), mean in means.items():
-        expected[hour, name.rpartition("/")[0]] += float(mean)
+    topics: dict[tuple[datetime, str], int] = defaultdict(int)
+    for (hour, name), rows in grouped(sound(BUNDLE), hour_of, bundle).items():
+        key = hour, name.rpartition("/")[0]
+        expected[key] += float(np.mean([through(each) for each in rows]))
+        topics[key] += max(each["topics"] for each in rows)
     found = {(row["hour"], row["namespace"]): row for row in gold("gold_namespace_hours")}
     assert {key: row["bytes_per_s"] for key, row in found.items()} == pytest.approx(expected)
+    assert {key: row["topics"] for key, row in found.items()} == topics
     for row in gold("gold_namespace_days"):
         hours = {
             hour: carried
@@ -144,6 +147,7 @@ def test_namespaces_are_the_sums_of_their_bundles(gold: Callable[[str], Rows]) -
             if namespace == row["namespace"] and f"{hour:%Y-%m-%d}" == row["day"]
         }
         assert row["bytes_per_s"] == pytest.approx(np.mean([*hours.values()]))
+        assert row["bytes_per_s_max"] == pytest.approx(max(hours.values()))
         assert row["busiest_hour"] == max(hours, key=lambda hour: hours[hour])
 
 
@@ -179,6 +183,7 @@ def test_brokers_by_hour_and_day(gold: Callable[[str], Rows]) -> None:
             for each in sound(BROKER)
             if each["broker"] == row["broker"] and day_of(each) == row["day"]
         ]
+        assert row["bytes_per_s_max"] == max(load for load, _ in mine)
         assert row["polls_hottest"] == sum(load == others.max() for load, others in mine)
         assert row["polls_above_mean"] == sum(load > 1.25 * others.mean() for load, others in mine)
 
@@ -276,8 +281,11 @@ def test_a_day_is_replaced_when_it_has_news_and_kept_otherwise(
     # One that was cut off goes on with the tables that are left.
     assert days_to_roll_up(open_location(home)).old == {DAYS[0]: left}
     assert days_to_roll_up(open_location(home), again=True).old == {DAYS[0]: frozenset(GOLD_TABLES)}
-    append(home, "reports", reports(144, 150))
-    # The first day is over now, and the second has begun.
+    # Ten minutes after midnight the effect of the first day's last moves is there.
+    for number, old in ((144, left), (145, frozenset(GOLD_TABLES))):
+        append(home, "reports", reports(number, number + 1))
+        assert days_to_roll_up(open_location(home)).old[DAYS[0]] == old
+    append(home, "reports", reports(146, 150))
     assert rolled_up(spark, home, [table]) == {(table, day) for day in DAYS}
     append(home, "reports", reports(150, 156))
     # Replaced files go once no reader can need them: at once, where a table says so.
@@ -293,6 +301,32 @@ def test_a_day_is_replaced_when_it_has_news_and_kept_otherwise(
     DeltaTable(str(home / "reports")).delete(f"day = '{DAYS[0]}'")
     assert rolled_up(spark, home, [table]) == set()
     assert DeltaTable(str(home / table)).to_pyarrow_table().equals(every)
+
+
+def test_a_week_is_seven_days_each_once_and_a_move_at_midnight_has_a_before(
+    spark: "SparkSession", tmp_path: Path
+) -> None:
+    home, tables = tmp_path / "history", ("gold_bundle_hours", "gold_bundle_features", "gold_moves")
+    for first in range(0, 8 * 144, 144):
+        append(home, "reports", [*reports(first, first + 1), *reports(first + 143, first + 144)])
+    midnight = START + 7 * DAY_MS
+    append(home, "journal", [
+        {"poll_id": midnight, "at": midnight, "kind": "outcome", "id": "a", "status": "moved",
+         "bundle": BUNDLES[1], "source": BROKERS[0], "destination": BROKERS[2], "carried_out": True,
+         "started_at_ms": midnight, "started_at": midnight, "ended_at_ms": midnight + 1,
+         "ended_at": midnight + 1, "owner": BROKERS[2]}
+    ])  # fmt: skip
+    # Each day has an hour that begins it and one that ends it; a job is for seven days.
+    for hours in ([2, 4, 6, 8, 10, 12, 14, 14], [14]):
+        replaced = {day for _, day in rolled_up(spark, home, tables)}
+        found = DeltaTable(str(home / "gold_bundle_features")).to_pyarrow_table().to_pylist()
+        ours = {row["day"]: row["hours"] for row in found if row["bundle"] == BUNDLES[0]}
+        assert [ours[day] for day in sorted(replaced)] == hours
+        append(home, "reports", reports(7 * 144 + 1, 7 * 144 + 2))
+    [move] = DeltaTable(str(home / "gold_moves")).to_pyarrow_table().to_pylist()
+    [before] = [row for row in reports(7 * 144 - 1, 7 * 144)
+                if row["kind"] == BROKER and row["broker"] == BROKERS[0]]  # fmt: skip
+    assert move["source_before"] == pytest.approx(through(before))
 
 
 def test_a_table_of_other_columns_is_not_written_to(spark: "SparkSession", tmp_path: Path) -> None:

@@ -49,9 +49,14 @@ def rows_of(reader: TablesReader) -> list[tuple[int, int]]:
     steps=st.lists(st.sampled_from(["land", "land", "land", "compact", "next day"]), max_size=20),
     at_least=st.integers(2, 4),
     keep=st.integers(0, 2),
+    unfolded=st.integers(1, 3),
 )
-def test_no_row_is_lost_or_doubled(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[str], at_least: int, keep: int
+def test_no_row_is_lost_or_doubled_and_what_is_not_folded_stays_as_it_is(
+    tmp_path_factory: pytest.TempPathFactory,
+    steps: list[str],
+    at_least: int,
+    keep: int,
+    unfolded: int,
 ) -> None:
     location = open_location(tmp_path_factory.mktemp("history"))
     writer = take_over(location)
@@ -67,7 +72,10 @@ def test_no_row_is_lost_or_doubled(
             elif step == "next day":
                 number += 1440
             elif expected:
-                compact(writer, "reports", up_to_poll=expected[-1], at_least=at_least, keep=keep)
+                up_to = expected[-min(unfolded, len(expected))]
+                later = {file.path for file in writer.files(REPORTS) if file.first_poll > up_to}
+                compact(writer, REPORTS, up_to_poll=up_to, at_least=at_least, keep=keep)
+                assert later <= {file.path for file in writer.files(REPORTS)}
     found = rows_of(TablesReader(location))
     assert sorted(found) == sorted(set(found))
     assert sorted({poll_id for poll_id, _ in found}) == expected

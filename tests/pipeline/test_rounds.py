@@ -1,7 +1,7 @@
 """A round seen through: which moves are carried out, tried again, kept and said."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
@@ -56,6 +56,8 @@ class Script:
         self.left = {int(number[1:]): [*each] for number, each in statuses.items()}
         self.tried: list[list[str]] = []
         self.pauses: list[int] = []
+        self.first: list[list[str]] = []
+        """The bundles that went before the others, at each attempt."""
 
     async def pause_before(self, attempt: int) -> None:
         self.pauses.append(attempt)
@@ -65,10 +67,13 @@ class Script:
         moves: Sequence[Move],
         brokers: Sequence[str],
         done: Callable[[MoveOutcome], Awaitable[None]],
+        first: Collection[Move],
     ) -> None:
         self.tried.append([move.bundle for move in moves])
+        self.first.append([move.bundle for move in first])
         for move in moves:
-            await done(ended(move, self.left[MADE.moves.index(move)].pop(0)))
+            number = [each.id for each in MADE.moves].index(move.id)
+            await done(ended(move, self.left[number].pop(0)))
 
 
 def ended(move: Move, status: MoveStatus, error: str = "") -> MoveOutcome:
@@ -112,8 +117,25 @@ async def test_what_failed_is_tried_again_alone_and_its_last_failure_is_kept() -
     first, second = (move.bundle for move in TWO.moves)
     assert script.tried == [[first, second], [first, second], [second]]
     assert script.pauses == [1, 2, 3]
+    new = next(move for move in TWO.moves if move.destination not in STATE.served["broker"])
+    assert script.first == [[new.bundle], [], []], "the other destination has some of the namespace"
     assert story.kept() == [MoveStatus.GONE, FAILED]
     assert len(story.log) == 5, "each attempt is said"
+
+
+async def test_a_broker_that_owns_nothing_of_a_namespace_gets_its_lightest_bundle_first() -> None:
+    [to] = {move.destination for move in TWO.moves} & set(STATE.served["broker"])
+    heavy, light = (
+        replace(move, decision=move.decision._replace(bundle=bundle, destination=to), part=part)
+        for move, bundle, part in zip(
+            TWO.moves, ("other/ns/0x00_0x40", "other/ns/0x40_0x80"), (0.5, 0.1), strict=True
+        )
+    )
+    script = Script(m0=[MOVED], m1=[FAILED, MOVED])
+    story = Story(script, attempts=2)
+    await story.see_through(replace(TWO, moves=(heavy, light)))
+    assert script.tried == [[heavy.bundle, light.bundle], [light.bundle]]
+    assert script.first == [[light.bundle], []]
 
 
 async def test_what_failed_before_moves_were_stopped_is_kept_and_not_tried_again() -> None:

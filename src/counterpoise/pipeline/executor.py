@@ -65,8 +65,9 @@ class ExecutorOptions:
     in between may have been followed by another, which has done it."""
     latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
     """When the brokers' publish latency stops moves."""
-    warm_up_s: float = 5.0
-    """How long after the moves that go first the others begin (`decide/balancing/warm_up.py`)."""
+    warm_up_s: float = 0.0
+    """How long after the moves that go first the others begin (`decide/balancing/warm_up.py`); 0:
+    all begin together."""
 
 
 async def _nothing_holds() -> str:
@@ -133,6 +134,8 @@ class Executor:
                     turns.pace = turns.pace.after(failed=failed, seconds=outcome.seconds)
                 await done(outcome)
 
+        if not (self._options.execute and self._options.warm_up_s):
+            first = ()
         async with self._latencies.watching(self._touched(moves), stop):
             await _all_or_none(one(move) for move in first)
             others = [move for move in moves if move not in first]

@@ -5,6 +5,7 @@ last, so that another process can complete an interrupted round.
 """
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, Withheld, approve
 from counterpoise.decide.balancing.due import carried, traffic
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
+from counterpoise.decide.balancing.warm_up import first_moves
 from counterpoise.load.fold import FoldState
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.callbacks import SentenceSink
@@ -109,17 +111,14 @@ class RoundRunner:
                 break
             if again:
                 await self._executor.pause_before(attempt)
-                await self._executor.carry_out(again, brokers, partial(done, attempt=attempt))
+                first = first_moves(again, _owned(state)) if attempt == 1 else ()
+                each = partial(done, attempt=attempt)
+                await self._executor.carry_out(again, brokers, each, first)
         if made.moves:
             self.withheld = frozenset(held_back)
         ended = list(outcomes.values())
-        memory = made.memory.after(
-            ended,
-            self._span_ms,
-            traffic(state),
-            carried(state, [one.bundle for one in ended]),
-            self._executor.rise,
-        )
+        loads = carried(state, [one.bundle for one in ended])
+        memory = made.memory.after(ended, self._span_ms, traffic(state), loads, self._executor.rise)
         await asyncio.to_thread(self._history.record_memory, made.poll_id, memory)
         return ended
 
@@ -127,6 +126,14 @@ class RoundRunner:
         """The outcomes of a round's moves so far, by move id."""
         known = [self._history.outcome(move.id) for move in made.moves]
         return {one.id: one for one in known if one}
+
+
+def _owned(state: FoldState) -> dict[str, list[str]]:
+    """The bundles of each broker by its latest report."""
+    found: dict[str, list[str]] = defaultdict(list)
+    for broker, bundle in zip(state.served["broker"], state.served["bundle"], strict=True):
+        found[broker].append(bundle)
+    return found
 
 
 def _rule(reason: str) -> str:

@@ -14,9 +14,9 @@ def add_at_once(parser: argparse.ArgumentParser) -> None:
     common.number(parser, "--at-once", "N", count, 4, "how many bundles move at once")
 
 
-def add_warm_up(parser: argparse.ArgumentParser) -> None:
+def add_warm_up(to: argparse._ActionsContainer) -> None:
     """Add ``--warm-up``."""
-    parser.add_argument(
+    to.add_argument(
         "--warm-up",
         type=seconds,
         default=5.0,

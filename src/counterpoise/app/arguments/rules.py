@@ -52,6 +52,7 @@ def add_rules(parser: argparse.ArgumentParser) -> None:
         ),
     )
     pace.add_stop_at_latency(rules)
+    pace.add_warm_up(rules)
     rules.add_argument(
         "--window",
         type=window,

@@ -102,7 +102,9 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         spark_conf=tuple(spark_conf(args).items()),
         shards=args.shards,
         poll_every_s=args.interval,
-        executor=ExecutorOptions(execute=args.execute, latency=latency_watch_of(args)),
+        executor=ExecutorOptions(
+            execute=args.execute, latency=latency_watch_of(args), warm_up_s=args.warm_up
+        ),
         once=args.once,
         metrics=listen_address(args.metrics),
         watchdog=args.watchdog,

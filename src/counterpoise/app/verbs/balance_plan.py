@@ -53,6 +53,7 @@ async def _carry_out(
         partial=args.partial,
         rules=rules,
         latency=latency_watch_of(args),
+        warm_up_s=args.warm_up,
     )
     options_of_writer = HeartbeatOptions(wait_s=args.wait_for_history)
     history = writing(open_location(args.history), lambda: None, options_of_writer)

@@ -130,6 +130,7 @@ async def _carry_out(
         fills=args.broker,
         rules=rules_of(args),
         latency=latency_watch_of(args),
+        warm_up_s=args.warm_up,
     )
     waits = HeartbeatOptions(wait_s=args.wait_for_history)
     async with writing(location, lambda: None, waits) as writer:

@@ -55,6 +55,8 @@ class ApprovedOptions:
     rules: ApprovalRules = field(default_factory=ApprovalRules)
     latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
     """When publish latency stops the moves."""
+    warm_up_s: float = 0.0
+    """How long after the moves that go first the others begin (`decide/balancing/warm_up.py`)."""
     balance: BalanceOptions | None = None
     """How often brokers measure; None: as the cluster's own settings say."""
     fills: Collection[str] = ()
@@ -113,6 +115,7 @@ class ApprovedPlan:
                 stale_after_s=options.valid_for_s,
                 at_once=plan.at_once,
                 latency=options.latency,
+                warm_up_s=options.warm_up_s,
             ),
             self._withheld,
             self._reader.where,

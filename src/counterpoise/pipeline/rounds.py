@@ -112,8 +112,8 @@ class RoundRunner:
             if again:
                 await self._executor.pause_before(attempt)
                 first = first_moves(again, _owned(state)) if attempt == 1 else ()
-                each = partial(done, attempt=attempt)
-                await self._executor.carry_out(again, brokers, each, first)
+                kept = partial(done, attempt=attempt)
+                await self._executor.carry_out(again, brokers, kept, first)
         if made.moves:
             self.withheld = frozenset(held_back)
         ended = list(outcomes.values())

@@ -12,6 +12,7 @@ from random import Random
 import pytest
 
 from counterpoise.app.clusters.throwaway import KeyPair, ThrowAwayAuthority
+from counterpoise.bookkeeper.bookie_frames import AnswerDecoder, BadFrame
 from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.client import BookieLedgerClient
 from counterpoise.bookkeeper.entry_rows import AHEAD, EntryChoice, entry_rows
@@ -136,6 +137,13 @@ async def test_a_bookie_that_refused_a_connection_is_tried_again(
                 await reading.bookies.read("b1", 7, 0)
             bookie.tls = certificates.server()
             assert (await reading.bookies.read("b1", 7, 0)).endswith(b"found")
+
+
+def test_a_certificate_without_the_role_that_a_bookie_wants_is_the_reason() -> None:
+    # What BookKeeper 4.17.2 sends after the handshake, and then to a read.
+    sent = "0000000b 0a06 0803 1009 1801 10f503  00000018 0201 0000 00000066"
+    with pytest.raises(BadFrame, match="authorizedRoles"):
+        AnswerDecoder().receive(bytes.fromhex(sent))
 
 
 async def test_a_bookie_without_tls_is_sent_nothing_else(certificates: Certificates) -> None:

@@ -157,8 +157,8 @@ class ChaosCluster:
     def admin(
         self, method: str, path: str, body: object = None, *, at: BrokerProcess | None = None
     ) -> Any:
-        """Call the admin API below ``/admin/v2``, of the first broker unless one is named."""
-        return call(method, f"{(at or self.brokers[0]).admin_url}/admin/v2/{path}", body)
+        """Call the admin API below ``/admin/v2``, of a broker that runs unless one is named."""
+        return call(method, f"{at.admin_url if at else self.local.admin_url}/admin/v2/{path}", body)
 
     def leader(self) -> BrokerProcess:
         """The broker that leads; the first one while none is known."""
@@ -170,13 +170,13 @@ class ChaosCluster:
     def bundle_of(self, topic: str) -> str:
         """The range of a topic's bundle."""
         path = topic.replace("://", "/")
-        text = call("GET", f"{self.brokers[0].admin_url}/lookup/v2/topic/{path}/bundle")
+        text = call("GET", f"{self.local.admin_url}/lookup/v2/topic/{path}/bundle")
         return str(text)
 
     def owner_of(self, topic: str) -> BrokerProcess | None:
         """Who serves a topic."""
         path = topic.replace("://", "/")
-        found = call("GET", f"{self.brokers[0].admin_url}/lookup/v2/topic/{path}")
+        found = call("GET", f"{self.local.admin_url}/lookup/v2/topic/{path}")
         return next((each for each in self.brokers if each.service_url == found["brokerUrl"]), None)
 
     # What is left in the end.

@@ -10,7 +10,10 @@ from dataclasses import dataclass
 from itertools import count
 from pathlib import Path
 
+import pulsar
+
 from counterpoise.app.clusters.local_cluster import BrokerProcess
+from counterpoise.app.errors import UserError
 from tests.chaos.clients import Load, probe, read_all
 from tests.chaos.cluster import BOOKIE_SILENT_S, NAMESPACE, ChaosCluster, service_url
 from tests.chaos.faults import OF_BOOKIES, Fault, Kind
@@ -19,6 +22,9 @@ from tests.chaos.judges import ATTACHED_WITHIN_S, WRITABLE_WITHIN_S
 
 SETTLED_WITHIN_S = 120.0
 """The client's own pauses between two tries to connect grow to a minute."""
+
+LINES_OF_EACH_LOG = 10
+"""What is said of a run that cannot go on."""
 
 Say = Callable[[str], None]
 
@@ -63,16 +69,31 @@ class Run:
                 if time.monotonic() >= end:
                     break
                 began = time.monotonic()
-                self._bring_about(fault)
+                try:
+                    self._bring_about(fault)
+                except (UserError, OSError) as error:
+                    # What follows would be about a cluster that is not whole.
+                    self._give_up(fault.kind.value, error)
+                    break
                 self._pause.wait(max(0.0, began + terms.every_s - time.monotonic()))
             load.stop(SETTLED_WITHIN_S)
             for topic, missing in load.unfinished().items():
                 self._say(f"  {topic}: {missing}")
-            self._look_around(topics)
+            try:
+                self._look_around(topics)
+            except (UserError, OSError, pulsar.PulsarException) as error:
+                self._give_up("what is left in the end", error)
             load.close()
         history.logs = cluster.logs()
         history.leftovers = cluster.leftovers()
         return history
+
+    def _give_up(self, kind: str, error: Exception) -> None:
+        """Write down what failed, and what the brokers logged last."""
+        self.history.faults.append(Seen(kind, "no further faults", {}, str(error)))
+        self._say(f"{kind}: no further faults: {error}")
+        for name, text in sorted(self._cluster.logs().items()):
+            self._say("\n  ".join([name, *text.splitlines()[-LINES_OF_EACH_LOG:]]))
 
     def _look_around(self, topics: list[str]) -> None:
         cluster, history = self._cluster, self.history

@@ -9,7 +9,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
+from counterpoise.app.clusters.throwaway import KeyPair, ThrowAwayAuthority
 from counterpoise.bookkeeper.client import BookieLedgerClient
 from counterpoise.bookkeeper.client_port import LedgerClient
 from counterpoise.metadata import MetadataStore
@@ -19,6 +19,8 @@ from counterpoise.storage.managed.connect import client_options
 from counterpoise.storage.managed_options import ManagedLedgerOptions
 from tests.real.parts import counterpoise, environment
 
+ROLE = "broker"
+
 
 class BookiesTls:
     """Certificates for bookies and their clients."""
@@ -27,15 +29,28 @@ class BookiesTls:
         folder.mkdir(parents=True, exist_ok=True)
         self.authority = ThrowAwayAuthority(folder)
         self.bookie = self.authority.server("bookie")
-        client, trust = self.authority.client("broker"), str(self.authority.certificate)
-        self.options = BookieClientOptions(
-            tls=True, certificate=str(client.certificate), key=str(client.key), trust=trust
-        )
+        self.options = self._options(self.authority.client("broker"))
+        self.with_role = self._options(self.authority.client("operator", unit=f"0:{ROLE}"))
         (folder / "other").mkdir(exist_ok=True)
         other = str(ThrowAwayAuthority(folder / "other").certificate)
         self.refused = {
             "a client without a certificate": replace(self.options, certificate="", key=""),
             "a client that trusts another authority": replace(self.options, trust=other),
+        }
+
+    def _options(self, client: KeyPair) -> BookieClientOptions:
+        return BookieClientOptions(
+            tls=True,
+            certificate=str(client.certificate),
+            key=str(client.key),
+            trust=str(self.authority.certificate),
+        )
+
+    def of_refusing_bookie(self) -> dict[str, object]:
+        """More settings: it serves nobody but clients by TLS whose certificate names the role."""
+        return {
+            "bookieAuthProviderFactoryClass": "org.apache.bookkeeper.tls.BookieAuthZFactory",
+            "authorizedRoles": ROLE,
         }
 
     def of_bookie(self) -> dict[str, object]:
@@ -52,15 +67,19 @@ class BookiesTls:
         }
 
 
+def broker_settings(options: BookieClientOptions) -> dict[str, str]:
+    """These options as broker.conf has them."""
+    given = {each.conf: str(getattr(options, name)) for name, each in options_of(type(options))}
+    return {**given, "bookkeeperTLSClientAuthentication": str(options.tls).lower()}
+
+
 async def by_storage_verb(
     metadata_url: str, ledger: int, options: BookieClientOptions
 ) -> tuple[int, list[dict[str, Any]]]:
     """Status and rows of `counterpoise storage entries` on a ledger, with these settings."""
-    given = {each.conf: getattr(options, name) for name, each in options_of(type(options))}
-    values = {**given, "bookkeeperTLSClientAuthentication": str(options.tls).lower()}
     command = counterpoise(
         *("storage", "entries", "--metadata", metadata_url, "--ledger", str(ledger), "--json"),
-        *(f"--set={name}={value}" for name, value in values.items()),
+        *(f"--set={name}={value}" for name, value in broker_settings(options).items()),
     )
     child = await asyncio.create_subprocess_exec(
         *command, stdout=asyncio.subprocess.PIPE, env=environment()

@@ -31,6 +31,9 @@ _READ_REQUEST: Final = struct.Struct(">iBBHqq")
 _LENGTH: Final = struct.Struct(">i")
 _ANSWER: Final = struct.Struct(">BBHiqq")
 
+_NOT_AUTHORISED: Final = bytes.fromhex("0a060803100918")
+"""How a second response to START_TLS begins, of version 3: ``BookieAuthZFactory`` refused."""
+
 OK: Final = 0
 NO_LEDGER: Final = 1
 NO_ENTRY: Final = 2
@@ -42,7 +45,8 @@ _REASONS: Final = {
     100: "it refused the request (100)",
     101: "it could not read or write its disk (101)",
     UNAUTHORISED: "it refuses this client (102): the ledger has another password, or the bookie "
-    "wants a client that authenticates",
+    "wants a client with a certificate (bookkeeperTLSClientAuthentication=true, "
+    "bookkeeperTLSCertificateFilePath)",
     103: "it does not speak version 2 of the protocol (103)",
     FENCED: "the ledger is fenced (104)",
     105: "it is read-only (105)",
@@ -123,6 +127,11 @@ class AnswerDecoder:
         while len(self._held) - begin >= _LENGTH.size:
             (size,) = _LENGTH.unpack_from(self._held, begin)
             if not _ANSWER.size <= size <= self._frame_max:
+                if self._held.startswith(_NOT_AUTHORISED, begin + _LENGTH.size):
+                    raise BadFrame(
+                        "a refusal of the client's certificate, whose subject names no role "
+                        "(OU=0:role) of the bookie's authorizedRoles"
+                    )
                 raise BadFrame(
                     f"a frame of {size} bytes, not {_ANSWER.size} to {self._frame_max} "
                     "(nettyMaxFrameSizeBytes)"

@@ -54,10 +54,11 @@ def test_a_child_that_ends_before_it_is_ready_is_reported_with_its_output(tmp_pa
         Child.start(spec(tmp_path, "import sys; print('no such thing'); sys.exit(3)"))
 
 
-def test_one_that_stays_silent_is_given_up_and_stopped(tmp_path: Path) -> None:
+def test_one_that_is_not_ready_in_time_is_given_up_and_stopped(tmp_path: Path) -> None:
     script = f"import os, signal; open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); "
-    with pytest.raises(ChildFailedError, match=r"not ready after 1 s"):
-        Child.start(spec(tmp_path, script + "signal.pause()", ready_within_s=1))
+    script += "print('waiting for a lock', flush=True); signal.pause()"
+    with pytest.raises(ChildFailedError, match=r"not ready after 1 s: waiting for a lock \(its"):
+        Child.start(spec(tmp_path, script, ready_within_s=1))
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 

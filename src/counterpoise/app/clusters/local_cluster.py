@@ -139,16 +139,26 @@ class LocalCluster:
 
     def add_broker(self) -> BrokerProcess:
         """Start another broker, and return it."""
-        child = self._launch(len(self.brokers), self._stack)
-        added = _described(child)
+        added = self._start_broker(len(self.brokers))
         self.brokers.append(added)
         return added
 
     def restart(self, broker: BrokerProcess) -> BrokerProcess:
-        """Restart a broker that ended; on its ports if the options name them."""
+        """Restart a broker that ended; on its ports if the options name them.
+
+        Raises ``UserError`` if it is not ready in time, and leaves no process of it then.
+        """
         number = self.brokers.index(broker)
-        again = self.brokers[number] = _described(self._launch(number, self._stack))
+        again = self.brokers[number] = self._start_broker(number)
         return again
+
+    def _start_broker(self, number: int) -> BrokerProcess:
+        child = self._launch(number, self._stack)
+        try:
+            return _described(child)
+        except BaseException:
+            child.stop()
+            raise
 
     def restart_server(self, name: str) -> None:
         """Restart the cluster's own ZooKeeper, or a bookie, that ended; raises ``UserError``.

@@ -115,17 +115,21 @@ class Child:
         """
         if not self._ready.wait(self.spec.ready_within_s):
             raise ChildFailedError(
-                f"{self.spec.name} was not ready after {self.spec.ready_within_s:g} s; "
-                f"its output is in {self.spec.log}."
+                f"{self.spec.name} was not ready after {self.spec.ready_within_s:g} s: "
+                f"{self._last_line} (its output is in {self.spec.log})."
             )
         if not self.ready_line:
             status = self._process.wait()
-            last = next((line for line in reversed(self._tail) if line.strip()), "no output")
             raise ChildFailedError(
                 f"{self.spec.name} ended with status {status} before it was ready: "
-                f"{last.strip()} (its output is in {self.spec.log})."
+                f"{self._last_line} (its output is in {self.spec.log})."
             )
         return self.ready_line
+
+    @property
+    def _last_line(self) -> str:
+        tail = list(self._tail)
+        return next((line.strip() for line in reversed(tail) if line.strip()), "no output")
 
     def wait(self, timeout_s: float | None = None) -> int:
         """Wait until the process ends and return its exit status; raises TimeoutError."""

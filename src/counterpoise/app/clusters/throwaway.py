@@ -46,13 +46,18 @@ class ThrowAwayAuthority:
         alternatives = x509.SubjectAlternativeName([_host(each) for each in hosts])
         return self._issue(name, alternatives)
 
-    def client(self, role: str) -> KeyPair:
-        """A new client certificate, whose common name is the role."""
-        return self._issue(role, None)
+    def client(self, role: str, unit: str = "") -> KeyPair:
+        """A new client certificate, whose common name is the role.
 
-    def _issue(self, name: str, alternatives: x509.SubjectAlternativeName | None) -> KeyPair:
+        ``unit`` is its organizational unit, in which bookies look for roles (``0:role``).
+        """
+        return self._issue(role, None, unit)
+
+    def _issue(
+        self, name: str, alternatives: x509.SubjectAlternativeName | None, unit: str = ""
+    ) -> KeyPair:
         key = ec.generate_private_key(ec.SECP256R1())
-        certificate = _blank(_name(name), self._name, key.public_key())
+        certificate = _blank(_name(name, unit), self._name, key.public_key())
         if alternatives is not None:
             certificate = certificate.add_extension(alternatives, critical=False)
         made = KeyPair(self._folder / f"{name}-cert.pem", self._folder / f"{name}-key.pem")
@@ -84,8 +89,11 @@ def _blank(
     )
 
 
-def _name(text: str) -> x509.Name:
-    return x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, text)])
+def _name(text: str, unit: str = "") -> x509.Name:
+    attributes = [x509.NameAttribute(NameOID.COMMON_NAME, text)]
+    if unit:
+        attributes.append(x509.NameAttribute(NameOID.ORGANIZATIONAL_UNIT_NAME, unit))
+    return x509.Name(attributes)
 
 
 def _host(text: str) -> x509.GeneralName:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from dataclasses import dataclass
 from typing import Protocol, cast
 
@@ -33,6 +32,8 @@ class _InFlight:
     request: BookieRequest
     listener: AnswerListener
     sent_s: float
+    following: _InFlight | None = None
+    """An equal request that was sent later."""
 
 
 class BookieConnection(asyncio.Protocol):
@@ -48,8 +49,11 @@ class BookieConnection(asyncio.Protocol):
         self._bookie = bookie
         self._timeout_s = timeout_s
         self._decoder = AnswerDecoder(frame_max)
-        self._in_flight: dict[tuple[int, int, int], deque[_InFlight]] = {}
+        self._in_flight: dict[tuple[int, int, int], _InFlight] = {}
+        """The first of equal requests by what its response will name; the oldest first."""
         self._unsent: list[bytes] = []
+        self._turn_s = 0.0
+        """When the first of the unsent requests was made."""
         self._transport: asyncio.Transport | None = None
         self._loop = asyncio.get_running_loop()
         self._watch: asyncio.TimerHandle | None = None
@@ -69,14 +73,18 @@ class BookieConnection(asyncio.Protocol):
             error = BookieError(self._bookie, self.failure or "the connection is closed")
             self._loop.call_soon(listener.unanswered, self._bookie, request, error)
             return
-        now = self._loop.time()
-        waiting = self._in_flight.setdefault(request[:3], deque())
-        waiting.append(_InFlight(request, listener, now))
         if not self._unsent:
+            self._turn_s = self._loop.time()
             self._loop.call_soon(self._flush)
         self._unsent.append(request.frame)
+        sent = _InFlight(request, listener, self._turn_s)
+        before = self._in_flight.setdefault(request[:3], sent)
+        if before is not sent:
+            while before.following is not None:
+                before = before.following
+            before.following = sent
         if self._watch is None:
-            self._watch = self._loop.call_at(now + self._timeout_s, self._look)
+            self._watch = self._loop.call_at(self._turn_s + self._timeout_s, self._look)
 
     def close(self, why: str) -> None:
         """End the connection; requests in flight fail with ``why``."""
@@ -109,14 +117,15 @@ class BookieConnection(asyncio.Protocol):
 
     def _settle(self, answer: BookieAnswer) -> None:
         key = (answer.operation, answer.ledger, answer.entry)
-        waiting = self._in_flight.get(key)
-        if not waiting:
+        answered = self._in_flight.get(key)
+        if answered is None:
             raise BadFrame(f"an answer about {answer.ledger}:{answer.entry}, which nothing asked")
         self.has_answered = True
-        listener = waiting.popleft().listener
-        if not waiting:
+        if answered.following is None:
             del self._in_flight[key]
-        listener.answered(self._bookie, answer)
+        else:
+            self._in_flight[key] = answered.following
+        answered.listener.answered(self._bookie, answer)
 
     def _look(self) -> None:
         """Check whether the oldest request has timed out."""
@@ -124,7 +133,7 @@ class BookieConnection(asyncio.Protocol):
         oldest = next(iter(self._in_flight.values()), None)
         if oldest is None:
             return
-        until = oldest[0].sent_s + self._timeout_s
+        until = oldest.sent_s + self._timeout_s
         if until <= self._loop.time():
             self.close(f"no answer within {self._timeout_s:g} s")
         else:
@@ -136,6 +145,8 @@ class BookieConnection(asyncio.Protocol):
             self._watch = None
         in_flight, self._in_flight = self._in_flight, {}
         error = BookieError(self._bookie, self.failure)
-        for waiting in in_flight.values():
-            for each in waiting:
+        for first in in_flight.values():
+            each: _InFlight | None = first
+            while each is not None:
                 each.listener.unanswered(self._bookie, each.request, error)
+                each = each.following

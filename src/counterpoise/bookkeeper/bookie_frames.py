@@ -7,7 +7,6 @@ has no number: a response names its operation, ledger and entry.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 LAST_ENTRY: Final = -1
@@ -68,9 +67,12 @@ class BookieRequest(NamedTuple):
     frame: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class BookieAnswer:
-    """A bookie's response; ``stored`` is empty unless an entry was read."""
+class BookieAnswer(NamedTuple):
+    """A bookie's response; ``stored`` is empty unless an entry was read.
+
+    A named tuple, since each copy of each entry has one: a frozen dataclass takes four times as
+    long to make.
+    """
 
     operation: int
     code: int
@@ -150,5 +152,5 @@ def _answer(held: bytearray, begin: int, size: int) -> BookieAnswer:
     version, operation, _, code, ledger, entry = _ANSWER.unpack_from(held, begin)
     if version != _VERSION or operation not in (ADD, READ):
         raise BadFrame(f"an answer of version {version} to operation {operation}")
-    stored = bytes(held[begin + _ANSWER.size : begin + size])
+    stored = bytes(held[begin + _ANSWER.size : begin + size]) if size > _ANSWER.size else b""
     return BookieAnswer(operation, code, ledger, entry, stored)

@@ -9,7 +9,7 @@ replace a failed one, or if another client changed the metadata.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -69,8 +69,7 @@ class LedgerWrite:
         self._ack_quorum = created.ack_quorum
         self._digest = EntryDigest(created.digest, created.password)
         self._key = master_key(created.password)
-        self._segment = created.segments[-1]
-        self._places = _places(self._segment)
+        self._write_in(created.segments[-1])
         self._pending: dict[int, _PendingAdd] = {}
         """In ascending order."""
         self._next = 0
@@ -94,10 +93,9 @@ class LedgerWrite:
         )
         request = add_request(self.ledger, entry, self._key, head, payload, recovery=False)
         self._pending[entry] = _PendingAdd(request, self._sent_length)
-        ensemble = self._segment.ensemble
-        for place in self._write_set(entry):
-            if ensemble[place] not in self._failed:
-                self._actions.send(ensemble[place], request)
+        for bookie in self._write_sets[entry % len(self._write_sets)]:
+            if bookie not in self._failed:
+                self._actions.send(bookie, request)
         return entry
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
@@ -128,14 +126,14 @@ class LedgerWrite:
         if self._over:
             return
         replaced = {self._places[bookie] for bookie in self._replacing}
-        self._segment, self._places = segment, _places(segment)
+        self._write_in(segment)
         self._failed -= self._replacing
         self._replacing = frozenset()
         for entry, pending in self._pending.items():
-            for place in self._write_set(entry):
-                if place in replaced:
+            for bookie in self._write_sets[entry % len(self._write_sets)]:
+                if (place := self._places[bookie]) in replaced:
                     pending.stored_at &= ~(1 << place)
-                    self._actions.send(segment.ensemble[place], pending.request)
+                    self._actions.send(bookie, pending.request)
         if self._failed:
             self._replace_failed()
         else:
@@ -182,10 +180,13 @@ class LedgerWrite:
         self._replacing = frozenset(self._failed)
         self._actions.change_ensemble(self.last_confirmed + 1, self._segment, self._replacing)
 
-    def _write_set(self, entry: int) -> Iterator[int]:
-        size = len(self._segment.ensemble)
-        return ((entry + step) % size for step in range(self._write_quorum))
-
-
-def _places(segment: LedgerSegment) -> dict[str, int]:
-    return {bookie: place for place, bookie in enumerate(segment.ensemble)}
+    def _write_in(self, segment: LedgerSegment) -> None:
+        """Send entries to the bookies of this segment from now on."""
+        ensemble = segment.ensemble
+        self._segment = segment
+        self._places = {bookie: place for place, bookie in enumerate(ensemble)}
+        self._write_sets = [
+            [ensemble[(place + step) % len(ensemble)] for step in range(self._write_quorum)]
+            for place in range(len(ensemble))
+        ]
+        """The bookies of an entry, by its number modulo the ensemble's size."""

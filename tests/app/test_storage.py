@@ -130,6 +130,11 @@ async def test_from_a_position_and_so_many(
         assert await storage("entries", *words, "--count", "2", "--json") == 0
         rows = json.loads(capsys.readouterr().out)
         assert [(row["ledger"], row["entry"]) for row in rows] == [(10, 18), (10, 19)]
+    # The ledgers behind it from their first entry on.
+    assert await storage("entries", "--topic", "orders", "--from", "10:18", "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    entries = dict.fromkeys((row["ledger"], row["entry"]) for row in rows)
+    assert [*entries] == [(10, 18), (10, 19), *((11, entry) for entry in range(len(PACK)))]
 
 
 async def test_what_cannot_be_read_has_a_row_and_a_status(

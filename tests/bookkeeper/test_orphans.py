@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 
 import pytest
@@ -107,7 +107,8 @@ async def test_a_compaction_may_write_for_hours(cluster: FakeCluster) -> None:
     for ledger, ago in hours.items():
         created = NOW - ago * HOUR_MS
         await cluster.ledger(ledger, [b"x"], open_=True, custom=custom, created_ms=created)
-    assert await verdicts(cluster) == {3: YOUNG, 4: ORPHAN}
+    await cluster.ledger(5, [b"it is done"], custom=custom, created_ms=NOW - 23 * HOUR_MS)
+    assert await verdicts(cluster) == {3: YOUNG, 4: ORPHAN, 5: ORPHAN}
 
 
 async def compacted(cluster: FakeCluster) -> None:
@@ -197,19 +198,22 @@ class WithTimes:
         await self._store.close()
 
 
-class ReferencedLate:
-    """A store in which a topic lists one more ledger once its own list has been read."""
+class ChangedLate:
+    """A store in which something changes once the topic's list has been read so many times."""
 
-    def __init__(self, cluster: FakeCluster) -> None:
+    def __init__(
+        self, cluster: FakeCluster, change: Callable[[], Awaitable[object]], reads: int = 1
+    ) -> None:
         self._cluster = cluster
-        self._reads = 0
+        self._change = change
+        self._reads = reads
 
     async def get(self, path: str) -> Stored | None:
         found = await self._cluster.store.get(path)
         if path == f"/managed-ledgers/{TOPIC}":
-            self._reads += 1
-            if self._reads == 1:
-                await self._cluster.topic(TOPIC, (1, 10, 30), (3, 0, 0))
+            self._reads -= 1
+            if not self._reads:
+                await self._change()
         return found
 
     async def children(self, path: str) -> list[str]:
@@ -219,8 +223,17 @@ class ReferencedLate:
         await self._cluster.store.close()
 
 
-async def test_a_reference_that_comes_meanwhile_is_seen(cluster: FakeCluster) -> None:
+async def test_what_changes_between_two_looks_is_seen(cluster: FakeCluster) -> None:
+    """A reference that comes, a ledger that goes, a list that can be read no more."""
     await cluster.ledger(3, [b"x"], custom=of_topic(TOPIC))
     async with cluster.reading() as reading:
-        reading.store = ReferencedLate(cluster)
+        reading.store = ChangedLate(cluster, lambda: cluster.topic(TOPIC, (1, 10, 30), (3, 0, 0)))
+        assert await found_in(reading) == []
+        await cluster.topic(TOPIC, (1, 10, 30))
+        reading.store = ChangedLate(cluster, lambda: cluster.put(f"/managed-ledgers/{TOPIC}", b"?"))
+        [row] = await found_in(reading)
+        assert (row.ledger, row.verdict) == (3, UNDECIDED)
+        await cluster.topic(TOPIC, (1, 10, 30))
+        gone = "/ledgers/00/0000/L0003"
+        reading.store = ChangedLate(cluster, lambda: cluster.store.delete(gone), reads=2)
         assert await found_in(reading) == []

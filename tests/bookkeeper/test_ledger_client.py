@@ -239,6 +239,20 @@ async def test_recovery_without_an_ack_quorum_fails_and_can_be_tried_again(
     await other.close()
 
 
+async def test_a_bookie_that_refuses_what_a_recovery_writes_gets_no_ledger_afterwards(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    writer, _heard = await written(client, b"first")
+    refuses, _ = (await metadata(cluster, writer)).segments[0].ensemble
+    cluster.bookies[refuses].always = Misbehaviour.IO_ERROR
+    other = await open_client(cluster)
+    assert (await other.recover(writer.ledger)).last_entry == 0
+    for _ in range(8):
+        next_one = await other.create({}, Confirmed())
+        assert refuses not in (await metadata(cluster, next_one)).segments[0].ensemble
+    await other.close()
+
+
 @settings(max_examples=10)
 @given(st.lists(st.integers(1, 3), min_size=3, max_size=3).map(sorted))
 async def test_a_ledger_has_the_quorums_that_it_was_created_with(sizes: list[int]) -> None:

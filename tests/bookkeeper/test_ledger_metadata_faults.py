@@ -20,6 +20,8 @@ from counterpoise.bookkeeper.ledger_metadata import (
     write_ledger_metadata,
 )
 from counterpoise.bookkeeper.ledger_paths import SHORT_IDS, ledger_path
+from counterpoise.bookkeeper.quorums import Quorums
+from counterpoise.metadata import SessionEvent
 from tests.bookkeeper.fake_bookie import Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
 from tests.bookkeeper.test_ledger_client import Confirmed, written
@@ -249,3 +251,50 @@ async def test_ids_beyond_31_bits_have_two_parts(cluster: FakeCluster) -> None:
     await store.put("/ledgers/idgen-long/HOB-0000000007", b"")
     assert await LedgerIdGenerator(store, "/ledgers").next_id() == 7 << 32
     assert await store.children("/ledgers/idgen-long") == ["HOB-0000000001", "HOB-0000000007"]
+
+
+async def register_another(cluster: FakeCluster) -> None:
+    """A fourth bookie, under the address of the first."""
+    found = await cluster.store.get("/ledgers/available/b1")
+    assert found is not None
+    await cluster.put("/ledgers/available/b4", found.value)
+
+
+async def test_a_bookie_that_came_while_the_session_was_lost_is_known_afterwards(
+    cluster: FakeCluster, store: MisbehavingStore, client: BookieLedgerClient
+) -> None:
+    back = asyncio.Event()
+    store.subscribe_session(
+        lambda event: back.set() if event is SessionEvent.SESSION_REESTABLISHED else None
+    )
+    store.lose_session()
+    await register_another(cluster)
+    store.come_back()
+    async with asyncio.timeout(30):
+        await back.wait()
+    await client.create({}, Confirmed(), Quorums(4))
+
+
+async def test_a_list_of_bookies_that_was_not_read_to_its_end_is_read_again(
+    cluster: FakeCluster, store: MisbehavingStore, client: BookieLedgerClient
+) -> None:
+    """Whoever asked for it was cancelled meanwhile."""
+    changed = asyncio.Event()
+    store.subscribe(lambda _: changed.set())
+    await register_another(cluster)
+    async with asyncio.timeout(30):
+        await changed.wait()
+    asked = asyncio.Event()
+
+    def hangs(operation: str, _: str) -> bool:
+        asked.set()
+        return True
+
+    store.hangs = hangs
+    creating = asyncio.create_task(client.create({}, Confirmed()))
+    await asked.wait()
+    creating.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await creating
+    store.hangs = lambda _, __: False
+    await client.create({}, Confirmed(), Quorums(4))

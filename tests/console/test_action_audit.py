@@ -1,15 +1,20 @@
 """What is clicked in the console stands in the history: by which role, why, and what it moved."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
+from counterpoise.console import actions
 from counterpoise.console.actions import Actions, ActionState, Activity
 from counterpoise.console.roles import Operator
-from counterpoise.decide.balancing.moves import MoveOutcome, RoundMemory
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
 from counterpoise.decide.balancing.round import decide
 from counterpoise.picture.action_plans import Action, ActionPlan
 from counterpoise.pipeline.drive.action_trail import ActionKind, ActionTrail
@@ -105,3 +110,68 @@ async def test_a_pause_holds_what_is_clicked_back_and_keeps_nothing_of_it(desk: 
     assert await over(activity) is ActionState.FAILED
     assert "a release" in activity.log[-1]
     assert (desk.cluster.unloads, desk.trail.actions()) == ([], [])
+
+
+async def test_a_page_hears_of_the_end_after_the_last_move(desk: Desk) -> None:
+    heard = list[int]()
+    desk.actions = Actions(lambda: NOW, lambda _: heard.append(desk.actions.version), desk.trail)
+    assert await over(desk.move(desk.plan())) is ActionState.DONE
+    assert desk.actions.version > heard[-1]
+
+
+@pytest.mark.parametrize("status", MoveStatus)
+async def test_an_action_is_done_if_its_bundle_has_left_its_broker(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch, status: MoveStatus
+) -> None:
+    plan, has_left = desk.plan(), {"moved", "already there", "elsewhere", "unowned"}
+
+    async def carry_out(moves: Any, brokers: Any, done: Any) -> None:
+        for each in moves:
+            away = each.source, each.destination, MoveStatus.MOVED, "", NOW, NOW, ""
+            await done(MoveOutcome(each.id, each.poll_id, each.bundle, *away))
+        await done(replace(desk.ended[-1], status=status))
+
+    monkeypatch.setattr(actions, "Executor", lambda *_: SimpleNamespace(carry_out=carry_out))
+    ended = await over(desk.move(plan))
+    assert ended is (ActionState.DONE if status.value in has_left else ActionState.FAILED)
+
+
+async def test_what_runs_is_listed_however_much_ended_since_and_is_stopped_at_the_end(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(actions, "KEPT", 2)
+    desk.cluster.hang_unload = asyncio.Event()
+    runs = desk.move(desk.plan())
+    for number in range(3):
+        plan = ActionPlan(Action.SPLIT, f"Split {number}", bundle=wide_bundle(number))
+        last = desk.actions.split(plan, Operator(), desk.cluster.admin_url)
+        await over(last)
+    assert [each.title for each in desk.actions.activities] == ["Split 2", "Split 1", TITLE]
+    await desk.actions.close()
+    assert runs.state is ActionState.STOPPED
+    desk.cluster.hang_unload.set()
+
+
+async def test_a_split_that_is_granted_and_not_done_has_failed(desk: Desk) -> None:
+    bundle = wide_bundle(0)
+    namespace, _, span = bundle.rpartition("/")
+    edges = json.dumps({"boundaries": span.split("_")}).encode()
+    desk.cluster.brokers[0].answers[f"/admin/v2/namespaces/{namespace}/bundles"] = (200, edges)
+    plan = ActionPlan(Action.SPLIT, f"Split {bundle}", bundle=bundle)
+    activity = desk.actions.split(plan, Operator(), desk.cluster.admin_url)
+    assert await over(activity) is ActionState.FAILED
+    assert activity.log == ["the cluster accepted it, and did not split the bundle"]
+
+
+async def test_a_drain_that_leaves_bundles_names_each_with_its_reason(desk: Desk) -> None:
+    drained = SimpleNamespace(left={"a/b/0x0_0x1": "it went back"})
+    drain: Any = SimpleNamespace(carry_out=AsyncMock(return_value=drained))
+    made = decide(seen(desk.cluster), RoundMemory(), strategy())
+    plan = ActionPlan(Action.DRAIN, "Drain", moves=made.moves)
+    activity = desk.actions.drain(plan, Operator(), lambda *_: drain, made)
+    assert await over(activity) is ActionState.FAILED
+    assert activity.log == ["left: a/b/0x0_0x1: it went back"]
+    drained.left = {}
+    activity = desk.actions.drain(plan, Operator(), lambda *_: drain, made)
+    assert await over(activity) is ActionState.DONE
+    assert activity.log == ["the broker is empty"]

@@ -1,10 +1,13 @@
 """What a move made of the picture, before any broker reports it."""
 
+import json
 from typing import Any
 
 import aiohttp
+import pytest
 
 from counterpoise.app.verbs.console import drain_rules_of, strategy_of
+from counterpoise.console import cluster_watch
 from counterpoise.console.cluster_watch import ClusterWatch, seen
 from counterpoise.console.options import ConsoleOptions, WatchOptions
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
@@ -14,6 +17,7 @@ from counterpoise.picture.cluster_picture import CompletedMove
 from counterpoise.picture.observed import ObservedHistory
 from counterpoise.picture.tables import bundle_page
 from tests.picture.pictures import picture_of
+from tests.pipeline.fake_cluster import FakeCluster
 
 BUNDLE = "public/default/0x00000000_0x40000000"
 NEWS = {BUNDLE: CompletedMove("a:1", "b:1", 100)}
@@ -74,3 +78,40 @@ async def test_a_page_remembers_what_was_carried_out_until_it_is_reported() -> N
     assert [each.sentence for each in past.changes] == ["moved from a:1 to b:1"]
     *_, picture = seen(state, past, rows(90, 80), watch.moved)
     assert (picture.moved, bundle_page(picture).rows[0].owner) == ({}, "a:1")
+
+
+async def test_rounds_are_asked_for_again_of_a_broker_that_was_busy_and_of_no_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cluster_watch, "ROUNDS_EVERY_S", 0.0)
+    path = "/admin/v2/broker-stats/shedding"
+    published = {"at": 5, "strategy": "s", "imbalance": 1.0, "moves": [], "rejections": []}
+    async with FakeCluster() as cluster, aiohttp.ClientSession() as session:
+        busy, *apaches = [await cluster.add_broker() for _ in range(3)]
+        options = WatchOptions([cluster.admin_url])
+        console = ConsoleOptions(options, strategy_of, drain_rules_of)
+        watch = ClusterWatch(session, console, lambda: 1_600_000_000_000)
+        for status in (503, 200):
+            busy.answers[path] = (status, json.dumps([published]).encode())
+            await watch.poll()
+    assert [made.at_ms for made in watch.shed] == [5]
+    assert [each.asked.count(path) for each in (busy, *apaches)] == [2, 1, 1]
+
+
+async def test_what_was_seen_stays_while_no_broker_answers() -> None:
+    producer = {"name": "p", "address": "x:1", "topic": "t", "held_entries": 1, "seconds": 1.0}
+    level = {"level": "BrokerPublishRate", "subject": "b", "messages": 5, "bytes": 0}
+    limits = json.dumps([{**level, "producers": [producer]}]).encode()
+    async with FakeCluster() as cluster, aiohttp.ClientSession() as session:
+        broker = await cluster.add_broker()
+        broker.answers["/admin/v2/broker-stats/throttling"] = (200, limits)
+        options = WatchOptions([cluster.admin_url])
+        console = ConsoleOptions(options, strategy_of, drain_rules_of, advise_every_s=0.0)
+        watch = ClusterWatch(session, console, lambda: 1_600_000_000_000)
+        await watch.poll()
+        before = watch.throttled, watch.advice
+        assert all(before)
+        broker.answers["/admin/v2/broker-stats/load-report"] = (500, b"busy")
+        await watch.poll()
+        assert watch.picture.trouble
+        assert (watch.throttled, watch.advice) == before

@@ -1,11 +1,15 @@
 """Without a browser: what another site's page may not do, and which role a page has."""
 
+import base64
+import json
+
 import aiohttp
 import pytest
 
-from counterpoise.console.roles import Operator, standing, subject_of
+from counterpoise.console.roles import ASKED, Operator, standing, subject_of
 from counterpoise.security.client import ANONYMOUS
 from tests.console.conftest import StartConsole
+from tests.pipeline.fake_cluster import FakeCluster
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +57,21 @@ async def test_permission_is_unknown_when_no_address_answers() -> None:
     found = await standing(operator, ["http://127.0.0.1:1"])
     assert found.may is None
     assert found.sentence.startswith("the cluster does not say whether your token may:")
+
+
+async def test_the_first_broker_that_knows_says_what_the_cluster_permits() -> None:
+    async with FakeCluster() as cluster:
+        busy, knows = [await cluster.add_broker() for _ in range(2)]
+        busy.answers[ASKED] = (503, b"busy")
+        addresses = [f"http://{each.name}" for each in (busy, knows)]
+        for status, may in ((200, True), (401, False), (403, False), (500, None)):
+            knows.answers[ASKED] = (status, b"{}")
+            assert (await standing(Operator(), addresses)).may is may
+
+
+def test_a_subject_is_shown_up_to_a_hundred_characters() -> None:
+    claims = base64.urlsafe_b64encode(json.dumps({"sub": "ann" * 99}).encode()).decode().rstrip("=")
+    assert subject_of(f"e30.{claims}.x") == ("ann" * 99)[:100]
 
 
 @pytest.mark.parametrize("token", ["", "x", "a.b.c", "a.bnVsbA.c", "é.é.é", "a.eyJzdWIiOg.c"])

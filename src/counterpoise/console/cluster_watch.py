@@ -16,7 +16,6 @@ from counterpoise.console.options import ConsoleOptions, Settings
 from counterpoise.console.throttling import Throttling
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
 from counterpoise.decide.balancing.round import Strategy, decide
-from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, ReportRows
@@ -155,7 +154,7 @@ class ClusterWatch:
     async def _advise(self) -> None:
         self._advised_at = time.monotonic()
         state, strategy = self._state, self._strategy
-        if strategy is None or newest_poll(state) <= self._memory.decided_at_ms:
+        if strategy is None:
             return
         try:
             around = await self._placing.read(state)

@@ -45,6 +45,8 @@ COUNTS_EVERY: Final = 10
 """Moments between two numbers of producers and consumers: no strategy goes by them."""
 CONTESTED_MOST: Final = 0.05
 """Which part of the bundles may be on several brokers at once, by the first piece."""
+TOPIC_LOADS_EVERY_MS: Final = 6 * 3_600_000
+"""Between two pieces with the loads of topics: their shares of a bundle's load change slowly."""
 REPORT_EVERY_S: Final = 5.0
 
 
@@ -86,6 +88,8 @@ class HistoryImport:
         self._match: dict[str, str] = {}
         self._warned: set[str] = set()
         self._count = VALUES_MOST
+        self._topic_loads_from_ms = 0
+        """The next piece from then on has the loads of topics."""
 
     async def run(self) -> ImportRecord:
         """Import everything that was asked for; returns the history's record.
@@ -218,11 +222,17 @@ class HistoryImport:
     async def _read(self, grid: TimeGrid) -> ClusterPiece:
         by = self._options.by
         coarse = grid.every(COUNTS_EVERY)
-        asked = [(name, self._match, grid) for name in RATE_SERIES[by]]
-        asked += [(name, self._match, coarse) for name in COUNT_SERIES[by].values()]
+        by_topic = by == TOPICS and grid.first_ms >= self._topic_loads_from_ms
+        if by_topic:
+            self._topic_loads_from_ms = grid.first_ms + TOPIC_LOADS_EVERY_MS
+        rates_asked = [(name, self._match, grid) for name in RATE_SERIES[by]]
+        asked = [(name, self._match, coarse) for name in COUNT_SERIES[by].values()]
         asked += [(name, self._match, grid) for name in USAGE_SERIES]
         asked.append((AVERAGE_SERIES, {**self._match, **AVERAGE_LABELS}, grid))
-        tasks = [asyncio.create_task(self._sums(*each)) for each in asked]
+        tasks = [
+            *(asyncio.create_task(self._sums(*each, by_topic=by_topic)) for each in rates_asked),
+            *(asyncio.create_task(self._sums(*each)) for each in asked),
+        ]
         try:
             found = await asyncio.gather(*tasks)
         finally:
@@ -236,18 +246,18 @@ class HistoryImport:
             for name, sums in zip(names, rest[: len(names)], strict=True)
         }
         usage = rest[len(names) : -1]
-        return await asyncio.to_thread(
-            piece_of, grid, rates, counts, usage, rest[-1], by_topic=by == TOPICS
-        )
+        return await asyncio.to_thread(piece_of, grid, rates, counts, usage, rest[-1])
 
-    async def _sums(self, name: str, match: Mapping[str, str], grid: TimeGrid) -> SeriesSums:
+    async def _sums(
+        self, name: str, match: Mapping[str, str], grid: TimeGrid, *, by_topic: bool = False
+    ) -> SeriesSums:
         answer: RangeAnswer = await self._source.values(name, match, grid)
         for warning in answer.warnings:
             if warning not in self._warned:
                 self._warned.add(warning)
                 self._log(f"{self._source.address} warns: {warning}")
         places = await self._labels.places(answer.labels)
-        return await asyncio.to_thread(summed, places, answer.values)
+        return await asyncio.to_thread(summed, places, answer.values, by_topic=by_topic)
 
     def _left_out(self) -> str:
         reason, example = next(iter(self._labels.unreadable.items()))

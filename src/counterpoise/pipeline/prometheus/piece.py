@@ -25,8 +25,8 @@ class SeriesSums:
     """By pair and moment; 0 where there is no value."""
     counts: Integers
     """How many series have a value, likewise."""
-    topics: Mapping[Pair, Mapping[str, float]] = field(default_factory=dict)
-    """The mean of each series over all moments, by what it names besides broker and bundle."""
+    means: Mapping[Pair, Mapping[str, float]] = field(default_factory=dict)
+    """The mean of each series over all moments by its topic; empty if they were not asked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,11 +50,13 @@ class ClusterPiece:
     values: int
     """How many figures it was made of."""
     topic_loads: Mapping[Pair, BundleTopicLoads] = field(default_factory=dict)
-    """Means over its moments; empty if the series are of bundles."""
+    """Means over its moments; empty if they were not asked for."""
 
 
-def summed(places: Sequence[SeriesPlace | None], values: Floats) -> SeriesSums:
-    """Sum series by broker and bundle.
+def summed(
+    places: Sequence[SeriesPlace | None], values: Floats, *, by_topic: bool = False
+) -> SeriesSums:
+    """Sum series by broker and bundle; with `by_topic`, the result has each topic's mean as well.
 
     Of two series of one topic on one broker only one counts: the broker was scraped twice, or under
     another address.
@@ -84,12 +86,15 @@ def summed(places: Sequence[SeriesPlace | None], values: Floats) -> SeriesSums:
     missing = np.isnan(chosen)
     chosen[missing] = 0.0
     counts = np.add.reduceat((~missing).astype(np.int64), starts, axis=0)
+    sums = np.add.reduceat(chosen, starts, axis=0)
+    if not by_topic:
+        return SeriesSums(pairs, sums, counts)
     names = list(rows)
-    topics: dict[Pair, dict[str, float]] = {pair: {} for pair in pairs}
+    means: dict[Pair, dict[str, float]] = {pair: {} for pair in pairs}
     for row, mean in zip(order.tolist(), chosen.mean(axis=1).tolist(), strict=True):
         broker, bundle, topic = names[row]
-        topics[broker, bundle][topic] = mean
-    return SeriesSums(pairs, np.add.reduceat(chosen, starts, axis=0), counts, topics)
+        means[broker, bundle][topic] = mean
+    return SeriesSums(pairs, sums, counts, means)
 
 
 def piece_of(
@@ -98,13 +103,8 @@ def piece_of(
     counts: Mapping[str, SeriesSums],
     usage: Sequence[SeriesSums],
     averages: SeriesSums,
-    *,
-    by_topic: bool,
 ) -> ClusterPiece:
-    """Combine sums of metrics: `rates` in the order of `RATES`, `usage` in that of `RESOURCES`.
-
-    `by_topic`: the series of rates are of topics, not of bundles.
-    """
+    """Combine sums of metrics: `rates` in the order of `RATES`, `usage` in that of `RESOURCES`."""
     # Series by namespace, where there are some besides, say nothing of a bundle.
     pairs = tuple(sorted({pair for each in rates for pair in each.pairs if pair[1]}))
     named = {broker for broker, _ in pairs}
@@ -133,12 +133,12 @@ def piece_of(
         {name: _mean(each, own) for name, each in zip(RESOURCES, usage, strict=True)},
         _mean(averages, own),
         sum(int(each.counts.sum()) for each in every),
-        {pair: _topic_loads(rates, pair) for pair in pairs} if by_topic else {},
+        {pair: _topic_loads(rates, pair) for pair in pairs if any(each.means for each in rates)},
     )
 
 
 def _topic_loads(rates: Sequence[SeriesSums], pair: Pair) -> BundleTopicLoads:
-    found = [each.topics.get(pair, {}) for each in rates]
+    found = [each.means.get(pair, {}) for each in rates]
     names = {name for each in found for name in each}
     loads = {name: TopicLoad(*(each.get(name, 0.0) for each in found)) for name in names}
     return BundleTopicLoads.of(loads)

@@ -52,8 +52,8 @@ class ResourceWeights:
     def inbound(self) -> float:
         """The weight of inbound bandwidth.
 
-        Quirk kept from ``ServiceConfiguration``: an explicit 1.0 under the right spelling cannot
-        override another value under the wrong one.
+        Quirk kept from ``ServiceConfiguration``: a 1.0 at ``loadBalancerBandwidthIn…`` cannot
+        override the value of the misspelt ``loadBalancerBandwithIn…``.
         """
         return self.bandwidth_in if self.bandwidth_in != 1.0 else self.legacy_bandwidth_in
 
@@ -61,7 +61,9 @@ class ResourceWeights:
     def outbound(self) -> float:
         """The weight of outbound bandwidth.
 
-        Quirk kept: an explicit 1.0 cannot override another value under the wrong spelling.
+        Quirk kept from ``ServiceConfiguration``, as for `inbound`: a 1.0 at
+        ``loadBalancerBandwidthOut…`` cannot override the value of the misspelt
+        ``loadBalancerBandwithOut…``.
         """
         return self.bandwidth_out if self.bandwidth_out != 1.0 else self.legacy_bandwidth_out
 

@@ -51,7 +51,7 @@ class RateLimiter:
         return not self._waiting and self._bucket.try_take(n, self._clock())
 
     async def acquire(self, n: int = 1) -> None:
-        """Wait until ``n`` passes are available, and take them."""
+        """Wait until ``n`` permits are available, and use them."""
         if self.try_acquire(n):
             return
         turn = asyncio.get_running_loop().create_future()

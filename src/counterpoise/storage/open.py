@@ -1,6 +1,6 @@
 """Opens a ledger store by its URL.
 
-Another store is a folder beside ``files/`` and one entry in `SCHEMES`.
+To add a store, make a folder beside ``files/`` and an entry in `SCHEMES`.
 """
 
 from __future__ import annotations

@@ -167,7 +167,7 @@ class Outbox:
                 self._pause.release(PauseReason.UNREAD_ANSWERS)
 
     def pause(self) -> None:
-        """The socket's buffer is full."""
+        """Keep frames back: the socket's buffer is full."""
         self._paused = True
         self._room.clear()
 

@@ -257,7 +257,7 @@ class ClientProducers:
         ledger_id: int,
         entry_id: int,
     ) -> None:
-        """SEND_RECEIPT: one entry is stored."""
+        """Send SEND_RECEIPT: one entry is stored."""
         self._link.outbox.write(
             send_receipt(producer_id, sequence_id, highest_sequence_id, ledger_id, entry_id)
         )

@@ -44,20 +44,22 @@ class PublishBuffer:
         return PublishShare(self, pause)
 
     def join(self, share: PublishShare) -> None:
-        """Add a share that is about to publish. Called by `PublishShare`."""
+        """Count a connection that has got its first producer among those that are paused when the
+        buffer is full. Called by `PublishShare`.
+        """
         self._publishers.add(share)
         if self._full:
             self._hold(share)
 
     def leave(self, share: PublishShare) -> None:
-        """Remove a closed connection's share; its waiting bytes still count. Called by
+        """Forget a closed connection; its waiting bytes still count. Called by
         `PublishShare`.
         """
         self._publishers.discard(share)
         self._held.discard(share)
 
     def add(self, share: PublishShare, by: int) -> None:
-        """Add waiting bytes of a share (fewer if negative). Called by `PublishShare`."""
+        """Add a connection's waiting bytes (negative: subtract). Called by `PublishShare`."""
         share.waiting += by
         self.waiting += by
         if share.waiting:

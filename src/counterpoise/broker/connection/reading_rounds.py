@@ -35,8 +35,9 @@ class ReadingRounds:
     """Divides the time for reading among a broker's connections: ``left`` is the rest of this
     round, in seconds.
 
-    A client's turn is short, but a thousand clients may want one. Connections wait in a queue once
-    the round's time is used up, so a client that sends little is served between two rounds.
+    A client's turn is short, but a thousand clients may want one. Once the round's time is used up,
+    connections that want to read wait in a queue for the next round, and the event loop does its
+    other work first. So a client that sends little gets its turn beside many that send much.
     """
 
     __slots__ = ("_line", "_renews", "left")

@@ -6,7 +6,7 @@ in the old broker's report until that broker measures again. The new broker's ne
 time since the bundle's clients reconnected, with what they published late. Averages lag behind the
 load. A moved bundle is unavailable for a moment, and not moved again in its grace period. Bundles
 of a broker that leaves are placed one by one, as lookups would, by the strategy's own placement. A
-strategy that simulates Pulsar's own leader chooses destinations as that does
+strategy that simulates Pulsar's own leader chooses destinations as it would
 (`decide/balancing/as_leader.py`).
 
 Not modelled are isolation policies and anti-affinity groups, which no history contains, and load

@@ -1,4 +1,4 @@
-"""Whether a broker serves lookups, which a broker that responds to other requests may not.
+"""Checks whether a broker serves lookups: it may fail to, although it answers other requests.
 
 A broker of Apache Pulsar whose metadata thread is blocked responds to whatever needs no read of its
 metadata store, such as its load report, and serves no lookup until it is restarted. A broker of the

@@ -1,4 +1,4 @@
-"""Maintains a growing history, in a thread of its own and never inside a batch."""
+"""Compacts a growing history and removes its old days, in a thread and never during a batch."""
 
 import time
 from concurrent.futures import Future, ThreadPoolExecutor

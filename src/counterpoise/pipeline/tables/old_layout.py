@@ -1,11 +1,11 @@
-"""Which files of a history of layout 2 or 3 count, before there were Delta tables.
+"""Lists the valid files of a history of layout 2 or 3, which had no Delta tables.
 
     HISTORY/<table>/day=2026-11-22/<key>.parquet             one poll, round or outcome
     HISTORY/<table>/day=2026-11-22/<first>-<last>.parquet    many of them, once compacted
 
-Where several machines wrote, names have the token of their writer before the last dot, and
-`HISTORY/reigns/<token>.json` says from which poll on files are that writer's, and which of earlier
-writers' it went on with. A file that an earlier writer wrote later does not count.
+If several machines wrote in turn, a file's name has its writer's token before the last dot, and
+`HISTORY/reigns/<token>.json` has the first poll of that writer and the earlier writers' files that
+it accepted. Files that an earlier writer wrote after that are not valid.
 """
 
 import json

@@ -65,7 +65,10 @@ class Metrics:
         self.findings = gauge("watchdog_findings", "What the watchdog finds wrong.", ("kind",))
 
     def polled(self, rows: ReportRows, changes: Changes) -> None:
-        """Count a poll that was stored, with the loads after it."""
+        """Count a stored poll, and set the gauges of loads to what it reported.
+
+        ``changes`` has the loads, and what differs from the poll before.
+        """
         self._last_ms = self._clock_ms()
         silent = int((rows["kind"] == GAP).sum())
         self.polls.inc()

@@ -3,8 +3,8 @@
 An uneven cluster costs a little every minute, and a move costs once. A strategy that moves when the
 first sum has reached the second pays at most twice what it would pay if it knew the future (ski
 rental: Karlin, Manasse, Rudolph and Sleator 1988). Here the expected future counts as well: an
-imbalance that has lasted for some time is assumed to last as long again, in addition to the
-horizon.
+imbalance that has lasted for some time is assumed to last as long again, after the
+time for which loads are forecast.
 """
 
 from typing import Final, NamedTuple

@@ -65,7 +65,7 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
         "bookkeeper/orphans.py",
         "    if not again.unreferenced([ledger.ledger]):\n        return None\n",
         "",
-        f"{_ORPHANS}::test_a_reference_that_comes_meanwhile_is_seen",
+        f"{_ORPHANS}::test_what_changes_between_two_looks_is_seen",
     ),
     Fault(
         "a ledger of another application can be an orphan",

@@ -5,7 +5,10 @@ import json
 
 import aiohttp
 import pytest
+from starlette.responses import PlainTextResponse
+from starlette.types import Message
 
+from counterpoise.console.guard import OwnSite
 from counterpoise.console.roles import ASKED, Operator, standing, subject_of
 from counterpoise.security.client import ANONYMOUS
 from tests.console.conftest import StartConsole
@@ -50,6 +53,25 @@ async def test_ones_own_page_and_a_link_to_it_are_served(console: str) -> None:
         own = {"Origin": console.rstrip("/")}
         async with session.ws_connect(socket, headers=own) as opened_socket:
             assert (await opened_socket.receive_str()).startswith("0{")
+
+
+@pytest.mark.parametrize(("method", "status"), [("GET", 200), ("HEAD", 200), ("POST", 403)])
+async def test_a_link_of_another_site_leads_to_the_page_and_a_form_does_not(
+    method: str, status: int
+) -> None:
+    headers = {"host": "localhost", "sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate"}
+    raw = [(name.encode(), value.encode()) for name, value in headers.items()]
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    scope = {"type": "http", "method": method, "path": "/", "headers": raw}
+    await OwnSite(PlainTextResponse("the page"), ())(scope, receive, send)
+    assert sent[0]["status"] == status
 
 
 async def test_permission_is_unknown_when_no_address_answers() -> None:

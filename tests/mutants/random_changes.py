@@ -70,6 +70,10 @@ ROOMS: dict[str, Room] = {
     "ownership/channel": Room(_CHANNEL),
     "ownership": Room(_CHANNEL, ("channel",)),
     "metadata": Room(["tests/metadata"]),
+    "bookkeeper": Room(["tests/bookkeeper", "tests/app/test_storage.py"]),
+    "names": Room(["tests/names"]),
+    "picture": Room(["tests/picture"]),
+    "console": Room(["tests/console", *_QUICK]),
     "wire": Room(["tests/wire"]),
     "faults": Room(["tests/faults"]),
     "security": Room([_SETTINGS, "tests/security", *_QUICK]),
@@ -84,6 +88,7 @@ ROOMS: dict[str, Room] = {
     "broker/namespaces": Room(["tests/broker/namespaces", "tests/broker/bundles", *_QUICK]),
     "broker/peers": Room(["tests/broker/peers", "tests/broker/load", *_QUICK]),
     "broker/schemas": Room(["tests/broker/schemas"]),
+    "broker/transactions": Room(["tests/broker/transactions"]),
     **{f"pipeline/{each}": Room([f"tests/pipeline/{each}", *_QUICK]) for each in _OF_PIPELINE},
     "pipeline": Room(
         ["tests/pipeline", *_QUICK, *_WITHOUT_SPARK_OR_ROOMS],

@@ -37,6 +37,12 @@ def test_defaults_stay_when_nothing_is_said():
     assert from_conf(Outer, {"aCount": "  ", "unknown": "1"}) == Outer()
 
 
+def test_what_an_option_takes_is_said():
+    takes = {each.conf: each.range_text for each in all_options(Outer)}
+    assert (takes["someNames"], takes["aMode"]) == ("a comma-separated list", "one of on, off")
+    assert (takes["aFlag"], takes["innerShare"]) == ("true or false", "a number from 0 to 1.0")
+
+
 def test_values_of_every_kind():
     read = from_conf(
         Outer,

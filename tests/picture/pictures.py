@@ -11,7 +11,9 @@ from counterpoise.picture.cluster_picture import ClusterPicture
 Carried = Mapping[str, Mapping[str, float]]
 
 
-def view_of(carried: Carried, now_ms: int = 1_000, usage: float = 40.0) -> ClusterView:
+def view_of(
+    carried: Carried, now_ms: int = 1_000, usage: float = 40.0, topics: int = 1
+) -> ClusterView:
     """Brokers and the bytes/s that come in to each of their bundles, 100 bytes a message."""
     brokers = list(carried)
     bundles = list(dict.fromkeys(name for each in carried.values() for name in each))
@@ -37,7 +39,7 @@ def view_of(carried: Carried, now_ms: int = 1_000, usage: float = 40.0) -> Clust
             long_average=totals,
         ),
         bundles=bundles,
-        bundle=BundleColumns.of(bundles, rates, rates, np.ones(len(bundles), np.int64)),
+        bundle=BundleColumns.of(bundles, rates, rates, np.full(len(bundles), topics)),
         reported=tuple(np.array(pairs, np.intp).reshape(-1, 2).T),  # type: ignore[arg-type]
     )
 

@@ -5,7 +5,7 @@ import pytest
 from counterpoise.decide.plan import DecisionKind
 from counterpoise.picture.action_plans import plan_split, plan_transfer, plan_unload
 from counterpoise.picture.cluster_picture import ClusterPicture
-from tests.picture.pictures import picture_of
+from tests.picture.pictures import picture_of, view_of
 
 BIG = "public/default/0x00000000_0x80000000"
 SMALL = "public/default/0x80000000_0xffffffff"
@@ -83,6 +83,8 @@ def test_a_split_says_where_it_cuts_and_that_it_is_for_ever() -> None:
     assert plan.warnings[0].startswith("Pulsar cannot join bundles again")
     assert plan.warnings[1] == "it has 1 topic: a split cannot share its load"
     assert plan.bundle == BIG
+    two = ClusterPicture(5, view_of({"a:1": {BIG: 1.0}}, topics=2))
+    assert len(plan_split(two, BIG).warnings) == 1
 
 
 def test_what_is_too_small_cannot_be_split() -> None:

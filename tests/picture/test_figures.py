@@ -46,6 +46,7 @@ def test_an_idle_cluster_is_even_and_a_rate_that_is_no_number_counts_as_none() -
     assert (idle.imbalance, idle.ratios.tolist()) == (0.0, [1.0, 1.0])
     odd = picture_of({"a:1": {ONE: float("inf")}, "b:1": {TWO: float("nan")}, "c:1": {THREE: 6.0}})
     assert odd.per_broker(odd.bundle_bytes).tolist() == [0.0, 0.0, 6.0]
+    assert odd.per_broker(odd.bundle_messages).tolist() == [0.0, 0.0, 0.06]
 
 
 def test_a_completed_move_shows_until_both_brokers_have_reported_since() -> None:

@@ -1,5 +1,7 @@
 """What is remembered: every change of an owner, once; loads, within bounds."""
 
+import pytest
+
 from counterpoise.picture import observed as module
 from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.observed import (
@@ -98,6 +100,8 @@ def test_loads_are_traced() -> None:
     curve = past.bundle_curve(ONE)
     assert curve.times_ms == (10_000, 20_000, 30_000, 40_000)
     assert curve.bytes_per_s == (10.0, 20.0, 30.0, None)
+    *messages, none = curve.messages_per_s
+    assert (messages, none) == (pytest.approx([0.1, 0.2, 0.3]), None)
     assert past.broker_curve("b:1").bytes_per_s == (5.0, 5.0, 5.0, 5.0)
     assert past.bundle_curve("nothing/known/0x00_0x01").bytes_per_s == (None,) * 4
 

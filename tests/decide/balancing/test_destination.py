@@ -176,3 +176,13 @@ def test_what_was_found_among_candidates_holds_for_the_same_figures_and_settings
     network = used([95.0, 10.0], BANDWIDTH_IN)
     assert found(network) == "b2:80", "which carries less, as no other processor is used"
     assert found(network, PlacementOptions()) == "b3:80"
+
+
+def test_a_source_that_is_not_known_to_serve_the_group_keeps_no_bundle_of_it(
+    view: ClusterView,
+) -> None:
+    held = {other: Counter({MINE: 1}) for other in OTHERS}
+    around = policies(bundle_counts={**held, "b1:80": Counter()}, groups={MINE: "group"})
+    assert sent(view, around, [bundle_name(0, MINE)]) != [None]
+    around = policies(bundle_counts={**held, "b1:80": Counter({MINE: 1})}, groups={MINE: "group"})
+    assert sent(view, around, [bundle_name(0, MINE)]) == [None]

@@ -298,3 +298,12 @@ async def test_a_list_of_bookies_that_was_not_read_to_its_end_is_read_again(
         await creating
     store.hangs = lambda _, __: False
     await client.create({}, Confirmed(), Quorums(4))
+
+
+async def test_the_list_of_bookies_is_not_read_again_for_what_happens_elsewhere(
+    store: MisbehavingStore, client: BookieLedgerClient
+) -> None:
+    store.asked.clear()
+    for _ in range(3):
+        await client.create({}, Confirmed())
+    assert not any(path.startswith("/ledgers/available") for _, path in store.asked)

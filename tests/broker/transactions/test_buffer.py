@@ -138,6 +138,15 @@ BufferMachine.TestCase.settings = settings(max_examples=80, stateful_step_count=
 TestBuffer = BufferMachine.TestCase
 
 
+def test_an_abort_hides_every_stretch_of_a_transactions_messages() -> None:
+    """Rare among the steps above: the second stretch has more than one message."""
+    topic, mine = BufferMachine(), TransactionId(0, 0)
+    for transaction in (mine, None, mine, mine):
+        topic.publish(transaction)
+    topic.end(mine, Marker.ABORT)
+    topic.delivers_all_of_a_transaction_or_nothing()
+
+
 def test_so_many_ends_are_remembered_and_the_first_are_forgotten() -> None:
     buffer = TransactionBuffer(Hidden())
     each = [TransactionId(0, number) for number in range(ENDED_MAX + 2)]

@@ -9,6 +9,7 @@ from aiohttp import web
 from pyspark.sql.datasource import CaseInsensitiveDict, InputPartition
 
 from counterpoise.pipeline.stream.public_source import BrokerPartition, PulsarLoad
+from counterpoise.pipeline.stream.session import register_sources
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ async def test_a_live_cluster_is_a_table_with_a_partition_for_each_broker(
     one, two = await cluster.add_broker(), await cluster.add_broker()
     cluster.carry(one, bundle_name(1), 500.0)
     two.silent = True
+    register_sources(spark)
 
     def looked() -> list[tuple[str, str]]:
         table = spark.read.format("pulsar-load").load(cluster.admin_url)

@@ -12,7 +12,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from counterpoise.app.errors import UserError
-from counterpoise.pipeline.stream.session import SessionError, start_session, stop_session
+from counterpoise.pipeline.stream.session import (
+    SessionError,
+    register_sources,
+    start_session,
+    stop_session,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -47,6 +52,7 @@ def spark_session(
     except SessionError as error:
         raise UserError(f"{error} (details: {written(error)})") from None
     try:
+        register_sources(spark)
         yield spark
     finally:
         stop_session(spark)

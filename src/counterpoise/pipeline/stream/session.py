@@ -52,7 +52,7 @@ def start_session(
     conf: Mapping[str, str] | None = None,
     strategies: Iterable[object] = (),
 ) -> "SparkSession":
-    """Start a Spark session with the data source `pulsar-load`; raises `SessionError`.
+    """Start a Spark session for the jobs of this package; raises `SessionError`.
 
     `partitions` is the number of the state's shards, which are folded in parallel; executors get
     the code of an operator's own `strategies`. `conf` has Spark settings that override those of
@@ -90,12 +90,19 @@ def start_session(
         atexit.register(printed.unlink, missing_ok=True)
     hush(spark)
     ship_code(spark, strategies)
+    return spark
+
+
+def register_sources(spark: "SparkSession") -> None:
+    """Make a session read histories (`counterpoise`) and live clusters (`pulsar-load`).
+
+    The first source of a session starts two Python processes that stay: a balancer has none.
+    """
     from counterpoise.pipeline.spark.source import HistorySource
     from counterpoise.pipeline.stream.public_source import PulsarLoad
 
     for source in (PulsarLoad, HistorySource):
         spark.dataSource.register(source)
-    return spark
 
 
 def _is_connect(master: str, conf: Mapping[str, str]) -> bool:

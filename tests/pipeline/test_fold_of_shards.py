@@ -10,7 +10,7 @@ from unittest.mock import MagicMock, Mock
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.load.fold import Batch, FoldState, fold, merged
@@ -20,7 +20,7 @@ from counterpoise.pipeline.tables.faults import SupersededError
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import ReportSlice, land
-from counterpoise.pipeline.tables.schema import FOLD_STATE
+from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS
 from counterpoise.pipeline.tables.states import current_states, read_state
 from tests.load.story import START, joined, poll
 from tests.load.test_fold import assert_same
@@ -114,6 +114,8 @@ _STEPS = st.one_of(
 # To shrink a failure takes minutes, and says little more than it does.
 @settings(max_examples=15, deadline=None, phases=set(Phase) - {Phase.shrink})
 @given(steps=st.lists(_STEPS, min_size=2, max_size=8))
+# A file of two polls, of which the first is folded: rare among so few examples.
+@example(steps=[("land", 1), ("fold", 1), ("compact", 9)])
 def test_however_batches_are_cut_lost_and_divided_each_poll_is_folded_once(
     steps: list[tuple[str, int]],
 ) -> None:
@@ -197,4 +199,6 @@ def test_a_balancer_that_stood_still_while_another_took_over_commits_nothing(
         tasks.meanwhile = lambda: None
     with pytest.raises(SupersededError):
         land(first, poll(3, {"b1:80": loads(3)}))
+    with pytest.raises(SupersededError):
+        first.files(REPORTS)
     assert_same(folded(tmp_path), expected(3))

@@ -47,6 +47,9 @@ def test_few_and_large_bundles_move_and_the_same_ones_each_time() -> None:
     assert [move.bundle for move in plan.moves] == ["t/n/x6", "t/n/x5"]
     assert plan == filled(snapshot(loads), "b2", "b2")
     assert plan.moves[0].part == pytest.approx(40 / 84)
+    # The largest that fits, before one that is more than the mean.
+    loads = {"b1": bundles("x", 52, 28, 10, 10), "b2": []}
+    assert after(loads, filled(snapshot(loads), "b2")) == {"b1": 52.0, "b2": 48.0}
 
 
 def test_a_bundle_that_is_too_large_does_not_hide_the_smaller_ones() -> None:

@@ -273,6 +273,17 @@ def test_timers_that_fire_late_cost_no_rate(messages: int) -> None:
     assert len(world.through) == pytest.approx(10 * messages, rel=0.01, abs=2)
 
 
+def test_a_timer_that_fires_seconds_late_brings_the_tokens_of_a_tenth_of_one() -> None:
+    world, limit, flow = limited(1000)
+    for _ in range(6000):
+        world.offer(flow)
+    before = len(world.through)
+    assert limit.resume_at is not None
+    world.now = limit.resume_at + 4 * SECOND_NS
+    world.ring(limit)
+    assert len(world.through) - before == pytest.approx(100, abs=2)
+
+
 def test_a_limit_without_a_rate_admits_everything() -> None:
     limit = RateLimit(LimitLevel.TOPIC_PUBLISH, "t")
     assert (limit.active, limit.open) == (False, True)

@@ -5,13 +5,13 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.wire import encode, encode_peers, encode_runs
+from counterpoise.wire import encode, encode_peers, encode_runs, encode_transactions, events
 from counterpoise.wire.encode_peers import ConsumerFigures
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as values
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from counterpoise.wire.values import MessageId, Schema
+from counterpoise.wire.values import MessageId, Schema, TransactionId
 from tests.wire import frames
 from tests.wire.strategies import uint64
 
@@ -39,6 +39,23 @@ CASES: list[tuple[bytes, str, dict[str, object]]] = [
                 "supports_repl_dedup_by_lid_and_eid": True,
             },
         },
+    ),
+    (
+        encode_transactions.answer(events.EndTransaction(5, TransactionId(2, 7), True)),
+        "end_txn_response",
+        {"request_id": 5, "txnid_most_bits": 2, "txnid_least_bits": 7},
+    ),
+    (
+        encode_transactions.answer(events.NewTransaction(5, 2, 1000), TransactionId(2, 7)),
+        "new_txn_response",
+        {"request_id": 5, "txnid_most_bits": 2, "txnid_least_bits": 7},
+    ),
+    (
+        encode_transactions.answer(
+            events.NewTransaction(5, 2, 1000), None, ServerError.MetadataError, "no"
+        ),
+        "new_txn_response",
+        {"request_id": 5, "txnid_most_bits": 2, "error": 1, "message": "no"},
     ),
     (encode.PING, "ping", {}),
     (encode.PONG, "pong", {}),

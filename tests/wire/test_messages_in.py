@@ -5,7 +5,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.wire.entry import BATCH_MAX, BadEntry, build, messages_in
+from counterpoise.wire.entry import BATCH_MAX, BadEntry, build, delay_ms, messages_in
 from counterpoise.wire.proto.metadata_pb2 import CompressionType, MessageMetadata
 
 BASE = {"producer_name": "p", "sequence_id": 0, "publish_time": 1}
@@ -19,6 +19,12 @@ def test_no_batch_is_one_message_whatever_its_metadata_happens_to_contain() -> N
     assert messages_in(entry_of(b"")) == 1
     assert messages_in(entry_of(b"", partition_key="XXX")) == 1
     assert messages_in(entry_of(b"X" * 9, ordering_key=b"\x58\x05")) == 1
+
+
+def test_a_delay_is_what_metadata_that_can_be_read_asks_for() -> None:
+    entry = entry_of(b"", deliver_at_time=9)
+    assert (delay_ms(entry), delay_ms(entry_of(b""))) == (8, 0)
+    assert delay_ms(entry[:-1]) == 0, "its metadata is cut off"
 
 
 def test_a_batch_of_one_may_be_empty() -> None:

@@ -28,7 +28,6 @@ class LoadDataError(ValueError):
 
     def __init__(self, field: str, expected: str, got: object = MISSING) -> None:
         self.field = field
-        self.expected = expected
         shown = "nothing" if got is MISSING else _shown(got)
         super().__init__(f"{field}: expected {expected}, got {shown}")
 

@@ -161,19 +161,20 @@ def test_the_busiest_bundles_are_published_and_those_that_must_stay_are_not() ->
 
 def test_bundles_are_ranked_in_pulsar_s_steps() -> None:
     """What comes in counts before what goes out; less than half a step counts for nothing."""
-    names = [bundle_name(n) for n in range(3)]
-    coming_in, going_out, little = names
+    names = [bundle_name(n) for n in range(5)]
+    coming_in, going_out, little, more, further = names
     state = fold(FoldState.empty(), Batch.of(poll(0, {"b1:80": dict.fromkeys(names, 1.0)})))
     view = cluster_view(state, START)
     short = replace(
         view.bundle.short,
-        throughput_in=np.array([150_001.0, 50_000.0, 49_999.0]),
-        throughput_out=np.array([0.0, 149_999.0, 49_999.0]),
+        throughput_in=np.array([150_001.0, 50_000.0, 49_999.0, 149_999.0, 50_000.0]),
+        throughput_out=np.array([0.0, 149_999.0, 49_999.0, 149_999.0, 150_000.0]),
     )
     view = replace(view, bundle=replace(view.bundle, short=short))
     [top] = store_view(view, {"b1:80": Ema(0.5, 1.0, START)}, Known({}, {"b1:80"}), 10).top
     assert top is not None
-    assert [name for name, _ in top] == [little, going_out, coming_in]
+    # Half a step of what goes out is a whole one; of one rank the larger is busier.
+    assert [name for name, _ in top] == [little, going_out, more, further, coming_in]
 
 
 @pytest.mark.parametrize(

@@ -86,7 +86,7 @@ class FaultEffect:
         return cls(EffectKind.DELAY, seconds=seconds)
 
     def __str__(self) -> str:
-        if self.kind is EffectKind.ERROR and self.code is not None:
+        if self.code is not None:
             return f"answered with {self.code.name}"
         if self.kind is EffectKind.DELAY:
             return f"delayed by {self.seconds:g} s"

@@ -172,4 +172,11 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
         "        if answer.code != OK:\n",
         "tests/bookkeeper/test_ledger_client.py::test_a_bookie_that_fails_is_replaced",
     ),
+    Fault(
+        "a bookie that refuses a certificate is asked for a handshake by each entry",
+        "bookkeeper/bookies.py",
+        "if asyncio.get_running_loop().time() < until:",
+        "if False:",
+        "tests/bookkeeper/test_start_tls.py::test_many_entries_take_one_handshake_of_each_bookie",
+    ),
 )

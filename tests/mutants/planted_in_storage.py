@@ -222,4 +222,18 @@ IN_STORAGE: tuple[Fault, ...] = (
         "            pass",
         "tests/storage/test_managed_takeover.py::test_a_deleted_log_leaves_no_ledger_of_its_own_or_of_its_cursors",
     ),
+    Fault(
+        "a ZooKeeper that is silent is waited for as long as a session lasts",
+        "metadata/zk_handler.py",
+        "min(timeout, answer_s) if alone else timeout",
+        "timeout",
+        "tests/metadata/test_sessions.py::test_a_server_that_accepts_and_is_silent_is_left_for_another_try",
+    ),
+    Fault(
+        "a log whose ledgers cannot be closed is not released",
+        "storage/managed/log.py",
+        "asyncio.timeout(ABANDON_S)",
+        "asyncio.timeout(None)",
+        "tests/storage/test_managed_persistence.py::test_a_log_is_released_soon_although_its_ledgers_cannot_be_closed",
+    ),
 )

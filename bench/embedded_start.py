@@ -3,7 +3,9 @@
 Each round is a process of its own, because what a test run feels is a cold one: the clock starts
 at the call of ``counterpoise.Cluster(brokers=3)`` and stops at the first receipt, client included.
 Bytecode is there, as pip leaves it: without it a process compiles the package's sources first. What
-a first test costs is the time of a pytest run with it, less that of one whose test does nothing.
+a first test costs is the time of a pytest run with it, less that of one whose test does nothing. A
+hundred tests, each with a client and a message, are one run: on one cluster with a namespace each,
+and with a cluster each.
 """
 
 import json
@@ -18,6 +20,8 @@ from pathlib import Path
 from bench.figures import Figure
 
 BAR_S, FIRST_TEST_BAR_S = 0.5, 0.6
+MANY = 100
+MANY_BARS_S = {"namespaces": 10.0, "clusters": 15.0}
 TESTS = {
     "empty": "def test_nothing():\n    pass\n",
     "first": """
@@ -30,6 +34,22 @@ def test_first(pulsar_cluster):
     client.close()
 """,
 }
+MANY_TESTS = {
+    "namespaces": ("pulsar_cluster_session, pulsar_namespace",
+                   "pulsar_cluster_session", "f'{pulsar_namespace}/first'"),
+    "clusters": ("pulsar_cluster", "pulsar_cluster", "'first'"),
+}  # fmt: skip
+"""Fixtures of a test, the one that is the cluster, and its topic."""
+TEST = """
+import pulsar, pytest
+
+@pytest.mark.parametrize("number", range({many}))
+def test_one(number, {fixtures}):
+    logger = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
+    client = pulsar.Client({cluster}.service_url, logger=logger)
+    client.create_producer({topic}).send(b"x")
+    client.close()
+"""
 ROUND = """
 import json, time
 imports = time.perf_counter()
@@ -63,6 +83,9 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             (folder / f"test_{name}.py").write_text(text)
         # The first writes the bytecode.
         rounds = [_round(folder, environment) for _ in range(4 if quick else 10)][1:]
+        many = {
+            name: _many(folder, environment, name, 10 if quick else MANY) for name in MANY_TESTS
+        }
     (out / "embedded_start.json").write_text(json.dumps(rounds, indent=1))
 
     def median(what: str) -> float:
@@ -90,28 +113,49 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             note="`pulsar_cluster` of three brokers, a message by the official client; "
             f"that run of pytest takes {median('empty test'):.2f} s",
         ),
+        *(
+            Figure(
+                f"embedded: {MANY} tests, {name} of their own",
+                took,
+                "s",
+                bar=f"<= {MANY_BARS_S[name]:g} s",
+                holds=took <= MANY_BARS_S[name],
+                note="ten of them, times ten" if quick else "the whole run of pytest",
+            )
+            for name, took in many.items()
+        ),
     ]
 
 
-def _round(folder: Path, environment: dict[str, str]) -> dict[str, float]:
-    def process(*words: str) -> str:
-        command = [sys.executable, *words]
-        done = subprocess.run(
-            command,
-            cwd=folder,
-            env=environment,
-            capture_output=True,
-            text=True,
-            check=True,
-            timeout=120,
-        )
-        return done.stdout
+def _many(folder: Path, environment: dict[str, str], name: str, tests: int) -> float:
+    """Seconds of a run of pytest with so many tests, for `MANY` of them."""
+    fixtures, cluster, topic = MANY_TESTS[name]
+    text = TEST.format(many=tests, fixtures=fixtures, cluster=cluster, topic=topic)
+    (folder / f"test_{name}.py").write_text(text)
+    began = time.perf_counter()
+    _pytest(folder, environment, f"test_{name}.py")
+    return (time.perf_counter() - began) * MANY / tests
 
-    found: dict[str, float] = json.loads(process("-c", ROUND))
+
+def _pytest(folder: Path, environment: dict[str, str], file: str) -> None:
+    options = ["-q", "-p", "no:cacheprovider", "-c", os.devnull]
+    _process(folder, environment, "-m", "pytest", *options, file)
+
+
+def _process(folder: Path, environment: dict[str, str], *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True,
+        check=True, timeout=120,
+    )  # fmt: skip
+    return done.stdout
+
+
+def _round(folder: Path, environment: dict[str, str]) -> dict[str, float]:
+    found: dict[str, float] = json.loads(_process(folder, environment, "-c", ROUND))
     took = {}
     for name in TESTS:
         began = time.perf_counter()
-        process("-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", os.devnull, f"test_{name}.py")
+        _pytest(folder, environment, f"test_{name}.py")
         took[name] = time.perf_counter() - began
     return {
         **found,

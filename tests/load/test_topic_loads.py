@@ -39,6 +39,13 @@ def test_the_busiest_are_named_and_nothing_is_lost(topics: dict[str, TopicLoad])
     assert not (named and unnamed) or min(named) >= max(unnamed)
 
 
+@pytest.mark.parametrize("rate", [float("nan"), float("inf"), -1.0])
+def test_a_rate_that_is_none_counts_as_nothing(rate: float) -> None:
+    odd = TopicLoad(rate, 1.0, rate, 100.0)
+    found = BundleTopicLoads.from_json(BundleTopicLoads.of({"odd": odd}).to_json())
+    assert found.busiest == {"odd": TopicLoad(0.0, 1.0, 0.0, 100.0)}
+
+
 @pytest.mark.parametrize(
     ("text", "where"),
     [

@@ -1,5 +1,6 @@
 """The load of a topic, and the loads of a bundle's topics as a history keeps them."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -35,7 +36,11 @@ class BundleTopicLoads:
 
     @staticmethod
     def of(topics: Mapping[str, TopicLoad]) -> "BundleTopicLoads":
-        """Choose the busiest among all topics of a bundle, by their share of messages or bytes."""
+        """Choose the busiest among all topics of a bundle, by their share of messages or bytes.
+
+        A rate that is negative, infinite or NaN counts as 0.
+        """
+        topics = {name: TopicLoad(*map(_sound, load)) for name, load in topics.items()}
         messages = sum(each.msg_rate_in + each.msg_rate_out for each in topics.values())
         through = sum(each.msg_throughput_in + each.msg_throughput_out for each in topics.values())
 
@@ -68,6 +73,10 @@ class BundleTopicLoads:
             read_integer(document.get("others"), f"{what}.others"),
             _read(document.get("rest"), f"{what}.rest"),
         )
+
+
+def _sound(rate: float) -> float:
+    return rate if 0.0 <= rate < math.inf else 0.0
 
 
 def _rounded(load: TopicLoad) -> list[float]:

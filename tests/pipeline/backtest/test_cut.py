@@ -16,6 +16,7 @@ from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.run import Task, replay, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
+from counterpoise.pipeline.tables.faults import DamagedError
 from counterpoise.pipeline.tables.reports import land
 from tests.load.story import poll
 from tests.pipeline.histories import writer_of
@@ -79,6 +80,14 @@ def test_topics_that_are_not_named_have_the_rest(tmp_path: Path) -> None:
     assert trace.topics.sum() == 501
     expected = trace.topics + np.array([0, 499, 0, 0])
     assert trace.loads(0).throughput_in == pytest.approx(expected, rel=1e-6)
+
+
+def test_loads_of_topics_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    rows = poll(0, {"b1:80": {"public/default/0x00000000_0xffffffff": 1000.0}})
+    rows["topic_loads"][rows["kind"] == "bundle"] = '{"busiest": 7}'
+    land(writer_of(tmp_path), rows)
+    with pytest.raises(DamagedError, match=r"topic_loads\.busiest: .*without --bundles"):
+        CutSource(Recording(str(tmp_path)), 4).open()
 
 
 def test_it_is_the_same_wherever_it_is_played() -> None:

@@ -28,10 +28,11 @@ from counterpoise.pipeline.backtest.recorded_load import (
 from counterpoise.pipeline.backtest.topic_shares import TopicShares, topic_shares
 from counterpoise.pipeline.backtest.trace import Hosts
 from counterpoise.pipeline.clock import EVER
+from counterpoise.pipeline.tables.faults import DamagedError
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import read_reports
-from counterpoise.pipeline.tables.schema import completed
+from counterpoise.pipeline.tables.schema import REPORTS, completed
 
 REPLAYED = (
     "poll_id",
@@ -124,11 +125,15 @@ class RecordedTrace:
         return Rates(*(self._now[:, i].copy() for i in range(4)))
 
     def topic_shares(self, bundles: Collection[str]) -> Mapping[str, TopicShares]:
-        """How the load of these bundles is divided among their topics, where that was recorded."""
+        """How the load of these bundles is divided among their topics, where that was recorded.
+
+        Raises `HistoryFaultError`.
+        """
         if self._recording is None or not bundles:
             return {}
         first, last = self._recording.first_ms, self._recording.last_ms
-        reader = TablesReader(open_location(self._recording.uri))
+        location = open_location(self._recording.uri)
+        reader = TablesReader(location)
         columns = ("bundle", "topic_loads")
         asked = pa.array(sorted(bundles), pa.string())
         rows: list[tuple[str, str]] = []
@@ -136,7 +141,13 @@ class RecordedTrace:
             kept = part.filter(pc.not_equal(pc.fill_null(part.column("topic_loads"), ""), ""))
             mine = kept.filter(pc.is_in(kept.column("bundle").cast(pa.string()), asked))
             rows += zip(*(mine.column(name).to_pylist() for name in columns), strict=True)
-        return topic_shares(rows)
+        try:
+            return topic_shares(rows)
+        except ValueError as error:
+            raise DamagedError(
+                f"{location.where(REPORTS)} has topic_loads that cannot be read ({error}): replay "
+                "without --bundles, or another time (--from, --to)"
+            ) from None
 
     def up(self, step: int) -> Masks:
         """The brokers that the cluster listed at a step, as a mask."""

@@ -115,3 +115,13 @@ def test_an_unknown_option_is_answered_with_the_verbs_own_usage(
     error = capsys.readouterr().err
     assert error.startswith(f"usage: counterpoise {words[0]} ")
     assert said in error
+
+
+@pytest.mark.parametrize("verb", ["decide", "history", "notify", "storage"])
+def test_a_verb_that_does_several_things_asks_which(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as ended:
+        frame.main([verb])
+    assert ended.value.code == 2
+    assert "arguments are required: WHAT" in capsys.readouterr().err

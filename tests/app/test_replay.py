@@ -148,3 +148,18 @@ def test_a_recording_stops_at_its_limit(tmp_path: Path) -> None:
     assert file.stat().st_size <= 1024 * 1024
     kinds = [each.kind for each in read_recording(io.BytesIO(file.read_bytes()))]
     assert kinds == [RecordKind.OPENED] + [RecordKind.FROM_CLIENT] * 20
+
+
+def test_a_recording_says_when_each_connection_began_and_ended(tmp_path: Path) -> None:
+    file = tmp_path / "traffic"
+    recorder = RecordingFile(file, 1)
+    first, second = recorder.opened(), recorder.opened()
+    recorder.closed(first)
+    recorder.close()
+    recorder.closed(second)
+    found = read_recording(io.BytesIO(file.read_bytes()))
+    assert [(each.kind, each.connection) for each in found] == [
+        (RecordKind.OPENED, first),
+        (RecordKind.OPENED, second),
+        (RecordKind.CLOSED, first),
+    ]

@@ -98,6 +98,7 @@ def test_one_topic_is_never_split_and_keeps_its_hits(topics):
     assert made.decisions == ()
     assert made.memory.hits == {FIRST: 2}
     assert "too_few_topics" in {each.rule for each in made.rejections}
+    assert run({FIRST: lonely, SECOND: HOT}, memory).memory.hits == {FIRST: 2, SECOND: 1}
 
 
 def test_a_bundle_of_another_broker_is_not_split_and_keeps_its_hits():

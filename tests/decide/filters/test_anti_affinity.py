@@ -55,7 +55,9 @@ def test_no_group_no_filter():
 
 
 def test_no_broker_to_filter():
-    assert spread([], {"b1": 1}, DOMAINS).kept == ()
+    outcome = spread([], {"b1": 1}, DOMAINS)
+    assert outcome.kept == ()
+    assert "0 times" in outcome.reason
 
 
 @pytest.mark.parametrize(

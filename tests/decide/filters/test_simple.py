@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.decide.filters.facts import BrokerFacts
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.filters.outcome import FilterStatus
 from counterpoise.decide.filters.simple import (
     below_max_topics,
@@ -14,6 +15,7 @@ from counterpoise.decide.filters.simple import (
     under_max_topics,
 )
 from counterpoise.decide.filters.versions import Version, latest_version
+from counterpoise.names.options import from_conf
 
 
 @pytest.mark.parametrize(
@@ -58,6 +60,7 @@ def test_the_two_managers_disagree_about_the_limit_itself(keep, kept):
 def test_topics_of_bundles_just_given_count_for_the_modular_manager():
     facts = {"b1": BrokerFacts(topics=6, preallocated_topics=5), "b2": BrokerFacts(topics=10)}
     assert below_max_topics(["b1", "b2"], facts, 10).kept == ("b2",)
+    assert from_conf(FilterOptions, {"loadBalancerBrokerMaxTopics": "0"}).max_topics == 0
     assert under_max_topics(["b1", "b2"], facts, 10).kept == ("b1",)
 
 

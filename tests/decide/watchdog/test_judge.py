@@ -277,7 +277,10 @@ def test_a_broker_slowed_tenfold_is_named_at_the_third_look() -> None:
     assert not seen(*[usual] * 10, slowed, slowed)
     [found] = seen(*[usual] * 10, slowed, slowed, slowed)
     assert (found.kind, found.subject, found.remedy) == (SLOW_BROKER, "b1:80", "")
-    assert "takes 300 ms to answer and the other brokers 10 ms, slow at 3 looks" in found.sentence
+    said = "b1:80 takes 300 ms to answer and the other brokers 10 ms, slow at 3 looks in a row"
+    assert found.sentence == f"{said}, for 0 s"
+    [found] = seen(*[usual] * 10, slowed, slowed, slowed, usual, usual)
+    assert found.sentence == f"{said.replace('300', '30')}, but not at the last 2, for 20 s"
     assert not seen(slowed, slowed, usual, slowed, slowed), "it begins again"
 
 

@@ -242,6 +242,18 @@ async def test_the_pause_before_an_attempt_doubles() -> None:
     assert at == [0, 2, 6, 14]
 
 
+@on_jumping_loop
+async def test_nothing_waits_for_a_first_move_that_was_withheld() -> None:
+    async def held() -> str:
+        return "held"
+
+    found = KeptOutcomes()
+    executor = executor_of(ExecutorOptions(execute=True, warm_up_s=60.0), held=held)
+    await executor.carry_out(TWO.moves, (), found.keep, TWO.moves[:1])
+    assert [each.status for each in found.outcomes.values()] == [WITHHELD, WITHHELD]
+    assert now_ns() < 60 * 10**9
+
+
 async def test_when_an_outcome_cannot_be_kept_no_further_move_is_made() -> None:
     begun: list[int] = []
 

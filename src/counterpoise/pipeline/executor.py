@@ -119,6 +119,7 @@ class Executor:
         `brokers` are possible new owners; `first` are those of `moves` that come before the others.
         Never raises for what a cluster does or responds: the outcomes have the reasons.
         """
+        carried_out: list[bool] = []
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
         self.rise = None
 
@@ -129,6 +130,7 @@ class Executor:
         async def one(move: Move) -> None:
             async with turns.one() as stop:
                 outcome = await self._carry_out(move, brokers, stop)
+                carried_out.append(outcome.carried_out)
                 if outcome.status is not MoveStatus.WITHHELD:
                     failed = outcome.status is MoveStatus.FAILED
                     turns.pace = turns.pace.after(failed=failed, seconds=outcome.seconds)
@@ -139,7 +141,7 @@ class Executor:
         async with self._latencies.watching(self._touched(moves), stop):
             await _all_or_none(one(move) for move in first)
             others = [move for move in moves if move not in first]
-            if first and others and not turns.pace.stop:
+            if any(carried_out) and others and not turns.pace.stop:
                 await asyncio.sleep(self._options.warm_up_s)
             await _all_or_none(one(move) for move in others)
 

@@ -31,7 +31,7 @@ async def grown(cluster: FakeCluster) -> FakeCluster:
 
 
 async def refill(cluster: FakeCluster, *words: str) -> int:
-    at = ["--admin-url", cluster.admin_url]
+    at = ["--admin-url", cluster.admin_url, "--warm-up", "0s"]
     return await asyncio.to_thread(main, ["refill", cluster.names[2], *at, *words])
 
 

@@ -261,6 +261,15 @@ def test_what_the_channel_said_holds_until_it_can_be_read_again(wrong: ClusterOb
     assert seen(WELL, *[wrong] * 4, unread, WELL) == ()
 
 
+@pytest.mark.parametrize("wrong", [INACTIVE, UNOWNED])
+def test_what_brokers_said_is_over_though_the_channel_cannot_be_read(
+    wrong: ClusterObservation,
+) -> None:
+    before = [WELL, *[wrong] * 4]
+    assert seen(*before)
+    assert seen(*before, *[replace(WELL, records=None)] * 2) == ()
+
+
 def test_what_the_channel_said_for_a_moment_does_not_begin_while_it_cannot_be_read() -> None:
     assert seen(WELL, GHOST, *[replace(WELL, records=None)] * 9) == ()
 

@@ -174,3 +174,11 @@ def test_even_brokers_without_a_bundle_above_a_limit_need_no_advice() -> None:
 def test_however_little_topics_carry_each_has_its_part_of_the_bundle() -> None:
     for load in (TopicLoad(msg_throughput_in=0.05), TopicLoad(msg_rate_out=0.05)):
         assert [each.share for each in advice(dict.fromkeys(NAMES, load)).hottest] == [0.1] * 5
+
+
+def test_the_hottest_bundles_come_first() -> None:
+    carried = enumerate((30_000.0, 90_000.0, 60_000.0))
+    loads = {f"public/n{n}/0x00000000_0xffffffff": load for n, load in carried}
+    reported: dict[str, Loads | None] = {"b1:80": loads, **{f"b{n}:80": {} for n in range(2, 10)}}
+    found = advise_splits(looked_at(6, reported), SplitOptions())
+    assert [each.bundle for each in found] == sorted(loads, key=lambda each: -loads[each])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 
 import pytest
 
-from counterpoise.bookkeeper.errors import EntryUnreadable
+from counterpoise.bookkeeper.errors import BookieError, EntryUnreadable
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
 from counterpoise.bookkeeper.ledger_reading import LedgerEnd, ledger_end, read_entry
 from counterpoise.bookkeeper.ledger_rows import LedgerCluster
@@ -43,6 +44,27 @@ async def test_every_entry_comes_from_the_first_bookie_of_its_write_set(
         "b2": [(7, 1), (7, 4), (7, 7)],
         "b3": [(7, 2), (7, 5), (7, 8)],
     }
+
+
+async def test_equal_requests_at_once_are_each_answered(cluster: FakeCluster) -> None:
+    await cluster.ledger(7, PAYLOADS)
+    async with cluster.reading() as reading, asyncio.timeout(10):
+        reads = [reading.bookies.read("b1", 7, 0) for _ in range(4)]
+        found = await asyncio.gather(*reads)
+    assert found == [cluster.bookies["b1"].stored[7, 0]] * 4
+    assert cluster.bookies["b1"].requests == [(7, 0)] * 4
+
+
+@pytest.mark.parametrize("how", [Misbehaviour.SILENCE, Misbehaviour.HANGS_UP])
+async def test_equal_requests_of_a_bookie_that_fails_all_fail(
+    cluster: FakeCluster, how: Misbehaviour
+) -> None:
+    await cluster.ledger(7, PAYLOADS)
+    cluster.bookies["b1"].misbehaves[7, 0] = how
+    async with cluster.reading(SOON) as reading, asyncio.timeout(10):
+        reads = [reading.bookies.read("b1", 7, 0) for _ in range(4)]
+        found = await asyncio.gather(*reads, return_exceptions=True)
+    assert [type(each) for each in found] == [BookieError] * 4
 
 
 @pytest.mark.parametrize("how", Misbehaviour, ids=lambda each: each.name)

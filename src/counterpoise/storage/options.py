@@ -24,6 +24,14 @@ class StorageOptions:
     """A ledger of this size is closed and the next begun; only whole ledgers are deleted."""
     cache_mb: int = option(64, "managedLedgerCacheSizeMB", "MB", low=1)
     """How much of what was written last, over all topics, is delivered without a read."""
+    metadata_session_timeout_ms: int = option(
+        30000, "metadataStoreSessionTimeoutMillis", "ms", low=100
+    )
+    """How long a session with the BookKeeper cluster's metadata store lasts without an answer."""
+    metadata_operation_timeout_s: int = option(
+        30, "metadataStoreOperationTimeoutSeconds", "s", low=1
+    )
+    """After this long without an answer an operation on that metadata has failed."""
     managed: ManagedLedgerOptions = _MANAGED
     bookie_client: BookieClientOptions = _BOOKIE_CLIENT
 

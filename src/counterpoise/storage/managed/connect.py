@@ -61,7 +61,11 @@ async def connect(options: StorageOptions) -> ManagedLedgerStore:
     if not address.startswith("zk:"):
         raise InvalidMetadataUrl(address)
     chosen = client_options(options.managed, options.bookie_client)
-    metadata = await open_store(address)
+    metadata = await open_store(
+        address,
+        session_timeout_s=options.metadata_session_timeout_ms / 1000,
+        operation_timeout_s=options.metadata_operation_timeout_s,
+    )
     try:
         client = await BookieLedgerClient.open(metadata, chosen, SystemRandom())
     except (BookKeeperError, MetadataError) as error:

@@ -37,6 +37,8 @@ class FakeBroker:
     """Status and body by path, in place of whatever would be answered there."""
     hangs: asyncio.Event | None = None
     """When set, the load report is answered no sooner than this is."""
+    hangs_at: dict[str, asyncio.Event] = field(default_factory=dict)
+    """By path: nothing is answered there before this is set."""
     heap: float = 0.0
     """Heap in use, which a broker measures whenever it is asked."""
     asked: list[str] = field(default_factory=list)
@@ -378,6 +380,8 @@ async def _instead(request: web.Request, handler: Any) -> web.StreamResponse:
         await broker.blocked.wait()
     if broker.channel_waits and request.path.startswith("/lookup/v2/topic/persistent/public/"):
         return web.Response(status=500, body=b"Invalid channel state:LeaderElectionServiceStarted")
+    if request.path in broker.hangs_at:
+        await broker.hangs_at[request.path].wait()
     if request.path in broker.answers:
         status, body = broker.answers[request.path]
         return web.Response(status=status, body=body)

@@ -8,8 +8,10 @@ import pytest
 
 from counterpoise.load.topic_loads import BundleTopicLoads
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.topic_loads import AT_ONCE
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name, topic_of
 from tests.pipeline.test_collect_managers import RUNTIME, TOPICS, as_extensible
+from tests.waiting import until
 
 HALF_AN_HOUR = 30 * 60_000
 BUNDLE = bundle_name(1)
@@ -107,3 +109,26 @@ async def test_a_collector_without_a_history_asks_for_none(
     assert not any(await polls.rest(3))
     assert asked(polls.broker) == 0
     assert RUNTIME in polls.broker.asked
+
+
+async def test_a_few_brokers_are_asked_at_once_and_each_in_its_turn(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """Their answers are large: a hundred at once would fill the memory."""
+    brokers = [await cluster.add_broker() for _ in range(AT_ONCE + 2)]
+    for number, broker in enumerate(brokers):
+        cluster.carry(broker, bundle_name(number), 100.0)
+        broker.hangs_at[TOPICS] = asyncio.Event()
+    collector = Collector(http, [cluster.admin_url], lambda: 10_000, keeps_topic_loads=True)
+    try:
+        await collector.poll()
+        await until(lambda: sum(map(asked, brokers)) >= AT_ONCE)
+        first = next(broker for broker in brokers if asked(broker))
+        first.hangs_at[TOPICS].set()
+        await until(lambda: sum(map(asked, brokers)) > AT_ONCE)
+        assert sum(map(asked, brokers)) == AT_ONCE + 1
+    finally:
+        for broker in brokers:
+            broker.hangs_at[TOPICS].set()
+    await until(lambda: sum(map(asked, brokers)) == len(brokers))
+    collector.close()

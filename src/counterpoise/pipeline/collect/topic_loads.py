@@ -19,6 +19,8 @@ from counterpoise.pipeline.collect.extensible import fetch_topics, topics_by_bun
 
 EVERY_MS: Final = 30 * 60_000
 """How often the loads of a broker's topics are kept."""
+AT_ONCE: Final = 4
+"""Brokers whose topics are read at the same time: the answers are the largest that there are."""
 _RATES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
 
 
@@ -47,6 +49,7 @@ class TopicLoadReader:
     def __init__(self, admin: Admin, parsers: Executor) -> None:
         self._admin = admin
         self._parsers = parsers
+        self._turns = asyncio.Semaphore(AT_ONCE)
         self._read_ms: dict[str, int] = {}
         self._tasks: dict[str, asyncio.Task[dict[str, str]]] = {}
 
@@ -83,9 +86,10 @@ class TopicLoadReader:
     async def _read(self, address: str, body: bytes) -> dict[str, str]:
         """The loads of topics by bundle, as JSON; empty if they cannot be read."""
         try:
-            body = body or await fetch_topics(self._admin, address)
-            loop = asyncio.get_running_loop()
-            return await loop.run_in_executor(self._parsers, _by_bundle, body)
+            async with self._turns:
+                body = body or await fetch_topics(self._admin, address)
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._parsers, _by_bundle, body)
         except (*UNREADABLE, LoadDataError, orjson.JSONDecodeError):
             return {}
 

@@ -130,7 +130,7 @@ def _check(args: argparse.Namespace) -> None:
             expect_writable(option, path, endings)
 
 
-class _PlayLines:
+class _ReplayLines:
     """Shows on stderr how many replays are done."""
 
     def __init__(self, replays: int) -> None:
@@ -175,7 +175,7 @@ def _results_of(
     much = not is_little(replays[-1][1].open(), len(replays))
     if args.master is None and (much or args.spark_conf):
         args.master = "local[*]"
-    log = _PlayLines(len(tasks))
+    log = _ReplayLines(len(tasks))
     sys.stderr.write(
         f"{len(trace.brokers)} brokers, {len(trace.bundles):,} bundles, {trace.steps:,} steps of "
         f"{trace.step_ms / 1000:g} s, {len(tasks)} replays on {args.master or 'this process'}\n"

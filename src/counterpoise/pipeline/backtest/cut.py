@@ -16,10 +16,9 @@ from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import Integers
 from counterpoise.names.bundle import BundleRange, format_boundary, namespace_of, range_of
 from counterpoise.names.errors import InvalidName
+from counterpoise.pipeline.backtest.measurements import RATE_NAMES
 from counterpoise.pipeline.backtest.topic_shares import TopicShares
 from counterpoise.pipeline.backtest.trace import DerivedTrace, LoadTrace, Source
-
-_RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 
 
 @dataclass(frozen=True)
@@ -59,7 +58,7 @@ class CutTrace(DerivedTrace):
         return Rates(
             *(
                 getattr(loads, name)[self._parent] * self._shares[:, column]
-                for column, name in enumerate(_RATES)
+                for column, name in enumerate(RATE_NAMES)
             )
         )
 
@@ -82,7 +81,7 @@ class _BundleParts:
 
 def _parts_of(bundle: str, topics: int, cut: int, known: TopicShares | None) -> _BundleParts:
     if cut == 1:
-        return _BundleParts([bundle], np.ones((1, len(_RATES))), np.array([topics]))
+        return _BundleParts([bundle], np.ones((1, len(RATE_NAMES))), np.array([topics]))
     try:
         whole = BundleRange.parse(range_of(bundle))
     except InvalidName:
@@ -100,7 +99,7 @@ def _parts_of(bundle: str, topics: int, cut: int, known: TopicShares | None) -> 
 def _by_chance(names: Sequence[str], bundle: str, topics: int) -> _BundleParts:
     counts = _spread(bundle, topics, len(names))
     share = counts / topics if topics else np.full(len(names), 1.0 / len(names))
-    return _BundleParts(names, np.repeat(share[:, np.newaxis], len(_RATES), axis=1), counts)
+    return _BundleParts(names, np.repeat(share[:, np.newaxis], len(RATE_NAMES), axis=1), counts)
 
 
 def _spread(bundle: str, topics: int, cut: int) -> Integers:

@@ -18,12 +18,12 @@ from counterpoise.names.bundle import BundleRange, namespace_of, range_of
 from counterpoise.names.errors import ExplainedError, InvalidName
 from counterpoise.pipeline.backtest.cut import CutTrace
 from counterpoise.pipeline.backtest.measure import BacktestResult
+from counterpoise.pipeline.backtest.measurements import RATE_NAMES
 from counterpoise.pipeline.backtest.trace import DerivedTrace, Hosts, LoadTrace, Source
 
 _HASHES = 2**32
 _ROUNDED = 1e-3
 """Of a bundle's width: no bound is further from where it would be by more digits."""
-_RATES = ("rate_in", "rate_out", "throughput_in", "throughput_out")
 
 
 class ImpossibleChangeError(ExplainedError, ValueError):
@@ -104,7 +104,7 @@ class ChangedTrace(DerivedTrace):
     def loads(self, step: int) -> Rates:
         """The load of each bundle at a step, with the changes applied."""
         loads = self._whole.loads(step)
-        return Rates(*(getattr(loads, name) * self._load for name in _RATES))
+        return Rates(*(getattr(loads, name) * self._load for name in RATE_NAMES))
 
     def up(self, step: int) -> Masks:
         """The brokers that are present at a step, as a mask."""
@@ -149,7 +149,7 @@ class _ChangedHosts(Hosts):
     def usage(self, loads: Rates, step: int = 0) -> Floats:
         """Per cent used at a step, one row per broker, columns in the order of `load/usage.py`."""
         used = Hosts.usage(self, loads, step)
-        known = Rates(*(getattr(loads, name)[self.places] for name in _RATES))
+        known = Rates(*(getattr(loads, name)[self.places] for name in RATE_NAMES))
         used[self.places] = self.whole.usage(known, step) / self.factors[self.places, np.newaxis]
         used[:, CPU] = np.minimum(100.0, used[:, CPU])
         return used

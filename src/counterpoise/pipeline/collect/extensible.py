@@ -21,7 +21,7 @@ from counterpoise.load.measured import COUNTS, Measured, Row, bundle_columns, ex
 from counterpoise.load.rows import RATES
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 
-_TOPIC_RATES = {
+TOPIC_RATES = {
     "msg_rate_in": "msgRateIn",
     "msg_rate_out": "msgRateOut",
     "msg_throughput_in": "msgThroughputIn",
@@ -126,7 +126,7 @@ def parse(body: bytes, broker: str, known: Row) -> Measured:
     for name, loaded in topics_by_bundle(document, what):
         names.append(name)
         topics = loaded.values()
-        for ours, theirs in _TOPIC_RATES.items():
+        for ours, theirs in TOPIC_RATES.items():
             values = (read_number(each.get(theirs, 0.0), f"{what}: {theirs}") for each in topics)
             rates[ours].append(sum(values))
         counts["topics"].append(len(topics))

@@ -15,13 +15,12 @@ from counterpoise.load.fields import LoadDataError, read_number
 from counterpoise.load.measured import Measured
 from counterpoise.load.topic_loads import BundleTopicLoads, TopicLoad
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
-from counterpoise.pipeline.collect.extensible import fetch_topics, topics_by_bundle
+from counterpoise.pipeline.collect.extensible import TOPIC_RATES, fetch_topics, topics_by_bundle
 
 EVERY_MS: Final = 30 * 60_000
 """How often the loads of a broker's topics are kept."""
 AT_ONCE: Final = 4
 """Brokers whose topics are read at the same time: the answers are the largest that there are."""
-_RATES: Final = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
 
 
 def topic_loads(
@@ -34,7 +33,10 @@ def topic_loads(
     return {
         bundle: {
             topic: TopicLoad(
-                *(read_number(row.get(name, 0.0), f"{what}: {topic}: {name}") for name in _RATES)
+                *(
+                    read_number(row.get(name, 0.0), f"{what}: {topic}: {name}")
+                    for name in TOPIC_RATES.values()
+                )
             )
             for topic, row in topics.items()
         }
@@ -70,8 +72,9 @@ class TopicLoadReader:
         task = self._tasks[broker]
         if not body and not task.done():
             return report
-        found = await task
+        # Before it is awaited: if this wait is cancelled, so is the task.
         del self._tasks[broker]
+        found = await task
         if not found:
             del self._read_ms[broker]
         return report.with_topic_loads(found)

@@ -223,8 +223,6 @@ class HistoryImport:
         by = self._options.by
         coarse = grid.every(COUNTS_EVERY)
         by_topic = by == TOPICS and grid.first_ms >= self._topic_loads_from_ms
-        if by_topic:
-            self._topic_loads_from_ms = grid.first_ms + TOPIC_LOADS_EVERY_MS
         rates_asked = [(name, self._match, grid) for name in RATE_SERIES[by]]
         asked = [(name, self._match, coarse) for name in COUNT_SERIES[by].values()]
         asked += [(name, self._match, grid) for name in USAGE_SERIES]
@@ -239,6 +237,8 @@ class HistoryImport:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        if by_topic:  # not before: a piece that was too much is asked for again, in parts
+            self._topic_loads_from_ms = grid.first_ms + TOPIC_LOADS_EVERY_MS
         rates, rest = found[: len(RATE_SERIES[by])], found[len(RATE_SERIES[by]) :]
         names = list(COUNT_SERIES[by])
         counts = {

@@ -72,8 +72,9 @@ class PieceReports:
     def tables(self) -> Iterator[pa.Table]:
         """The rows in order of time, in tables of bounded size."""
         each = max(1, ROWS_MOST // (1 + len(self.piece.brokers) + len(self.piece.pairs)))
+        loads = _topic_loads(self)
         for first in range(0, self.piece.grid.count, each):
-            yield _table(self, slice(first, min(first + each, self.piece.grid.count)))
+            yield _table(self, slice(first, min(first + each, self.piece.grid.count)), loads)
 
     def polls_with_changes(self) -> Iterator[Table]:
         """The bundle rows of the polls at which some bundle may have changed its owner."""
@@ -219,7 +220,7 @@ def _with_brokers(piece: ClusterPiece, brokers: Sequence[str]) -> ClusterPiece:
     )
 
 
-def _table(reports: PieceReports, part: slice) -> pa.Table:
+def _table(reports: PieceReports, part: slice, loads: "_TopicLoads") -> pa.Table:
     """The rows of some times.
 
     Each time has a row for its poll, each broker and each pair, in the order of the rows.
@@ -266,25 +267,33 @@ def _table(reports: PieceReports, part: slice) -> pa.Table:
     texts["broker"] = _texts(["", *piece.brokers], names["broker"][place])
     texts["bundle"] = _texts(["", *(bundle for _, bundle in piece.pairs)], names["bundle"][place])
     texts["note"] = _texts(["", NO_SERIES, NO_FIGURES], note)
-    texts["topic_loads"] = _topic_loads(reports, first_moment + at, names["bundle"][place])
+    pair = names["bundle"][place]
+    texts["topic_loads"] = _texts(
+        loads.texts, np.where(loads.moments[pair] == first_moment + at, pair, 0)
+    )
     texts["load_manager"] = _texts(["", EXTENSIBLE], manager.astype(np.int8))
     arrays = [texts[name] if name in texts else pa.array(found[name]) for name in COLUMNS]
     arrays += [pa.array(found[name]).cast(MOMENT) for name in MOMENTS.values()]
     return pa.table(arrays, schema=REPORTS_SCHEMA)
 
 
-def _topic_loads(reports: PieceReports, moments: Integers, bundles: Integers) -> pa.Array:
-    """For each row the loads of topics over the piece: in the first report of each bundle alone.
+@dataclass(frozen=True, slots=True)
+class _TopicLoads:
+    """The loads of topics over a piece, by the number of their pair; 0 is none."""
 
-    `bundles` has the number of each row's pair from 1 on, 0 for other rows.
-    """
+    texts: Sequence[str]
+    """As JSON; empty if they are not known."""
+    moments: Integers
+    """The moment of the pair's first report, which has them; -1 for none."""
+
+
+def _topic_loads(reports: PieceReports) -> _TopicLoads:
     piece = reports.piece
-    loads = [piece.topic_loads[pair].to_json() for pair in piece.pairs if piece.topic_loads]
-    if not loads:
-        return _texts([""], np.zeros(len(moments), np.int8))
+    if not piece.topic_loads:
+        return _TopicLoads([""], np.full(1 + len(piece.pairs), -1))
+    loads = [piece.topic_loads[pair].to_json() for pair in piece.pairs]
     reported = reports.served & reports.fresh[_owners_of(piece)]
-    first = np.concatenate([[-1], np.argmax(reported, axis=1)])
-    return _texts(["", *loads], np.where(first[bundles] == moments, bundles, 0))
+    return _TopicLoads(["", *loads], np.concatenate([[-1], np.argmax(reported, axis=1)]))
 
 
 def _columns(

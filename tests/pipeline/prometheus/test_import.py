@@ -277,6 +277,8 @@ async def test_what_passes_is_waited_for_and_too_much_is_halved(
     assert status == 0
     count = 4 if not fault.points_more_than else 20
     assert [row["poll_id"] for row in rows_of(tmp_path / "h", BROKER)] == moments(*range(count))
+    loads = [row["poll_id"] for row in rows_of(tmp_path / "h", BUNDLE) if row["topic_loads"]]
+    assert loads == moments(0)
 
 
 async def test_an_import_that_is_killed_goes_on_and_the_history_is_the_same(tmp_path: Path) -> None:

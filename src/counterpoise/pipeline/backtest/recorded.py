@@ -131,23 +131,7 @@ class RecordedTrace:
         """
         if self._recording is None or not bundles:
             return {}
-        first, last = self._recording.first_ms, self._recording.last_ms
-        location = open_location(self._recording.uri)
-        reader = TablesReader(location)
-        columns = ("bundle", "topic_loads")
-        asked = pa.array(sorted(bundles), pa.string())
-        rows: list[tuple[str, str]] = []
-        for part in read_reports(reader, first - 1, last, columns, (BUNDLE,)):
-            kept = part.filter(pc.not_equal(pc.fill_null(part.column("topic_loads"), ""), ""))
-            mine = kept.filter(pc.is_in(kept.column("bundle").cast(pa.string()), asked))
-            rows += zip(*(mine.column(name).to_pylist() for name in columns), strict=True)
-        try:
-            return topic_shares(rows)
-        except ValueError as error:
-            raise DamagedError(
-                f"{location.where(REPORTS)} has topic_loads that cannot be read ({error}): replay "
-                "without --bundles, or another time (--from, --to)"
-            ) from None
+        return _shares_in(self._recording, frozenset(bundles))
 
     def up(self, step: int) -> Masks:
         """The brokers that the cluster listed at a step, as a mask."""
@@ -214,6 +198,26 @@ class _Table:
     moves: OwnerChanges
     up: Any
     measured: Any
+
+
+@lru_cache(maxsize=1)  # the same bundles are cut for each number of brokers that is tried
+def _shares_in(recording: Recording, bundles: frozenset[str]) -> Mapping[str, TopicShares]:
+    location = open_location(recording.uri)
+    columns = ("bundle", "topic_loads")
+    asked = pa.array(sorted(bundles), pa.string())
+    rows: list[tuple[str, str]] = []
+    reader, first, last = TablesReader(location), recording.first_ms, recording.last_ms
+    for part in read_reports(reader, first - 1, last, columns, (BUNDLE,)):
+        kept = part.filter(pc.not_equal(pc.fill_null(part.column("topic_loads"), ""), ""))
+        mine = kept.filter(pc.is_in(kept.column("bundle").cast(pa.string()), asked))
+        rows += zip(*(mine.column(name).to_pylist() for name in columns), strict=True)
+    try:
+        return topic_shares(rows)
+    except ValueError as error:
+        raise DamagedError(
+            f"{location.where(REPORTS)} has topic_loads that cannot be read ({error}): replay "
+            "without --bundles, or another time (--from, --to)"
+        ) from None
 
 
 @lru_cache(maxsize=1)

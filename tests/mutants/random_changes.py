@@ -85,7 +85,9 @@ ROOMS: dict[str, Room] = {
     "broker/limits": Room([_SETTINGS, "tests/broker/limits"]),
     "broker/load": Room([_SETTINGS, "tests/broker/load", *_QUICK]),
     "broker/base": Room(["tests/broker/base", *_QUICK]),
-    "broker/namespaces": Room(["tests/broker/namespaces", "tests/broker/bundles", *_QUICK]),
+    "broker/namespaces": Room(
+        [_SETTINGS, "tests/broker/namespaces", "tests/broker/bundles", *_QUICK]
+    ),
     "broker/peers": Room(["tests/broker/peers", "tests/broker/load", *_QUICK]),
     "broker/schemas": Room(["tests/broker/schemas"]),
     "broker/transactions": Room(["tests/broker/transactions"]),

@@ -226,3 +226,62 @@ async def test_a_node_that_holds_no_json_stops_no_reader(
 ) -> None:
     await store.put("/admin/clusters/c", b"{" * 100_000)
     assert await policies.cluster("c").get() == {}
+
+
+async def test_a_topics_policies_go_with_it_and_not_with_a_partition(policies: Policies) -> None:
+    topics, whole = catalog(policies), topic("p")
+    await policies.create_partitioned_topic(whole, 2)
+    for name in (topic("x"), topic("p-partition-1")):
+        await topics.create(name)
+    for name in (topic("x"), whole):
+        await policies.topic_policies(name).create({"messageTTLInSeconds": 7})
+    for name in (topic("x"), topic("p-partition-1")):
+        await topics.delete(name)
+    assert await policies.topic_policies(topic("x")).get() is None
+    assert await policies.topic_policies(whole).get() == {"messageTTLInSeconds": 7}
+
+
+@pytest.mark.parametrize(
+    ("policy", "setting", "most"), [(None, 2, 2), (1, 2, 1), (0, 2, None), (None, 0, None)]
+)
+async def test_a_namespace_takes_topics_up_to_its_limit(
+    policies: Policies, policy: int | None, setting: int, most: int | None
+) -> None:
+    """A policy of 0 means that there is no limit, whatever the setting says."""
+    given = {} if policy is None else {"max_topics_per_namespace": policy}
+    await policies.shared_policies(NAMESPACE).replace(given)
+    limits = CreationLimits(topics=setting)
+    topics = TopicCatalog(policies, AutoTopicCreation, lambda: limits, "here")
+    for number in range(4 if most is None else most):
+        await topics.create(topic(f"x{number}"))
+    if most is not None:
+        with pytest.raises(BrokerError, match=rf"\(maxTopicsPerNamespace: {most}\)") as caught:
+            await topics.create(topic("one-more"))
+        assert caught.value.code is ServerError.NotAllowedError
+
+
+async def test_a_namespace_has_the_bundles_of_this_cluster(policies: Policies) -> None:
+    await policies.shared_policies(NAMESPACE).replace({"bundles": {"numBundles": 4}, "x": 1})
+    assert await policies.namespace(NAMESPACE) == {"bundles": {"numBundles": 4}, "x": 1}
+    await policies.local_policies(NAMESPACE).create({"bundles": {"numBundles": 5}})
+    assert await policies.namespace(NAMESPACE) == {"bundles": {"numBundles": 5}, "x": 1}
+
+
+async def test_dynamic_settings_are_set_and_restored_one_by_one(policies: Policies) -> None:
+    for name, value in (("a", "1"), ("b", "2"), ("a", "3")):
+        await policies.set_dynamic_setting(name, value)
+    assert await policies.dynamic_settings() == {"a": "3", "b": "2"}
+    await policies.set_dynamic_setting("a", None)
+    assert await policies.dynamic_settings() == {"b": "2"}
+
+
+async def test_a_resource_group_is_deleted_with_the_reports_of_its_use(
+    policies: Policies, store: MetadataStore
+) -> None:
+    await policies.resource_group_node("g").create({"publishRateInMsgs": 1})
+    await store.put("/counterpoise/resource-usage/g", b"")
+    await policies.delete_resource_group("g")
+    assert await policies.resource_group("g") is None
+    assert await store.children("/counterpoise/resource-usage") == []
+    with pytest.raises(NotFound):
+        await policies.delete_resource_group("g")

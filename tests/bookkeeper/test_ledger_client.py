@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from counterpoise.bookkeeper.bookies import BookieReadOptions
 from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
+from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory
 from counterpoise.bookkeeper.client.rack_placement import RackPolicy
 from counterpoise.bookkeeper.client_port import LedgerOver, LedgerWriter
 from counterpoise.bookkeeper.errors import BookKeeperError, NoSuchLedger
@@ -251,6 +252,30 @@ async def test_a_bookie_that_refuses_what_a_recovery_writes_gets_no_ledger_after
         next_one = await other.create({}, Confirmed())
         assert refuses not in (await metadata(cluster, next_one)).segments[0].ensemble
     await other.close()
+
+
+async def test_a_cancelled_recovery_looks_for_no_other_bookie_any_more(
+    cluster: FakeCluster, client: BookieLedgerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    began, ended = asyncio.Event(), asyncio.Event()
+
+    async def search_without_end(*_: object) -> list[str]:
+        began.set()
+        try:
+            return await asyncio.get_running_loop().create_future()
+        finally:
+            ended.set()
+
+    monkeypatch.setattr(BookieDirectory, "replace", search_without_end)
+    writer, _heard = await written(client, b"first")
+    refuses, _ = (await metadata(cluster, writer)).segments[0].ensemble
+    cluster.bookies[refuses].always = Misbehaviour.IO_ERROR
+    recovering = asyncio.create_task(client.recover(writer.ledger))
+    async with asyncio.timeout(30):
+        await began.wait()
+        recovering.cancel()
+        await asyncio.wait([recovering])
+        await ended.wait()
 
 
 @settings(max_examples=10)

@@ -120,10 +120,8 @@ class ResourceGroupShares:
             await self.refresh(name)
             group.is_read = True
         finally:
+            # If that failed, the next topic reads it again, or the next round forgets the group.
             group.readers -= 1
-            if not group.is_read and not group.readers:
-                # Nothing of it holds yet: the next topic reads it again.
-                del self._groups[name]
 
     async def refresh(self, name: str) -> None:
         """Read a group's definition again, if a topic of this broker is in it."""

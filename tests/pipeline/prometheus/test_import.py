@@ -18,6 +18,7 @@ from counterpoise.pipeline.backtest.recorded import RecordedTrace, Recording, tr
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate, simulate
 from counterpoise.pipeline.bundle_lookup import name_in
 from counterpoise.pipeline.prometheus.report_rows import NO_FIGURES
+from counterpoise.pipeline.prometheus.time_grid import DAY_MS
 from counterpoise.pipeline.tables.reports import newest_poll
 from tests.pipeline.histories import reader_of
 from tests.pipeline.prometheus.fake_prometheus import FakePrometheus, Fault
@@ -108,6 +109,24 @@ async def test_a_broker_without_figures_for_ten_minutes_is_gone(tmp_path: Path) 
     assert await imported(FakePrometheus(series), tmp_path / "h", last=19) == 0
     gaps = [row["poll_id"] for row in rows_of(tmp_path / "h", GAP)]
     assert gaps == moments(*range(2, 12))
+
+
+async def test_a_piece_of_the_next_day_has_series_of_its_own(tmp_path: Path) -> None:
+    """At midnight a piece ends; one topic is gone by then, and another came."""
+    midnight = -(-FIRST_MS // DAY_MS) * DAY_MS
+    first = (midnight - FIRST_MS) // STEP_MS - 3
+    before, after = range(first, first + 3), range(first + 3, first + 6)
+    series = [
+        *steady("b1:8080", name_in(BUNDLE_OF), *before),
+        *steady("b2:8080", name_in(OTHER), *after),
+    ]
+    status = await imported(FakePrometheus(series), tmp_path / "h", first=first, last=first + 5)
+    assert status == 0
+    bundles = [(row["poll_id"], row["bundle"]) for row in rows_of(tmp_path / "h", BUNDLE)]
+    assert bundles == [
+        *((at, BUNDLE_OF) for at in moments(*before)),
+        *((at, OTHER) for at in moments(*after)),
+    ]
 
 
 async def test_figures_that_stay_the_same_are_one_sample(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from counterpoise.load.rows import RATES, RESOURCES
-from counterpoise.pipeline.prometheus.piece import SeriesSums, piece_of, summed
+from counterpoise.pipeline.prometheus.piece import SeriesGroups, SeriesSums, piece_of
 from counterpoise.pipeline.prometheus.series import SeriesPlace
 from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 
@@ -17,7 +17,7 @@ def test_of_two_series_of_a_topic_on_a_broker_one_counts() -> None:
     one, other = (SeriesPlace("b:1", "t/n/0x0_0x1", topic) for topic in ("x", "y"))
     places = [one, None, other, one]
     values = np.array([[1.0, NAN, NAN], [90.0, 90.0, 90.0], [10.0, NAN, NAN], [1.5, 2.0, NAN]])
-    found = summed(places, values)
+    found = SeriesGroups(places).summed(values)
     assert found.pairs == (("b:1", "t/n/0x0_0x1"),)
     assert found.sums.tolist() == [[11.0, 2.0, 0.0]]
     assert found.counts.tolist() == [[2, 1, 0]]

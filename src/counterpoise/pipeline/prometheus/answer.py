@@ -6,7 +6,7 @@ numbers at once. Any other spelling of the same JSON goes through a JSON parser.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -20,6 +20,9 @@ from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 _RESULT: Final = b'"result":['
 _HEAD: Final = b'{"metric":'
 _VALUES: Final = b',"values":[['
+_END: Final = b"]]},"
+_NEXT: Final = _END + _HEAD
+_LAST: Final = b"]]}]"
 _HISTOGRAMS: Final = b',"histograms":['
 _QUOTE: Final = ord('"')
 _PREFIX_MOST: Final = 4096
@@ -52,76 +55,79 @@ def _parse_plain(body: bytes, grid: TimeGrid) -> RangeAnswer | None:
     prefix = body[:start]
     if start < len(_RESULT) or b'"resultType":"matrix"' not in prefix:
         return None
-    labels, sections, end = _cut(body, start)
-    if end < 0:
+    found = _cut(body, start)
+    if found is None:
         return None
     try:
-        warnings = _warnings(orjson.loads(prefix + b"]" + body[end:]))
-        values = _values(sections, grid)
+        warnings = _warnings(orjson.loads(prefix + b"]" + body[found.end :]))
+        values = _values(body, found, grid)
     except (pa.ArrowInvalid, ValueError, TypeError, AttributeError, OverflowError):
         return None  # the parser of any spelling says what is wrong
-    return None if values is None else _sound(labels, values, warnings)
+    return None if values is None else _sound(found.labels, values, warnings)
 
 
-def _cut(body: bytes, at: int) -> tuple[list[bytes], list[bytes], int]:
-    """Labels and values of each series, and where the list of series ends; -1 if irregular.
+@dataclass(slots=True)
+class _Sections:
+    """Where the values of each series are in a response: ``seconds,"value"],[seconds,"value"``."""
 
-    No label can hold what the values begin with: quotation marks are escaped there.
+    labels: list[bytes] = field(default_factory=list)
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+    end: int = 0
+    """Where the list of series ends."""
+
+
+def _cut(body: bytes, at: int) -> _Sections | None:
+    """The labels and values of each series; None if they are irregular.
+
+    No label can hold what is searched for: quotation marks are escaped there.
     """
-    labels: list[bytes] = []
-    sections: list[bytes] = []
+    found = _Sections(end=at + 1)
     if body.startswith(b"]", at):
-        return labels, sections, at + 1
-    while True:
-        values = body.find(_VALUES[:-1], at)
-        end = body.find(b"]]", values)
-        # A series may have no values, or histograms alone: what is found is the next one's then.
-        is_plain = body.startswith(_HEAD, at) and body.startswith(_VALUES, values)
-        if values < 0 or end < 0 or not is_plain or body.find(_HISTOGRAMS, at, values) >= 0:
-            return labels, sections, -1
-        labels.append(body[at + len(_HEAD) : values])
-        sections.append(body[values + len(_VALUES) : end])
-        at = end + 4
-        match body[end + 2 : at]:
-            case b"},":
-                continue
-            case b"}]":
-                return labels, sections, at
-            case _:
-                return labels, sections, -1
-
-
-def _values(sections: Sequence[bytes], grid: TimeGrid) -> Floats | None:
-    """The values of each series; a section is ``seconds,"value"],[seconds,"value"``."""
-    table = np.full((len(sections), grid.count), np.nan)
-    if not sections:
-        return table
-    text = b",".join(sections)
-    if b"Inf" in text:
-        sections = [each.replace(b"+Inf", b"NaN").replace(b"-Inf", b"NaN") for each in sections]
-        text = b",".join(sections)
-    quotes = np.flatnonzero(np.frombuffer(text, np.uint8) == _QUOTE)
-    ends = np.cumsum([len(each) + 1 for each in sections])
-    marks = np.searchsorted(quotes, ends)
-    if len(quotes) % 2 or np.any(marks % 2) or len(text) >= np.iinfo(np.int32).max:
+        return found
+    if not body.startswith(_HEAD, at):
         return None
-    figures = _figures(text, quotes)
-    firsts = np.concatenate([[0], marks // 2])
-    counts = np.diff(firsts)
-    full = counts == grid.count
-    full[full] = [_spans(sections[row], grid) for row in np.flatnonzero(full).tolist()]
-    if full.all():
-        return figures.reshape(table.shape)
-    places = firsts[:-1][full, np.newaxis] + np.arange(grid.count)
-    table[full] = figures[places]
+    while True:
+        values = body.find(_VALUES, at)
+        text = body[at + len(_HEAD) : values]
+        # A series may have no values, or histograms alone: what is found is the next one's then.
+        if values < 0 or _HEAD in text or _HISTOGRAMS in text:
+            return None
+        found.labels.append(text)
+        found.starts.append(values + len(_VALUES))
+        at = body.find(b"{", values)
+        if not body.startswith(_NEXT, at - len(_END)):
+            break
+        found.ends.append(at - len(_END))
+    end = body.find(_LAST, values)
+    found.ends.append(end)
+    found.end = end + len(_LAST)
+    return found if end >= 0 else None
+
+
+def _values(body: bytes, found: _Sections, grid: TimeGrid) -> Floats | None:
+    table = np.full((len(found.labels), grid.count), np.nan)
+    if len(body) >= np.iinfo(np.int32).max:
+        return None
+    quotes = np.flatnonzero(np.frombuffer(body, np.uint8) == _QUOTE)
+    firsts, ends = np.searchsorted(quotes, found.starts), np.searchsorted(quotes, found.ends)
+    full = ends - firsts == 2 * grid.count
+    whole = _Spans(body, grid)
+    full[full] = [
+        whole.is_grid(found.starts[row], found.ends[row]) for row in np.flatnonzero(full).tolist()
+    ]
+    marks = firsts[full, np.newaxis] + np.arange(2 * grid.count)
+    table[full] = _figures(body, quotes[marks.ravel()]).reshape(-1, grid.count)
     for row in np.flatnonzero(~full).tolist():
-        pairs = orjson.loads(b"[[" + sections[row] + b"]]")
+        pairs = orjson.loads(b"[[" + body[found.starts[row] : found.ends[row]] + b"]]")
         _fill(table[row], pairs, grid)
     return table
 
 
 def _figures(text: bytes, quotes: Integers) -> Floats:
-    """The numbers between the quotation marks."""
+    """The numbers between the quotation marks, of which each second one is a closing one."""
+    if not len(quotes):
+        return np.zeros(0)
     cuts = quotes.astype(np.int32)
     cuts[0::2] += 1
     pieces = pa.StringArray.from_buffers(len(cuts) - 1, pa.py_buffer(cuts), pa.py_buffer(text))
@@ -130,12 +136,27 @@ def _figures(text: bytes, quotes: Integers) -> Floats:
     return figures
 
 
-def _spans(section: bytes, grid: TimeGrid) -> bool:
-    """Whether the values of a section are those of all the grid's times."""
-    last = section.rfind(b"[") + 1
-    first_s = float(section[: section.index(b",")])
-    last_s = float(section[last : section.index(b",", last)])
-    return grid.place(first_s * 1000) == 0 and grid.place(last_s * 1000) == grid.count - 1
+class _Spans:
+    """Compares the first and the last time of sections with a grid's; nearly all have the same."""
+
+    def __init__(self, body: bytes, grid: TimeGrid) -> None:
+        self._body = body
+        self._grid = grid
+        self._places: dict[bytes, int] = {}
+
+    def is_grid(self, start: int, end: int) -> bool:
+        """Whether a section with as many values as the grid has times has those of all of them."""
+        body = self._body
+        first = body[start : body.index(b",", start)]
+        last = body.rindex(b"[", start - 1, end) + 1
+        return self._place(first) == 0 and (
+            self._place(body[last : body.index(b",", last)]) == self._grid.count - 1
+        )
+
+    def _place(self, seconds: bytes) -> int:
+        if seconds not in self._places:
+            self._places[seconds] = self._grid.place(float(seconds) * 1000)
+        return self._places[seconds]
 
 
 def _fill(row: Floats, pairs: Sequence[Any], grid: TimeGrid) -> None:

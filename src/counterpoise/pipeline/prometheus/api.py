@@ -20,6 +20,8 @@ from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 
 BODY_MOST: Final = 512 << 20
 """Bytes of one answer."""
+READ_AHEAD: Final = 8 << 20
+"""Bytes of an answer that wait while a part of another is parsed."""
 OUTLINE_POINTS: Final = 200
 _TRIES: Final = 5
 _AT_ONCE: Final = 2
@@ -120,7 +122,7 @@ class PrometheusApi:
             try:
                 async with self._turns:
                     body = await self._fetched(query, grid)
-                    return await asyncio.to_thread(parse_answer, body, grid)
+                return await asyncio.to_thread(parse_answer, body, grid)
             except TimeoutError as error:
                 if grid.count > 1:
                     raise TooManyValuesError(f"no answer within {self._timeout_s:g} s") from error
@@ -143,7 +145,13 @@ class PrometheusApi:
         url = f"{self._url}/api/v1/query_range"
         try:
             # Not followed: what is shown to this server is for no other.
-            request = self._session.post(url, data=form, timeout=timeout, allow_redirects=False)
+            request = self._session.post(
+                url,
+                data=form,
+                timeout=timeout,
+                allow_redirects=False,
+                read_bufsize=READ_AHEAD,
+            )
             async with request as reply:
                 body = await _body(reply)
                 if 300 <= reply.status < 400:

@@ -5,7 +5,7 @@ import's position, so that a run that was killed continues after the last piece.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -17,7 +17,7 @@ from counterpoise.names.callbacks import Clock, SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.prometheus.answer import RangeAnswer
 from counterpoise.pipeline.prometheus.import_record import IMPORTED, ImportRecord, begun
-from counterpoise.pipeline.prometheus.piece import ClusterPiece, SeriesSums, piece_of, summed
+from counterpoise.pipeline.prometheus.piece import ClusterPiece, SeriesGroups, SeriesSums, piece_of
 from counterpoise.pipeline.prometheus.report_rows import PieceFacts, PieceReader, PieceReports
 from counterpoise.pipeline.prometheus.series import (
     AVERAGE_LABELS,
@@ -88,6 +88,7 @@ class HistoryImport:
         self._match: dict[str, str] = {}
         self._warned: set[str] = set()
         self._count = VALUES_MOST
+        self._groups: dict[str, tuple[Sequence[bytes], SeriesGroups | None]] = {}
         self._topic_loads_from_ms = 0
         """The next piece from then on has the loads of topics."""
 
@@ -256,8 +257,16 @@ class HistoryImport:
             if warning not in self._warned:
                 self._warned.add(warning)
                 self._log(f"{self._source.address} warns: {warning}")
-        places = await self._labels.places(answer.labels)
-        return await asyncio.to_thread(summed, places, answer.values, by_topic=by_topic)
+        groups = await self._groups_of(name, answer.labels)
+        return await asyncio.to_thread(groups.summed, answer.values, by_topic=by_topic)
+
+    async def _groups_of(self, name: str, labels: Sequence[bytes]) -> SeriesGroups:
+        """What the series of a metric are about: most pieces have those of the piece before."""
+        known, groups = self._groups.get(name, ((), None))
+        if groups is None or known != labels:
+            groups = SeriesGroups(await self._labels.places(labels))
+            self._groups[name] = labels, groups
+        return groups
 
     def _left_out(self) -> str:
         reason, example = next(iter(self._labels.unreadable.items()))

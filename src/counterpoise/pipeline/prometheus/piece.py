@@ -53,48 +53,53 @@ class ClusterPiece:
     """Means over its moments; empty if they were not asked for."""
 
 
-def summed(
-    places: Sequence[SeriesPlace | None], values: Floats, *, by_topic: bool = False
-) -> SeriesSums:
-    """Sum series by broker and bundle; with `by_topic`, the result has each topic's mean as well.
+class SeriesGroups:
+    """The series of one metric by broker and bundle, for answers that have these series."""
 
-    Of two series of one topic on one broker only one counts: the broker was scraped twice, or under
-    another address.
-    """
-    rows: dict[tuple[str, str, str], int] = {}
-    again: list[tuple[int, int]] = []
-    for row, place in enumerate(places):
-        if place is None:
-            continue
-        key = (place.broker, place.bundle, place.topic)
-        if (first := rows.setdefault(key, row)) != row:
-            again.append((first, row))
-    if again:
-        values = values.copy()
-        for first, row in again:
-            values[first] = np.where(np.isnan(values[first]), values[row], values[first])
-    if not rows:
-        nothing = np.zeros((0, values.shape[1]))
-        return SeriesSums((), nothing, nothing.astype(np.int64))
-    keys = [(broker, bundle) for broker, bundle, _ in rows]
-    pairs = tuple(sorted(set(keys)))
-    number = {pair: at for at, pair in enumerate(pairs)}
-    of_row = np.array([number[key] for key in keys], np.intp)
-    order = np.argsort(of_row, kind="stable")
-    starts = np.searchsorted(of_row[order], np.arange(len(pairs)))
-    chosen = values[np.array(list(rows.values()), np.intp)[order]]
-    missing = np.isnan(chosen)
-    chosen[missing] = 0.0
-    counts = np.add.reduceat((~missing).astype(np.int64), starts, axis=0)
-    sums = np.add.reduceat(chosen, starts, axis=0)
-    if not by_topic:
-        return SeriesSums(pairs, sums, counts)
-    names = list(rows)
-    means: dict[Pair, dict[str, float]] = {pair: {} for pair in pairs}
-    for row, mean in zip(order.tolist(), chosen.mean(axis=1).tolist(), strict=True):
-        broker, bundle, topic = names[row]
-        means[broker, bundle][topic] = mean
-    return SeriesSums(pairs, sums, counts, means)
+    def __init__(self, places: Sequence[SeriesPlace | None]) -> None:
+        rows: dict[tuple[str, str, str], int] = {}
+        self._again: list[tuple[int, int]] = []
+        for row, place in enumerate(places):
+            if place is None:
+                continue
+            key = (place.broker, place.bundle, place.topic)
+            if (first := rows.setdefault(key, row)) != row:
+                self._again.append((first, row))
+        keys = [(broker, bundle) for broker, bundle, _ in rows]
+        self._pairs = tuple(sorted(set(keys)))
+        number = {pair: at for at, pair in enumerate(self._pairs)}
+        of_row = np.array([number[key] for key in keys], np.intp)
+        order = np.argsort(of_row, kind="stable")
+        self._starts = np.searchsorted(of_row[order], np.arange(len(self._pairs)))
+        self._rows = np.array(list(rows.values()), np.intp)[order]
+        names = list(rows)
+        self._names = [names[row] for row in order.tolist()]
+
+    def summed(self, values: Floats, *, by_topic: bool = False) -> SeriesSums:
+        """Sum series by broker and bundle; with `by_topic`, the result has each topic's mean too.
+
+        Of two series of one topic on one broker only one counts: the broker was scraped twice, or
+        under another address.
+        """
+        if self._again:
+            values = values.copy()
+            for first, row in self._again:
+                values[first] = np.where(np.isnan(values[first]), values[row], values[first])
+        if not self._pairs:
+            nothing = np.zeros((0, values.shape[1]))
+            return SeriesSums((), nothing, nothing.astype(np.int64))
+        chosen = values[self._rows]
+        missing = np.isnan(chosen)
+        chosen[missing] = 0.0
+        counts = np.add.reduceat(~missing, self._starts, axis=0, dtype=np.int64)
+        sums = np.add.reduceat(chosen, self._starts, axis=0)
+        if not by_topic:
+            return SeriesSums(self._pairs, sums, counts)
+        means: dict[Pair, dict[str, float]] = {pair: {} for pair in self._pairs}
+        for name, mean in zip(self._names, chosen.mean(axis=1).tolist(), strict=True):
+            broker, bundle, topic = name
+            means[broker, bundle][topic] = mean
+        return SeriesSums(self._pairs, sums, counts, means)
 
 
 def piece_of(

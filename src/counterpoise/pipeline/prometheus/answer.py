@@ -145,7 +145,10 @@ class _Spans:
         self._places: dict[bytes, int] = {}
 
     def is_grid(self, start: int, end: int) -> bool:
-        """Whether a section with as many values as the grid has times has those of all of them."""
+        """Whether a section with as many values as the grid has times has those of all of them.
+
+        Prometheus gives values of a query's times only, each once, so the first and last tell.
+        """
         body = self._body
         first = body[start : body.index(b",", start)]
         last = body.rindex(b"[", start - 1, end) + 1

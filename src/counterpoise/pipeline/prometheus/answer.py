@@ -147,7 +147,7 @@ class _Spans:
     def is_grid(self, start: int, end: int) -> bool:
         """Whether a section with as many values as the grid has times has those of all of them.
 
-        Prometheus gives values of a query's times only, each once, so the first and last tell.
+        Prometheus gives values of a query's times only, each once: the first and the last decide.
         """
         body = self._body
         first = body[start : body.index(b",", start)]

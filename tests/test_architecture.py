@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.test_tidy import BROKER_MAY_IMPORT, MAY_IMPORT, PACKAGE, PURE, ROOT
+from tests.sources import PACKAGE, ROOT
+from tests.test_structure import BROKER_MAY_IMPORT, MAY_IMPORT, PURE
 
 PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
 ROOMS = re.findall(r"^\| `(\w+)/` \|.*\| (pure|I/O) \| (.*?) \|$", PAGE, re.MULTILINE)

@@ -1,14 +1,65 @@
-"""The structure as a test: no circles among files, and no definition that nothing uses."""
+"""The structure as a test: directions between rooms, what pure rooms may import, no circles among
+files, and no definition that nothing uses.
+"""
 
 import ast
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import pytest
 import vulture
 
-ROOT = Path(__file__).resolve().parent.parent
-PACKAGE = ROOT / "src" / "counterpoise"
+from tests.sources import PACKAGE, ROOT, Source, source, sources
+
+# What each room may import besides itself: docs/ARCHITECTURE.md, "The house".
+MAY_IMPORT: dict[str, frozenset[str]] = {
+    "names": frozenset(),
+    "wire": frozenset({"names"}),
+    "faults": frozenset({"names", "wire"}),
+    "quota": frozenset({"names"}),
+    "load": frozenset({"names"}),
+    "decide": frozenset({"names", "load"}),
+    "ownership": frozenset({"names"}),
+    "metadata": frozenset({"names"}),
+    "storage": frozenset({"names", "wire", "metadata", "bookkeeper", "security"}),
+    "bookkeeper": frozenset({"names", "wire", "metadata"}),
+    "security": frozenset({"names"}),
+    "broker": frozenset(
+        "names wire faults quota ownership load decide metadata storage security".split()
+    ),
+    "admin": frozenset({"names", "broker", "security"}),
+    "pipeline": frozenset({"names", "load", "decide", "security"}),
+    "picture": frozenset({"names", "load", "decide"}),
+    "console": frozenset({"names", "load", "decide", "picture", "pipeline", "security"}),
+}
+# What each folder of `broker/` may import of its others besides `base/`: docs/ARCHITECTURE.md.
+BROKER_MAY_IMPORT: dict[str, frozenset[str]] = {
+    "base": frozenset(),
+    "limits": frozenset(),
+    "namespaces": frozenset(),
+    "peers": frozenset(),
+    "schemas": frozenset(),
+    "transactions": frozenset({"peers"}),
+    "topic": frozenset({"limits", "transactions"}),
+    "load": frozenset({"peers", "topic"}),
+    "bundles": frozenset({"load", "namespaces", "peers", "topic"}),
+    "connection": frozenset({"bundles", "namespaces", "topic", "transactions"}),
+}
+# Where a room shows others one face, they import no other module of it.
+FACES = {("admin", "broker"): "counterpoise.broker.face"}
+# Rooms that decide and transform only: time, randomness and the world are arguments there.
+PURE = frozenset({"names", "wire", "faults", "quota", "load", "decide", "ownership", "picture"})
+IMPURE_MODULES = frozenset(
+    "asyncio datetime kazoo logging multiprocessing os pathlib psutil pyspark random selectors "
+    "shutil socket subprocess sys tempfile threading time urllib uvloop".split()
+)
+# Fronts of a pure room: the one file each that may know a clock and an event loop, so that the room
+# can be used alone. Nothing else of the room imports it, but for the names its package gives.
+FRONTS = frozenset({"quota/aio.py"})
+FRONT_MODULES = tuple(f"counterpoise.{it.removesuffix('.py').replace('/', '.')}" for it in FRONTS)
+# A generator that was seeded elsewhere may be named; text may be quoted.
+PURE_PARTS = ("random.Random", "urllib.parse.")
 
 #: Imports (which file, of which) that close a circle on purpose, and why.
 CIRCLES: Mapping[tuple[str, str], str] = {
@@ -56,6 +107,70 @@ NOT_CONNECTED: Mapping[str, str] = {}
 #: What an unused one of is a definition that nothing calls; unused fields and members of
 #: enumerations are part of a record or of a protocol.
 KINDS = frozenset({"class", "function", "method", "property"})
+
+
+def misdirected(it: Source) -> Iterator[str]:
+    """What a file imports against the direction of the rooms."""
+    pure = it.room in PURE and it.where not in FRONTS
+    for line, name in it.imports if it.room != "app" else ():
+        parts = name.split(".")
+        at = f"{it.where} line {line}"
+        if parts[0] == "counterpoise" and len(parts) > 1 and (PACKAGE / parts[1]).is_dir():
+            if parts[1] != it.room and parts[1] not in MAY_IMPORT[it.room]:
+                yield f"{at}: room {it.room!r} may not import room {parts[1]!r}"
+            elif not name.startswith(f"{FACES.get((it.room, parts[1]), name)}".rstrip(".")):
+                yield f"{at}: {it.room!r} knows of {parts[1]!r} only its face"
+        elif pure and parts[0] in IMPURE_MODULES and not name.startswith(PURE_PARTS):
+            yield f"{at}: pure room {it.room!r} may not import {name!r}"
+        if name.startswith(FRONT_MODULES) and it.name != "__init__.py" and it.room in PURE:
+            yield f"{at}: {name} is a front: a pure room may not lean on it"
+
+
+def test_imports_follow_the_direction_of_the_rooms() -> None:
+    broken = [each for it in sources() for each in misdirected(it)]
+    assert not broken, "\n".join(broken)
+
+
+def misdirected_in_broker(it: Source) -> Iterator[str]:
+    """The same of the broker's folders: only the files beside them may import everything."""
+    if it.room != "broker" or it.where.count("/") == 1:
+        return
+    folder = it.where.split("/")[1]
+    may = BROKER_MAY_IMPORT[folder] | {folder, "base"}
+    for line, name in it.imports:
+        if name.startswith("counterpoise.broker.") and name.split(".")[2] not in may:
+            yield f"{it.where} line {line}: {folder!r} may not import {name!r}"
+
+
+def test_imports_follow_the_direction_of_the_brokers_folders() -> None:
+    broken = [each for it in sources() for each in misdirected_in_broker(it)]
+    assert not broken, "\n".join(broken)
+
+
+@pytest.mark.parametrize(
+    ("where", "text", "found"),
+    [
+        ("quota/x.py", "import time", 1),
+        ("quota/aio.py", "import time", 0),
+        ("quota/x.py", "from random import Random", 0),
+        ("quota/x.py", "from counterpoise.names import topic", 0),
+        ("quota/x.py", "from ..load import fold", 1),
+        ("load/x.py", "def late():\n    from counterpoise.quota.aio import Limiter", 2),
+        ("admin/x.py", "from counterpoise.broker.face import Face", 0),
+        ("admin/x.py", "from counterpoise.broker.broker import Broker", 1),
+        ("app/x.py", "from counterpoise.broker.broker import Broker", 0),
+        ("broker/topic/x.py", "from counterpoise.broker.limits import rates", 0),
+        ("broker/topic/x.py", "from counterpoise.broker.bundles import unload", 1),
+        ("broker/x.py", "from counterpoise.broker.bundles import unload", 0),
+    ],
+)
+def test_an_import_against_the_direction_is_found(where: str, text: str, found: int) -> None:
+    it = source(where, text)
+    assert len([*misdirected(it), *misdirected_in_broker(it)]) == found
+
+
+def test_no_folder_of_the_broker_imports_itself_by_way_of_others() -> None:
+    TopologicalSorter(BROKER_MAY_IMPORT).prepare()
 
 
 def modules() -> dict[str, Path]:

@@ -1,5 +1,6 @@
 """What holds for all tests: no judgement by how long a busy machine takes, signals as they were."""
 
+import gc
 import signal
 from collections.abc import Iterator
 
@@ -8,6 +9,13 @@ from hypothesis import settings
 
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
+
+
+def pytest_collection_finish() -> None:
+    """Look no more through half a million objects of modules and tests for garbage."""
+    gc.collect()
+    gc.freeze()
+
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 

@@ -226,6 +226,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(at)
     monkeypatch.setattr(sys, "stdin", io.StringIO())
     monkeypatch.setattr(storage, "TIMEOUT_S", 0.2)
+    monkeypatch.setattr(history_import, "FIRST_PAUSE_S", 0.01)
     return at
 
 
@@ -281,7 +282,6 @@ def test_what_accepts_and_does_not_answer(
     if (dest, how) == ("notify", "half a body"):
         return  # its first line has taken the notice
     monkeypatch.setattr(progress, "EVERY_S", 0.05)
-    monkeypatch.setattr(history_import, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr(notify, "ANSWER_WITHIN_S", 0.2)
     with hanging(*HANGS[how]) as url:
         given = f"zk:{url[7:]}" if dest == "metadata" else url

@@ -172,7 +172,11 @@ def test_a_subscription_is_refused(client: Driver, faults: Faults, topic: str) -
     client("subscribe", topic=topic)
 
 
-def test_a_client_is_not_let_in(client: Driver, faults: Faults, topic: str) -> None:
+def test_a_client_is_not_let_in(
+    client: Driver, faults: Faults, cluster: Cluster, topic: str
+) -> None:
+    client("close")
+    client("connect", url=cluster.service_url, within_s=1)  # for so long it tries again
     faults.set("CONNECT", "error", code="AuthenticationError")
     with pytest.raises(Refused):
         client("produce", topic=topic, payload="m", count=1)
@@ -296,7 +300,7 @@ def test_a_full_disk(client: Driver, faults: Faults, cluster: Cluster, topic: st
     owner = owner_of(client, cluster, topic)
     faults.at(owner, "disk-full")
     with pytest.raises(Refused):
-        client("produce", topic=topic, payload="m", count=1)
+        client("produce", topic=topic, payload="m", count=1, within_s=1)
     faults.at(owner, "disk-full", end=True)
     client("produce", topic=topic, payload="n", count=1)
     # The Python client goes on repeating what it was given, and it is stored once there is room.

@@ -9,6 +9,7 @@ import json
 import pytest
 
 from counterpoise.app.main import main
+from counterpoise.app.verbs import split
 from counterpoise.names.load_managers import MODULAR
 from tests.pipeline.fake_cluster import FakeCluster, topic_of, wide_bundle
 from tests.pipeline.requests_table import RequestRow, listed_requests, unlisted
@@ -60,7 +61,10 @@ def test_each_row_fits_what_it_names(row: RequestRow) -> None:
     ],
     ids=" ".join,
 )
-async def test_a_verb_asks_what_the_page_says(words: list[str], cluster: FakeCluster) -> None:
+async def test_a_verb_asks_what_the_page_says(
+    words: list[str], cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(split, "HEARD_WITHIN_S", 0.1)  # no bundle of this cluster is ever split
     first, second = [await cluster.add_broker() for _ in range(2)]
     for number in range(4):
         cluster.carry((first, second)[number % 2], wide_bundle(number), 1000.0 * number)

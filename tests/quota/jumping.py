@@ -27,26 +27,15 @@ class JumpingLoop(asyncio.SelectorEventLoop):
 
     def __init__(self) -> None:
         self.jumping = _Select()
-        self._handles: list[asyncio.TimerHandle] = []
         super().__init__(self.jumping)
 
     def time(self) -> float:
         return self.jumping.now_ns / SECOND_NS
 
-    def call_at(  # type: ignore[no-untyped-def, override]
-        self, when: float, callback: Callable[..., object], *args: Any, context=None
-    ) -> asyncio.TimerHandle:
-        handle = super().call_at(when, callback, *args, context=context)
-        self._handles = [each for each in self._handles if self._is_pending(each)]
-        self._handles.append(handle)
-        return handle
-
-    def _is_pending(self, handle: asyncio.TimerHandle) -> bool:
-        return not handle.cancelled() and handle.when() > self.time()
-
     def timers_of(self, method: str) -> int:
         """How many timers are set that call a method, such as ``Class.method``."""
-        pending = [repr(each) for each in self._handles if self._is_pending(each)]
+        timers: list[asyncio.TimerHandle] = self._scheduled  # type: ignore[attr-defined]
+        pending = [repr(it) for it in timers if not it.cancelled() and it.when() > self.time()]
         return sum(f"{method}(" in each or f"{method} " in each for each in pending)
 
 

@@ -22,7 +22,7 @@ def main(lib: str, url: str) -> None:
     # Whatever Java's libraries print of themselves is no answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    java.start(Path(lib))
+    java.start(Path(lib), briefly=True)
     system = JClass("java.lang.System")
     printed = JClass("java.io.ByteArrayOutputStream")()
     settings = JClass("java.util.Properties")()

@@ -6,18 +6,30 @@ from collections.abc import Iterator
 
 import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+
+from tests.scheduling import LongFilesFirst, first_long
 
 settings.register_profile("suite", deadline=None)
 settings.load_profile("suite")
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LongFilesFirst:
+    return LongFilesFirst(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    if hasattr(config, "workerinput"):
+        items.sort(key=first_long)
 
 
 def pytest_collection_finish() -> None:
     """Look no more through half a million objects of modules and tests for garbage."""
     gc.collect()
     gc.freeze()
-
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 @pytest.fixture(autouse=True)

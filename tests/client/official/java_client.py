@@ -190,7 +190,7 @@ def main(lib: str) -> None:
     # Whatever Java's libraries print of themselves is no answer.
     answers = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
-    java.start(Path(lib))
+    java.start(Path(lib), briefly=True)
     client = JavaClient()
     for line in sys.stdin:
         asked = json.loads(line)

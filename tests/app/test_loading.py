@@ -12,9 +12,10 @@ from counterpoise.app.loading import loading
 @pytest.fixture(autouse=True)
 def as_before() -> Iterator[None]:
     """The collector as it was, whatever a test does to it."""
-    collects = gc.isenabled()
-    yield
+    collects, frozen = gc.isenabled(), gc.get_freeze_count()
     gc.unfreeze()
+    yield
+    (gc.freeze if frozen else gc.unfreeze)()
     if collects:
         gc.enable()
     else:

@@ -21,6 +21,8 @@ def test_a_namespaces_life(api: Api) -> None:
     assert policies["replication_clusters"] == ["standalone"]
     assert policies["bundles"]["numBundles"] == 4
     assert api("PUT", "/admin/v2/persistent/life/a/topic").status == 204
+    for domain in ("persistent", "non-persistent"):
+        assert api("PUT", f"/admin/v2/{domain}/life/a/parts/partitions", 2).status == 204
     assert api("DELETE", f"{NAMESPACES}/life/a").reason == "Cannot delete non empty namespace"
     assert api("DELETE", f"{NAMESPACES}/life/a?force=true").status == 204
     assert api("GET", f"{NAMESPACES}/life/a").reason == "Namespace does not exist"

@@ -122,8 +122,11 @@ class Asked:
 
 
 async def permit(rules: Authorization, caller: Caller, rule: AccessRule, asked: Asked) -> None:
-    """Return if the caller is permitted to make this request; raises `Denied` if not."""
-    if not rules.enabled or rule.audience in (Audience.ANYBODY, Audience.METRICS, Audience.KNOWN):
+    """Return if the caller is permitted to make this request; raises `Denied` if not.
+
+    Not asked where authorization is disabled.
+    """
+    if rule.audience in (Audience.ANYBODY, Audience.METRICS, Audience.KNOWN):
         return
     if rules.is_proxy(caller.role) and not caller.original:
         raise Denied(

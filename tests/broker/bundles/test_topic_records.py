@@ -92,6 +92,7 @@ async def test_a_record_is_removed_only_as_it_was_seen(brokers: BrokersOfTest) -
     path = path_of()
     await records(first).put(path, free(1))
     await agree([first, second], path, free(1))
+    assert [await records(first).exists(each) for each in (path, path_of(9))] == [True, False]
     with pytest.raises(BadVersion):
         await records(second).delete(path, expected_version=7)
     # Both at once: the second of them finds another record, or none.

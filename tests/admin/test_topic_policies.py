@@ -68,3 +68,12 @@ def test_a_partition_has_none_of_its_own_and_a_new_topic_has_none(api: Api, name
     assert api("DELETE", f"{topic}/partitions").status == 204
     assert api("PUT", f"{topic}/partitions", 2).status == 204
     assert api("GET", f"{topic}/maxProducers").value == ""
+
+
+def test_the_policies_of_a_partitioned_topic_outlive_a_partition(api: Api, namespace: str) -> None:
+    topic = f"/admin/v2/non-persistent/{namespace}/many"
+    assert api("PUT", f"{topic}/partitions", 2).status == 204
+    assert api("POST", f"{topic}/maxProducers", 3).status == 204
+    assert api("PUT", f"{topic}-partition-1").status == 204
+    assert api("DELETE", f"{topic}-partition-1").status == 204
+    assert api.get(f"{topic}/maxProducers") == 3

@@ -234,6 +234,22 @@ async def test_a_broker_that_stops_ends_its_round() -> None:
     assert not leader.shedding.rounds
 
 
+async def test_what_a_round_moved_before_it_was_cancelled_is_counted() -> None:
+    leader = Leader()
+
+    def stops_after_the_first(_: Move) -> None:
+        if len(leader.asked) == 2:
+            leader.shedding.lead(False)
+            rounds.cancel()
+            leader.leads = False
+
+    leader.refuses = stops_after_the_first
+    rounds = asyncio.create_task(leader.shedding.run_round())
+    await asyncio.wait([rounds])
+    assert rounds.cancelled()
+    assert leader.tally.shed_brokers == len({move.source for move in leader.asked})
+
+
 async def test_of_several_moves_those_not_yet_ordered_wait_for_no_broker() -> None:
     """Leadership is looked at before each order, not once for all."""
     leader = Leader()

@@ -24,10 +24,12 @@ from counterpoise.bookkeeper.ledger_metadata import (
     read_ledger_metadata,
 )
 from counterpoise.bookkeeper.ledger_paths import ledger_path
+from counterpoise.bookkeeper.proto import ledgers_pb2
 from counterpoise.bookkeeper.quorums import Quorums
 from tests import waiting
 from tests.bookkeeper.fake_bookie import Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster
+from tests.ports import free_ports
 
 QUORUMS = Quorums()
 PURPOSE = {"application": b"pulsar", "component": b"managed-ledger"}
@@ -197,6 +199,19 @@ async def test_a_bookie_that_fails_is_replaced(cluster: FakeCluster, how: Misbeh
         later = await client.create({}, Confirmed())
         ensemble = (await metadata(cluster, later)).segments[0].ensemble
         assert gone not in ensemble, "no new ledger has it for a while"
+    await client.close()
+
+
+async def test_a_bookie_that_nobody_can_connect_to_is_replaced(cluster: FakeCluster) -> None:
+    info = ledgers_pb2.BookieServiceInfoFormat()
+    info.endpoints.add(id="x", port=free_ports(), host="127.0.0.1", protocol="bookie-rpc")
+    await cluster.put("/ledgers/available/dead", info.SerializeToString())
+    client, heard = await open_client(cluster, quorums=Quorums(3, 3, 2)), Confirmed()
+    writer = await client.create({}, heard)
+    assert "dead" in (await metadata(cluster, writer)).segments[0].ensemble
+    writer.add(b"0")
+    await heard.until(0)
+    assert set((await metadata(cluster, writer)).segments[0].ensemble) == set(cluster.bookies)
     await client.close()
 
 

@@ -21,7 +21,8 @@ from counterpoise.bookkeeper.ledger_metadata import (
 )
 from counterpoise.bookkeeper.ledger_paths import SHORT_IDS, ledger_path
 from counterpoise.bookkeeper.quorums import Quorums
-from counterpoise.metadata import SessionEvent
+from counterpoise.metadata import BadVersion, SessionEvent
+from counterpoise.metadata.port import SessionListener, Unsubscribe
 from tests.bookkeeper.fake_bookie import Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
 from tests.bookkeeper.test_ledger_client import Confirmed, written
@@ -213,9 +214,18 @@ async def test_an_entry_that_no_bookie_takes_is_refused_and_the_ledger_goes_on(
 
 
 async def test_a_store_that_is_away_is_an_error_of_bookkeepers_and_of_its_time(
-    store: MisbehavingStore,
+    store: MisbehavingStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whatever is asked for; and once the store is back, the same client goes on."""
+    listening: list[SessionListener] = []
+    subscribe = store.subscribe_session
+
+    def listen(listener: SessionListener) -> Unsubscribe:
+        listening.append(listener)
+        leave = subscribe(listener)
+        return lambda: (listening.remove(listener), leave())[1]
+
+    monkeypatch.setattr(store, "subscribe_session", listen)
     options = LedgerClientOptions(bookies=PATIENT, metadata_s=0.01)
     client = await BookieLedgerClient.open(store, options, Random(1))
     writer, _ = await written(client, b"0")
@@ -231,6 +241,23 @@ async def test_a_store_that_is_away_is_an_error_of_bookkeepers_and_of_its_time(
     store.fails = lambda _, __: False
     assert (await client.recover(writer.ledger)).last_entry == 0
     await client.close()
+    assert not listening
+
+
+async def test_a_change_that_always_comes_second_is_given_up(
+    store: MisbehavingStore, client: BookieLedgerClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    writer, _ = await written(client, b"0")
+    writes: list[str] = []
+
+    async def comes_second(path: str, *_: object, **__: object) -> int:
+        writes.append(path)
+        raise BadVersion(path)
+
+    monkeypatch.setattr(store, "put", comes_second)
+    with pytest.raises(BookKeeperError, match="could not be changed in 16 attempts"):
+        await client.recover(writer.ledger)
+    assert writes == [ledger_path("/ledgers", writer.ledger)] * 16
 
 
 async def test_ids_are_those_that_java_takes(cluster: FakeCluster) -> None:

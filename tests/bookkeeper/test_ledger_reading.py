@@ -7,12 +7,22 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from counterpoise.bookkeeper.bookie_connection import BookieConnection
+from counterpoise.bookkeeper.bookie_frames import (
+    FRAME_MAX,
+    BookieAnswer,
+    BookieRequest,
+    read_request,
+)
+from counterpoise.bookkeeper.bookie_registry import BookieState, RegisteredBookie
+from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.errors import BookieError, EntryUnreadable
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
 from counterpoise.bookkeeper.ledger_reading import LedgerEnd, ledger_end, read_entry
 from counterpoise.bookkeeper.ledger_rows import LedgerCluster
-from tests.bookkeeper.fake_bookie import Misbehaviour
+from tests.bookkeeper.fake_bookie import BookieDisk, Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 PAYLOADS = [b"payload %d" % number for number in range(10)]
 
@@ -191,3 +201,79 @@ async def test_an_open_ledger_of_which_no_bookie_answers_has_no_known_end(
     async with cluster.reading() as reading:
         with pytest.raises(EntryUnreadable, match=r"b1.*gone"):
             await ledger_end(reading.bookies, await metadata(reading))
+
+
+@pytest.mark.parametrize(
+    ("registered", "why"),
+    [
+        ({}, "it is gone"),
+        ({"b": RegisteredBookie("b", BookieState.READ_WRITE, "", 0)}, "does not say where"),
+    ],
+)
+async def test_a_bookie_without_an_address_is_not_connected_to(
+    registered: dict[str, RegisteredBookie], why: str
+) -> None:
+    with pytest.raises(BookieError, match=why):
+        await Bookies(registered, PATIENT).read("b", 7, 0)
+
+
+class Heard:
+    """What became of requests: the entries that were asked for."""
+
+    def __init__(self) -> None:
+        self.answers: list[int] = []
+        self.errors: dict[int, str] = {}
+
+    def answered(self, _: str, answer: BookieAnswer) -> None:
+        self.answers.append(answer.entry)
+
+    def unanswered(self, _: str, request: BookieRequest, error: BookieError) -> None:
+        self.errors[request.entry] = str(error)
+
+
+async def test_a_client_that_is_closed_goes_on_connecting_to_no_bookie(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop = asyncio.get_running_loop()
+
+    async def connect_without_end(*_: object) -> None:
+        await loop.create_future()
+
+    monkeypatch.setattr(loop, "create_connection", connect_without_end)
+    here = RegisteredBookie("b", BookieState.READ_WRITE, "127.0.0.1", 3181)
+    bookies, before = Bookies({"b": here}, PATIENT), asyncio.all_tasks()
+    bookies.send("b", read_request(7, 0), Heard())
+    await asyncio.sleep(0)
+    bookies.close()
+    (connecting,) = asyncio.all_tasks() - before
+    await asyncio.wait([connecting], timeout=10)
+    assert connecting.cancelled()
+
+
+class Wire(asyncio.Transport):
+    """A connection to a bookie that says what a test has it say."""
+
+    def writelines(self, _: object) -> None:
+        pass
+
+    def is_closing(self) -> bool:
+        return False
+
+    def abort(self) -> None:
+        pass
+
+
+@on_jumping_loop
+async def test_silence_is_noticed_in_time_whatever_was_answered_before() -> None:
+    connection, heard = BookieConnection("b", FRAME_MAX, timeout_s=10.0), Heard()
+    connection.connection_made(Wire())
+    for entry in range(3):
+        request = read_request(7, entry)
+        connection.send(request, heard)
+        await pass_time(4)
+        if entry < 2:
+            connection.data_received(BookieDisk().answer(request.frame[4:]))
+    await pass_time(5.9)
+    assert (heard.answers, heard.errors) == ([0, 1], {})
+    await pass_time(0.2)
+    assert heard.errors == {2: "bookie b: no answer within 10 s"}

@@ -60,6 +60,7 @@ async def test_orphans_have_their_size(cluster: FakeCluster) -> None:
     await cluster.ledger(5, [], custom=of_topic(TOPIC, "gone"))
     async with cluster.reading() as reading:
         rows = await found_in(reading)
+        assert reading.counts.topics == 1, "those that were read again count once"
     found = [(row.ledger, row.verdict, row.bytes, row.stored_bytes, row.cursor) for row in rows]
     assert found == [
         (3, ORPHAN, 20, 40, ""),

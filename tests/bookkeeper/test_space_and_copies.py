@@ -65,12 +65,18 @@ async def test_copies_are_those_of_the_entry_that_has_lost_most() -> None:
         for ledger, entries in ((1, 3), (2, 1)):
             await cluster.ledger(ledger, [b"x"] * entries, segments=ensemble)
         await cluster.ledger(3, [b"x"])
+        await cluster.ledger(4, [b"x"] * 3, segments=ensemble, quorums=(1, 1))
         mark = "/ledgers/underreplication/ledgers/0000/0000/0000/0003/urL0000000003"
         await cluster.put(mark, b'replica: "b3"\n')
         async with cluster.reading() as reading:
             found = [row async for rows in replication_rows(reading) for row in rows]
         shown = [(row.ledger, row.copies, row.at_risk, row.marked_since) for row in found]
-        assert shown == [(1, 1, False, ""), (2, 2, False, ""), (3, 2, False, "yes")]
+        assert shown == [
+            (1, 1, False, ""),
+            (2, 2, False, ""),
+            (3, 2, False, "yes"),
+            (4, 0, True, ""),
+        ]
 
 
 async def test_a_listed_ledger_is_missed_only_where_it_was_not_offloaded() -> None:

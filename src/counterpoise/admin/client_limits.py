@@ -166,8 +166,9 @@ class HttpClientLimits:
             self._give_up(reader)
             unread -= each
 
-    def _give_up(self, reader: RequestHandler) -> None:
-        self._unread.pop(reader, None)
+    @staticmethod
+    def _give_up(reader: RequestHandler) -> None:
+        """Disconnect a slow reader; its answer, which fails then, is not counted any more."""
         if reader.transport is not None:
             reader.transport.abort()
 

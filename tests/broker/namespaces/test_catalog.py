@@ -63,6 +63,19 @@ async def test_or_a_partitioned_one(policies: Policies) -> None:
     assert await topics.partitions(topic("x-partition-2")) == 0
 
 
+async def test_one_that_another_broker_makes_at_once_has_that_ones_partitions(
+    policies: Policies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    create = policies.create_partitioned_topic
+
+    async def second(name: TopicName, partitions: int) -> None:
+        await create(name, 5)
+        await create(name, partitions)
+
+    monkeypatch.setattr(policies, "create_partitioned_topic", second)
+    assert await catalog(policies, kind="partitioned", partitions=3).partitions(topic("x")) == 5
+
+
 async def test_an_existing_ordinary_topic_stays_one(policies: Policies) -> None:
     await policies.create_topic(topic("x"))
     assert await catalog(policies, kind="partitioned").partitions(topic("x")) == 0
@@ -138,13 +151,14 @@ async def test_topics_of_a_namespace(policies: Policies) -> None:
     [
         ("persistent://t/n/a.*", ["a", "ab"]),
         ("t/n/b", ["b"]),
-        (None, ["a", "ab", "b"]),
-        ("(", ["a", "ab", "b"]),
+        (None, ["a", "ab", "b", "p-partition-1"]),
+        ("(", ["a", "ab", "b", "p-partition-1"]),
         ("t/n/", []),
+        ("t/n/p", ["p-partition-1"]),
     ],
 )
 def test_patterns(pattern: str | None, found: list[str]) -> None:
-    topics = [topic(name) for name in ("a", "ab", "b")]
+    topics = [topic(name) for name in ("a", "ab", "b", "p-partition-1")]
     assert [each.local_name for each in matching(topics, pattern)] == found
 
 

@@ -33,16 +33,15 @@ from counterpoise.admin.shapes import (
     whole,
 )
 from counterpoise.broker.face import (
-    EARLIEST,
     BrokerError,
     InitialPosition,
     PersistentTopic,
     Subscription,
 )
+from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
 
 SUBSCRIPTION = f"{TOPIC}/subscription/{{subscription}}"
-LONG_MAX = 2**63 - 1
 _ID = {
     "ledgerId": whole(INT64),
     "entryId": whole(INT64),
@@ -97,15 +96,7 @@ async def create(request: web.Request) -> None:
     if name in loaded.subscriptions:
         raise conflict("Subscription already exists for topic")
     properties = start.get("properties") if isinstance(start, dict) else None
-    initial = _start_of(start)
-    if initial is None:
-        at = EARLIEST._replace(
-            ledger_id=int(start["ledgerId"]),
-            entry_id=int(start["entryId"]) if start.get("entryId") is not None else -1,
-        )
-        await require_stored(loaded).create_subscription(name, at, properties)
-    else:
-        await require_stored(loaded).create_subscription(name, initial, properties)
+    await require_stored(loaded).create_subscription(name, _start_of(start), properties)
 
 
 @routes.delete(SUBSCRIPTION, access.topic("UNSUBSCRIBE"), query=route.FORCE)
@@ -156,7 +147,7 @@ async def reset_to_position(request: web.Request) -> None:
         request, topic, "Reset-cursor at position is not allowed for partitioned-topic"
     )
     entry = int(wanted["entryId"]) + bool(wanted.get("isExcluded"))
-    position = EARLIEST._replace(ledger_id=int(wanted["ledgerId"]), entry_id=entry)
+    position = Position(int(wanted["ledgerId"]), entry)
     await (await require_subscription(request, topic)).seek_to(position)
 
 
@@ -193,19 +184,17 @@ def require_stored(topic: object) -> PersistentTopic:
     return topic
 
 
-def _start_of(wanted: Json) -> InitialPosition | None:
-    """Where a new subscription starts: the beginning or the end; None if the body holds a
-    message id.
-    """
+def _start_of(wanted: Json) -> InitialPosition | Position:
+    """Where a new subscription starts: the beginning, the end or a message id."""
     if wanted is None or wanted == "latest":
         return InitialPosition.Latest
     if wanted == "earliest":
         return InitialPosition.Earliest
     if not isinstance(wanted, dict) or wanted.get("ledgerId") is None:
         raise bad_request("the body must be a message id")
-    if int(wanted["ledgerId"]) == LONG_MAX:
-        return InitialPosition.Latest
-    return InitialPosition.Earliest if int(wanted["ledgerId"]) < 0 else None
+    entry = wanted.get("entryId")
+    # Ids beyond both ends, as clients write the earliest and the latest, are taken as the ends.
+    return Position(int(wanted["ledgerId"]), -1 if entry is None else int(entry))
 
 
 async def partitions_of(request: web.Request, topic: TopicName) -> list[TopicName]:

@@ -38,8 +38,7 @@ from counterpoise.metadata.port import (
 
 _TOKENS: Final = 1 << 63
 _ROUNDS: Final = 16
-"""How often a change is tried again: each time another client was first, or the store did not
-answer."""
+"""How often a change is tried: each time another client was first, or the store did not answer."""
 
 
 class LedgerNodes:
@@ -95,7 +94,8 @@ class LedgerNodes:
         """
         steps = change_metadata(change, known)
         answer: VersionedMetadata | None = None
-        for left in range(_ROUNDS, -1, -1):
+        # Of each attempt the first step reads, the second writes.
+        for left in range(2 * _ROUNDS, -1, -1):
             try:
                 wanted = steps.send(answer)
             except StopIteration as done:
@@ -109,7 +109,10 @@ class LedgerNodes:
                 await self._within_reach()
                 # A read is made again; of a write it is not known whether it happened.
                 answer = None
-        raise BookKeeperError(f"the metadata of ledger {ledger} was changed {_ROUNDS} times by now")
+        raise BookKeeperError(
+            f"the metadata of ledger {ledger} could not be changed in {_ROUNDS} attempts: other "
+            "clients change it, too, or the metadata store does not answer; try again"
+        )
 
     async def delete(self, ledger: int) -> None:
         """Delete a ledger's metadata, then parents without children; ignored if it is gone."""

@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -152,15 +152,25 @@ async def test_what_runs_is_listed_however_much_ended_since_and_is_stopped_at_th
     desk.cluster.hang_unload.set()
 
 
-async def test_a_split_that_is_granted_and_not_done_has_failed(desk: Desk) -> None:
+@pytest.mark.parametrize(
+    ("parts", "why"),
+    [
+        (lambda span: {"boundaries": span.split("_")}, "the cluster accepted it, and did not"),
+        (lambda _: {}, "the cluster could not be asked: 'boundaries'"),
+    ],
+)
+async def test_a_split_that_is_granted_and_not_done_has_failed(
+    desk: Desk, parts: Callable[[str], object], why: str
+) -> None:
     bundle = wide_bundle(0)
     namespace, _, span = bundle.rpartition("/")
-    edges = json.dumps({"boundaries": span.split("_")}).encode()
+    edges = json.dumps(parts(span)).encode()
     desk.cluster.brokers[0].answers[f"/admin/v2/namespaces/{namespace}/bundles"] = (200, edges)
     plan = ActionPlan(Action.SPLIT, f"Split {bundle}", bundle=bundle)
     activity = desk.actions.split(plan, Operator(), desk.cluster.admin_url)
     assert await over(activity) is ActionState.FAILED
-    assert activity.log == ["the cluster accepted it, and did not split the bundle"]
+    assert why in activity.log[-1]
+    assert [each.ended_ms for each in desk.trail.actions()] == [NOW]
 
 
 async def test_a_drain_that_leaves_bundles_names_each_with_its_reason(desk: Desk) -> None:

@@ -48,6 +48,10 @@ _LOAD = [
 ]
 _SETTINGS = "tests/app/settings/test_table.py"
 """Holds every room's settings against Pulsar's."""
+_OF_LINKS = [
+    "tests/broker/bundles/test_topic_records.py",
+    "tests/broker/bundles/test_unload_orders.py",
+]
 _CHANNEL = ["tests/ownership", "tests/broker/bundles", *_QUICK]
 
 ROOMS: dict[str, Room] = {
@@ -88,7 +92,9 @@ ROOMS: dict[str, Room] = {
     "broker/namespaces": Room(
         [_SETTINGS, "tests/broker/namespaces", "tests/broker/bundles", *_QUICK]
     ),
-    "broker/peers": Room(["tests/broker/peers", "tests/broker/load", *_QUICK]),
+    "broker/peers": Room(
+        ["tests/broker/peers", *_OF_LINKS, "tests/broker/load", *_QUICK],
+    ),
     "broker/schemas": Room(["tests/broker/schemas"]),
     "broker/transactions": Room(["tests/broker/transactions"]),
     **{f"pipeline/{each}": Room([f"tests/pipeline/{each}", *_QUICK]) for each in _OF_PIPELINE},

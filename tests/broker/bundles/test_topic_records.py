@@ -19,6 +19,7 @@ from counterpoise.broker.bundles.options import ON_TOPIC
 from counterpoise.broker.bundles.topic_records import TopicRecords
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER
+from counterpoise.broker.schemas.registry import version_bytes
 from counterpoise.broker.topic import compaction
 from counterpoise.metadata import BadVersion, NotFound, NotificationKind, StoreUnavailable
 from counterpoise.names.bundle import BundleName
@@ -28,6 +29,7 @@ from counterpoise.names.system_topics import SERVICE_UNIT_STATE
 from counterpoise.names.topic import TopicName
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
+from counterpoise.wire.entry import metadata_of
 from counterpoise.wire.values import Schema
 from tests.broker.bundles.test_bad_days import usable
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
@@ -396,6 +398,9 @@ async def test_clients_find_the_schemas_that_pulsars_brokers_register(
     for name, schema in SCHEMAS.items():
         topic = TopicName.parse(name)
         await eventually_has(broker, topic, schema)
+    written = await broker.topics.get(TOPIC)
+    chunk = written.log.cached(written.log.begin)
+    assert {metadata_of(each).schema_version for each in chunk.entries} == {version_bytes(0)}
     read = await asyncio.to_thread(read_as_json, broker.service_url)
     assert {"sourceBroker": UNREAL, "versionId": 1, "force": True} in read
 

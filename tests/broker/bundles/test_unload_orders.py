@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from counterpoise.broker.peers.unloads import UnloadOrder
 from counterpoise.decide.balancing.moves import Move
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.names.bundle import BundleName
+from counterpoise.security.client import ANONYMOUS
 
 ME, OWNER, OTHER = "b1:80", "b2:80", "b3:80"
 BUNDLE = BundleName.parse("public/default/0x00000000_0x80000000")
@@ -117,3 +119,24 @@ async def test_by_records_a_bundle_goes_to_its_destination_or_to_the_chosen_brok
         with pytest.raises(BrokerError, match=f"{OWNER} has released it to {to}"):
             await by_records(move(OWNER, destination))
     assert cluster.asked == [(BUNDLE, OWNER, to)]
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ("", "did not answer in 0.05 s"),
+        ("304 Not Modified\r\n\r\n", "answers 304: Not Modified"),
+        ("412 Precondition Failed\r\nContent-Length: 7\r\n\r\nnot now", "answers 412: not now"),
+    ],
+)
+async def test_an_owner_that_does_not_confirm_an_unload_is_quoted(said: str, why: str) -> None:
+    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if said:
+            writer.write(f"HTTP/1.1 {said}".encode())
+            writer.close()
+
+    async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
+        url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+        order = UnloadOrder(BUNDLE, None, ME, within_s=10.0 if said else 0.05)
+        with pytest.raises(BrokerError, match=f"{BUNDLE} was not unloaded: {url} {why}"):
+            await unloads.order_unload(url, order, ANONYMOUS)

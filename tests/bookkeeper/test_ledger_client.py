@@ -202,7 +202,7 @@ async def test_a_bookie_that_fails_is_replaced(cluster: FakeCluster, how: Misbeh
     await client.close()
 
 
-async def test_a_bookie_that_nobody_can_connect_to_is_replaced(cluster: FakeCluster) -> None:
+async def test_a_bookie_that_takes_no_connection_is_replaced(cluster: FakeCluster) -> None:
     info = ledgers_pb2.BookieServiceInfoFormat()
     info.endpoints.add(id="x", port=free_ports(), host="127.0.0.1", protocol="bookie-rpc")
     await cluster.put("/ledgers/available/dead", info.SerializeToString())

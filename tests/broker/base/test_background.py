@@ -100,6 +100,14 @@ async def test_what_is_cancelled_ends_even_between_two_runs() -> None:
     assert background.running == []
 
 
+async def test_work_that_was_cancelled_has_not_failed(caplog: pytest.LogCaptureFixture) -> None:
+    background = BackgroundTasks()
+    background.start("closing", asyncio.sleep(3600))
+    await background.stop()
+    await asyncio.sleep(0)
+    assert (background.failures, caplog.records) == ({}, [])
+
+
 async def test_a_failure_of_work_that_runs_once_is_logged_unless_it_is_expected(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

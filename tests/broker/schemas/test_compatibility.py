@@ -70,8 +70,14 @@ READABLE = [
         {"type": "fixed", "name": "F", "size": 4},
     ),
     (TREE, TREE),
+    # Declared inside of another type, and meant by its name in the next field.
+    *(
+        [record(("a", {"type": kind, inner: enum("A")}), ("b", "E"))] * 2
+        for kind, inner in (("array", "items"), ("map", "values"))
+    ),
 ]
 
+FOUR = {"type": "fixed", "name": "F", "size": 4}
 UNREADABLE = [
     ("int", "long", "long is not read as int"),
     ("float", "double", "double is not read as float"),
@@ -100,10 +106,9 @@ UNREADABLE = [
         record(("u", "int"), ("v", record(("a", "string"), name="J"))),
         "/v/a: string is not read as int",
     ),
-    (
-        {"type": "fixed", "name": "F", "size": 4},
-        {"type": "fixed", "name": "F", "size": 5},
-        "the sizes of F differ",
+    *(
+        (within(FOUR), within({**FOUR, "size": 5}), f"{at}: the sizes of F differ")
+        for within, at in ((lambda it: it, "/"), (lambda it: record(("a", it)), "/a"))
     ),
     (
         {"type": "array", "items": "int"},
@@ -124,9 +129,17 @@ def test_unreadable(reader: object, writer: object, why: str) -> None:
     assert why in str(why_unreadable(reader, writer))
 
 
-@pytest.mark.parametrize("schema", ["nothing", 5, {"name": "x"}, {"type": "strange"}])
-def test_no_schema_at_all(schema: object) -> None:
-    with pytest.raises(NotAvro):
+@pytest.mark.parametrize(
+    ("schema", "why"),
+    [
+        ("nothing", "unknown type 'nothing'"),
+        (5, "5 is no type"),
+        ({"name": "x"}, "{'name': 'x'} is no type"),
+        ({"type": "strange"}, "strange"),
+    ],
+)
+def test_no_schema_at_all(schema: object, why: str) -> None:
+    with pytest.raises(NotAvro, match=why):
         why_unreadable(schema, schema)
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 
+from counterpoise.app.clusters.zookeeper import ZooKeeper
 from tests.scheduling import LongFilesFirst, first_long
 
 settings.register_profile("suite", deadline=None)
@@ -30,6 +31,13 @@ def pytest_collection_finish() -> None:
     """Look no more through half a million objects of modules and tests for garbage."""
     gc.collect()
     gc.freeze()
+
+
+@pytest.fixture(scope="session")
+def zookeeper() -> Iterator[ZooKeeper]:
+    """One for all tests of a process; each keeps to nodes of its own."""
+    with ZooKeeper.start() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True)

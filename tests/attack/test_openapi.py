@@ -55,7 +55,7 @@ def test_the_description_is_served_and_has_every_route(cluster: Cluster) -> None
 
 @schema.parametrize()
 @settings(
-    max_examples=3,
+    max_examples=2,
     deadline=None,
     derandomize=True,
     database=None,

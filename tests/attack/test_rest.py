@@ -14,7 +14,7 @@ from counterpoise.app.clusters.local_cluster import LocalCluster, LocalClusterOp
 from tests.admin.conftest import Api
 from tests.attack.rest import LogJudge, Outcome, Request, attack, meet, run
 
-REQUESTS = 9000
+REQUESTS = 4000
 
 
 @pytest.fixture(scope="module")

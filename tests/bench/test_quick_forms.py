@@ -37,7 +37,11 @@ NEEDS_BOOKIES = pytest.mark.skipif(bool(bookies_missing()), reason=bookies_missi
         pytest.param("months", {"a batch, median"}, marks=pytest.mark.spark),
     ],
 )
-def test_a_quick_form_ends_with_its_figures(name: str, figures: set[str], tmp_path: Path) -> None:
+def test_a_quick_form_ends_with_its_figures(
+    name: str, figures: set[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Of brief lives: to compile code well costs bookies more than it saves.
+    monkeypatch.setenv("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
     assert run(name, tmp_path, quick=True, limit_s=500) is None
     measured = json.loads((tmp_path / f"{name}.json").read_text(encoding="utf-8"))["figures"]
     assert figures <= {each["name"] for each in measured}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
@@ -92,12 +92,6 @@ class BrokersOfTest:
 
     def get(self, broker_id: str) -> Broker:
         return next(each for each in self.all if each.id == broker_id)
-
-
-@pytest.fixture(scope="session")
-def zookeeper() -> Iterator[ZooKeeper]:
-    with ZooKeeper.start() as server:
-        yield server
 
 
 @pytest.fixture

@@ -51,19 +51,6 @@ def test_redelivery_in_a_shared_subscription(client: pulsar.Client, topic: str) 
     assert sorted(receive_all(consumer, 10)) == sorted(payloads(10))
 
 
-def test_unacknowledged_messages_time_out(client: pulsar.Client, topic: str) -> None:
-    consumer = client.subscribe(
-        topic, "s", pulsar.ConsumerType.Shared, unacked_messages_timeout_ms=10_000
-    )
-    producer = client.create_producer(topic)
-    producer.send(b"once more")
-    receive_all(consumer, 1, ack=False)
-    message = consumer.receive(30_000)
-    assert message.data() == b"once more"
-    assert message.redelivery_count() >= 1
-    consumer.acknowledge(message)
-
-
 def test_dead_letters(client: pulsar.Client, topic: str) -> None:
     dead = client.subscribe(f"{topic}-dead", "s")
     consumer = client.subscribe(
@@ -114,11 +101,10 @@ def publish_to_each(client: pulsar.Client, topics: list[str]) -> list[bytes]:
     return sent
 
 
-@pytest.mark.parametrize("kind", ["topics", "partitions", "pattern"])
-def test_messages_of_several_topics_time_out_apart(
+def unacknowledged(
     client: pulsar.Client, target: Target, topic: str, kind: str
-) -> None:
-    """The client tracks unacknowledged messages by id, whatever topic they are of."""
+) -> tuple[pulsar.Consumer, list[str]]:
+    """A consumer that got five messages of each of three topics, and acknowledged the first's."""
     topics = [
         f"{topic}-partition-{n}" if kind == "partitions" else f"{topic}-{n}" for n in range(3)
     ]
@@ -140,9 +126,33 @@ def test_messages_of_several_topics_time_out_apart(
     for message in messages:
         if message.topic_name() == topics[0]:
             consumer.acknowledge(message)
-    again = [consumer.receive(2 * SOON) for _ in range(10)]
-    assert {message.topic_name() for message in again} == set(topics[1:])
-    assert len({message.data() for message in again}) == 10
-    for message in again:
-        consumer.acknowledge(message)
-    assert_no_more(consumer)
+    return consumer, topics
+
+
+def test_unacknowledged_messages_time_out_and_those_of_several_topics_apart(
+    client: pulsar.Client, target: Target, topic: str
+) -> None:
+    """The client tracks unacknowledged messages by id, whatever topic they are of.
+
+    Its shortest time-out is ten seconds, in which all of these wait together.
+    """
+    alone = client.subscribe(
+        topic, "s", pulsar.ConsumerType.Shared, unacked_messages_timeout_ms=10_000
+    )
+    client.create_producer(topic).send(b"once more")
+    receive_all(alone, 1, ack=False)
+    of_several = {
+        kind: unacknowledged(client, target, f"{topic}-{kind}", kind)
+        for kind in ("topics", "partitions", "pattern")
+    }
+    message = alone.receive(2 * SOON)
+    assert message.data() == b"once more"
+    assert message.redelivery_count() >= 1
+    alone.acknowledge(message)
+    for kind, (consumer, topics) in of_several.items():
+        again = [consumer.receive(2 * SOON) for _ in range(10)]
+        assert {message.topic_name() for message in again} == set(topics[1:]), kind
+        assert len({message.data() for message in again}) == 10
+        for message in again:
+            consumer.acknowledge(message)
+        assert_no_more(consumer)

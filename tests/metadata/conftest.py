@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -13,12 +13,6 @@ from counterpoise.metadata import MetadataStore, open_store, open_tree
 
 OpenSession = Callable[[], Awaitable[MetadataStore]]
 """Opens one more session with the tree of the running test."""
-
-
-@pytest.fixture(scope="session")
-def zookeeper() -> Iterator[ZooKeeper]:
-    with ZooKeeper.start() as server:
-        yield server
 
 
 @pytest.fixture(scope="session")

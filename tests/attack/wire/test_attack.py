@@ -11,7 +11,7 @@ SEED = 20261122
 
 def test_a_broker_stands_a_short_attack() -> None:
     # The suite shares its processors: `make attack` is where a gap is held to one second.
-    verdict = attack(frames=30_000, seconds=40, seed=SEED, gap_max_s=3)
+    verdict = attack(frames=10_000, seconds=20, seed=SEED, gap_max_s=3)
     assert verdict.problems == [], str(verdict)
     assert verdict.tally.frames > 3_000
 
@@ -19,7 +19,7 @@ def test_a_broker_stands_a_short_attack() -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_judge_finds_the_planted_fault(fault: str) -> None:
     # A dead broker's attackers get no answers: they go on until their time is up.
-    seconds = 10 if fault == "dead" else 60
+    seconds = 4 if fault == "dead" else 60
     verdict = attack(frames=2_000, seconds=seconds, seed=SEED, fault=fault, gap_max_s=1)
     assert any(fault in problem for problem in verdict.problems), str(verdict)
 

@@ -9,6 +9,7 @@ from hypothesis import settings
 from xdist.remote import Producer
 
 from counterpoise.app.clusters.zookeeper import ZooKeeper
+from tests.decide_command import decide  # noqa: F401 - a fixture
 from tests.scheduling import LongFilesFirst, first_long
 
 settings.register_profile("suite", deadline=None)

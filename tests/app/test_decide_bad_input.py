@@ -19,8 +19,8 @@ from counterpoise.app.json_lines import answer_lines
 from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.decide.splitting.options import SplitOptions
-from tests.app.conftest import Decide
 from tests.decide.shedding.clusters import broker, bundle, line
+from tests.decide_command import Decide
 
 BUNDLE = "t/n/0x00000000_0x80000000"
 GOOD = line(

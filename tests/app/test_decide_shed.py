@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from tests.app.conftest import Decide
 from tests.decide.shedding.clusters import MIB, Line, broker, bundle, line
+from tests.decide_command import Decide
 
 
 def hot(cpu: float = 90.0) -> Line:

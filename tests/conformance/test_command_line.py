@@ -3,7 +3,7 @@
 import json
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,24 +11,23 @@ import pytest
 from tests.conformance import vectors
 from tests.conformance.ours.shedding import conf_text
 from tests.conformance.suites import SUITES
+from tests.decide_command import Decide
 
 SHEDDERS = tuple(name for name in SUITES if name.endswith("Shedder") and "/" not in name)
 PLACEMENTS = tuple(name for name in SUITES if name.startswith("place/"))
 
 
-def decide(what: str, case: Any, lines: list[Any], *arguments: str) -> list[Any]:
-    """What `counterpoise decide` answers to these lines under the case's settings."""
-    settings = [f"--set={name}={value}" for name, value in conf_text(case["conf"]).items()]
-    done = subprocess.run(
-        [sys.executable, "-m", "counterpoise.app.main", "decide", what, *arguments, *settings],
-        input="".join(f"{json.dumps(line)}\n" for line in lines),
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
+@pytest.fixture
+def answers(decide: Decide) -> Callable[..., list[Any]]:
+    """What `counterpoise decide` answers to these lines under a case's settings."""
+
+    def run(what: str, case: Any, lines: list[Any], *arguments: str) -> list[Any]:
+        settings = [f"--set={name}={value}" for name, value in conf_text(case["conf"]).items()]
+        status, found, complaint = decide(what, *lines, more=(*arguments, *settings))
+        assert status == 0, complaint
+        return found
+
+    return run
 
 
 def sample(name: str, count: int = 2) -> Iterator[tuple[Any, Any]]:
@@ -39,16 +38,16 @@ def sample(name: str, count: int = 2) -> Iterator[tuple[Any, Any]]:
 
 
 @pytest.mark.parametrize("name", SHEDDERS)
-def test_shed(name: str) -> None:
+def test_shed(answers: Callable[..., list[Any]], name: str) -> None:
     for case, java in sample(name):
-        answers = decide("shed", case, case["lines"], "--strategy", name)
-        for answer, reply in zip(answers, java, strict=True):
+        found = answers("shed", case, case["lines"], "--strategy", name)
+        for answer, reply in zip(found, java, strict=True):
             if name == "TransferShedder":
-                found = [
+                ours = [
                     [d["broker"], d["bundle"], d["destination"], d["reason"]]
                     for d in answer["decisions"]
                 ]
-                assert sorted(found, key=repr) == reply["decisions"]
+                assert sorted(ours, key=repr) == reply["decisions"]
                 continue
             bundles: dict[str, list[str]] = {}
             for decision in answer["decisions"]:
@@ -57,19 +56,19 @@ def test_shed(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", PLACEMENTS)
-def test_place(name: str) -> None:
+def test_place(answers: Callable[..., list[Any]], name: str) -> None:
     for case, java in sample(name, 1):
-        answers = decide("place", case, case["requests"], "--strategy", case["strategy"])
+        found = answers("place", case, case["requests"], "--strategy", case["strategy"])
         picks = case.get("picks")
-        for number, (answer, reply) in enumerate(zip(answers, java, strict=True)):
+        for number, (answer, reply) in enumerate(zip(found, java, strict=True)):
             if picks is None or name != "place/AvgShedder" or number == 0:
                 assert sorted(answer["admissible"]) == reply.get("admissible", [])
 
 
-def test_split() -> None:
+def test_split(answers: Callable[..., list[Any]]) -> None:
     for case, java in sample("split/algorithms", 4):
         line = {key: case[key] for key in ("bundle", "topics", "boundaries")}
-        (answer,) = decide("split", case, [line], "--algorithm", case["algorithm"])
+        (answer,) = answers("split", case, [line], "--algorithm", case["algorithm"])
         assert [int(point, 16) for point in answer["boundaries"]] == java["boundaries"]
 
 

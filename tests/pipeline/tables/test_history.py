@@ -235,7 +235,7 @@ while True:
 def test_a_kill_in_the_middle_of_a_commit_loses_nothing_acknowledged(tmp_path: Path) -> None:
     acknowledged: list[int] = []
     rng = random.Random(7)
-    for _ in range(6):
+    for _ in range(4):
         with subprocess.Popen(
             [sys.executable, "-c", LANDING, str(tmp_path)], stdout=subprocess.PIPE, text=True
         ) as process:

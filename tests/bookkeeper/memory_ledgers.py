@@ -134,16 +134,17 @@ class MemoryWriter:
     def ledger(self) -> int:
         return self.stored.number
 
-    def add(self, payload: bytes) -> int:
+    def add(self, *payloads: bytes) -> int:
         if self._over:
             raise LedgerOver(f"ledger {self.ledger} is over")
-        if len(payload) > self.client.payload_max:
-            raise EntryTooLarge(f"an entry of {len(payload)} bytes")
-        self.client.sent += 1
-        self._pending.append(payload)
+        if max(map(len, payloads)) > self.client.payload_max:
+            raise EntryTooLarge(f"an entry of {max(map(len, payloads))} bytes")
+        first = self.last_confirmed + 1 + len(self._pending)
+        self.client.sent += len(payloads)
+        self._pending += payloads
         if self._sending is None:
             self._sending = asyncio.get_running_loop().create_task(self._send())
-        return self.last_confirmed + len(self._pending)
+        return first
 
     async def _send(self) -> None:
         await asyncio.sleep(0)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 import pytest
 
-from counterpoise.bookkeeper.bookie_frames import ADD, READ, BookieAnswer, BookieRequest
+from counterpoise.bookkeeper.bookie_frames import ADD, FENCED, OK, READ, BookieAnswer, BookieRequest
 from counterpoise.bookkeeper.client.ledger_recovery import (
     LedgerRecovery,
     RecoveredEnd,
@@ -24,6 +24,7 @@ from tests.bookkeeper.sim.__main__ import run_many
 from tests.bookkeeper.sim.world import SimulatedBookie
 
 HISTORIES = 1000
+READ_ONLY = 105
 
 
 def test_no_history_loses_an_acknowledged_entry_or_has_two_ends() -> None:
@@ -40,17 +41,18 @@ class Post:
         self.bookies = bookies
         self.sent: list[tuple[str, BookieRequest]] = []
         self.acknowledged = -1
+        self.replaced: set[str] = set()
         self.error: LedgerOver | RecoveryFailed | None = None
         self.end: RecoveredEnd | None = None
 
-    def send(self, bookie: str, request: BookieRequest) -> None:
-        self.sent.append((bookie, request))
+    def send(self, bookie: str, *requests: BookieRequest) -> None:
+        self.sent += [(bookie, each) for each in requests]
 
     def confirmed(self, last: int) -> None:
         self.acknowledged = last
 
     def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
-        raise AssertionError("no bookie failed")
+        self.replaced = set(failed)
 
     def ended(self, error: LedgerOver) -> None:
         self.error = error
@@ -103,6 +105,28 @@ def test_the_order_of_bookkeepers_issue_2614() -> None:
     writer.answered("b3", writing.deliver(ADD, "b3"))
     assert writing.acknowledged <= recovering.end.last_entry, "an acknowledged entry is lost"
     assert isinstance(writing.error, LedgerOver)
+
+
+@pytest.mark.parametrize(
+    ("code", "ended", "replaced"), [(FENCED, True, set()), (READ_ONLY, False, {"b2"})]
+)
+def test_what_a_bookie_confirmed_before_it_refused_is_acknowledged(
+    code: int, ended: bool, replaced: set[str]
+) -> None:
+    """The responses came together. To a bookie that refused nothing more is sent."""
+    metadata = ledger(2, 2, 2)
+    post = Post({})
+    write = LedgerWrite(metadata, post)
+    assert write.add(b"0", b"1", b"2") == 0
+    write.answered("b1", *(BookieAnswer(ADD, OK, 7, entry) for entry in range(3)))
+    write.answered("b2", *(BookieAnswer(ADD, each, 7, entry) for entry, each in enumerate(
+        (OK, code, OK)
+    )))  # fmt: skip
+    assert (post.acknowledged, post.error is not None, post.replaced) == (0, ended, replaced)
+    if not ended:
+        post.sent.clear()
+        assert write.add(b"3") == 3
+        assert [(name, each.entry) for name, each in post.sent] == [("b1", 3)]
 
 
 @pytest.mark.parametrize(

@@ -206,7 +206,7 @@ async def test_an_entry_that_no_bookie_takes_is_refused_and_the_ledger_goes_on(
     heard = Confirmed()
     writer = await client.create({}, heard)
     with pytest.raises(EntryTooLarge, match="873 bytes; bookies take 872"):
-        writer.add(bytes(873))
+        writer.add(b"taken with others only", bytes(873))
     assert writer.add(bytes(872)) == 0
     await heard.until(0)
     await writer.close()

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import Protocol, cast
+from collections import deque
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple, Protocol, cast
 
 from counterpoise.bookkeeper.bookie_frames import (
     AnswerDecoder,
@@ -18,22 +19,23 @@ from counterpoise.bookkeeper.errors import BookieError
 class AnswerListener(Protocol):
     """Callbacks for a bookie's responses to requests, on the event loop."""
 
-    def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """Called with the bookie's response, which may be an error."""
+    def answered(self, bookie: str, answers: Sequence[BookieAnswer]) -> None:
+        """Called with responses of the bookie to this listener's requests; each may be an error."""
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
         """Called when the bookie will not respond; it may have carried out the request."""
 
 
-@dataclass(slots=True, eq=False)
-class _InFlight:
-    """A request that waits for its response."""
+class _InFlight(NamedTuple):
+    """A request that waits for its response; a named tuple, as each copy of an entry has one."""
 
     request: BookieRequest
     listener: AnswerListener
     sent_s: float
-    following: _InFlight | None = None
-    """An equal request that was sent later."""
+
+
+_Key = tuple[int, int, int]
+"""What a response will name."""
 
 
 class BookieConnection(asyncio.Protocol):
@@ -49,8 +51,10 @@ class BookieConnection(asyncio.Protocol):
         self._bookie = bookie
         self._timeout_s = timeout_s
         self._decoder = AnswerDecoder(frame_max)
-        self._in_flight: dict[tuple[int, int, int], _InFlight] = {}
-        """The first of equal requests by what its response will name; the oldest first."""
+        self._in_flight: dict[_Key, _InFlight] = {}
+        """The first of equal requests; the oldest first."""
+        self._equal: dict[_Key, deque[_InFlight]] = {}
+        """Those that were sent while an equal one was in flight."""
         self._unsent: list[bytes] = []
         self._turn_s = 0.0
         """When the first of the unsent requests was made."""
@@ -67,22 +71,22 @@ class BookieConnection(asyncio.Protocol):
         """Whether requests can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
-    def send(self, request: BookieRequest, listener: AnswerListener) -> None:
-        """Send a request; the listener is notified later, never before this returns."""
+    def send(self, requests: Sequence[BookieRequest], listener: AnswerListener) -> None:
+        """Send requests; the listener is notified later, never before this returns."""
         if not self.usable:
             error = BookieError(self._bookie, self.failure or "the connection is closed")
-            self._loop.call_soon(listener.unanswered, self._bookie, request, error)
+            for request in requests:
+                self._loop.call_soon(listener.unanswered, self._bookie, request, error)
             return
         if not self._unsent:
             self._turn_s = self._loop.time()
             self._loop.call_soon(self._flush)
-        self._unsent.append(request.frame)
-        sent = _InFlight(request, listener, self._turn_s)
-        before = self._in_flight.setdefault(request[:3], sent)
-        if before is not sent:
-            while before.following is not None:
-                before = before.following
-            before.following = sent
+        for request in requests:
+            self._unsent.append(request.frame)
+            key = request[:3]
+            sent = _InFlight(request, listener, self._turn_s)
+            if self._in_flight.setdefault(key, sent) is not sent:
+                self._equal.setdefault(key, deque()).append(sent)
         if self._watch is None:
             self._watch = self._loop.call_at(self._turn_s + self._timeout_s, self._look)
 
@@ -98,10 +102,9 @@ class BookieConnection(asyncio.Protocol):
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
-        """Parse bytes from the bookie, and pass each complete response to its listener."""
+        """Parse bytes from the bookie, and pass complete responses to their listeners."""
         try:
-            for answer in self._decoder.receive(data):
-                self._settle(answer)
+            self._settle(self._decoder.receive(data))
         except BadFrame as error:
             self.close(f"it sent {error}")
 
@@ -115,17 +118,32 @@ class BookieConnection(asyncio.Protocol):
         if self.usable and self._transport is not None:
             self._transport.writelines(unsent)
 
-    def _settle(self, answer: BookieAnswer) -> None:
-        key = (answer.operation, answer.ledger, answer.entry)
-        answered = self._in_flight.get(key)
-        if answered is None:
-            raise BadFrame(f"an answer about {answer.ledger}:{answer.entry}, which nothing asked")
-        self.has_answered = True
-        if answered.following is None:
-            del self._in_flight[key]
-        else:
-            self._in_flight[key] = answered.following
-        answered.listener.answered(self._bookie, answer)
+    def _settle(self, answers: Iterable[BookieAnswer]) -> None:
+        """Pass responses on: together those that follow each other and are for one listener."""
+        listener: AnswerListener | None = None
+        its: list[BookieAnswer] = []
+        for answer in answers:
+            key = (answer.operation, answer.ledger, answer.entry)
+            answered = self._in_flight.get(key)
+            if listener is not None and (answered is None or answered.listener is not listener):
+                listener.answered(self._bookie, its)
+                its = []
+                # The listener may have closed the connection.
+                answered = self._in_flight.get(key)
+            if answered is None:
+                raise BadFrame(
+                    f"an answer about {answer.ledger}:{answer.entry}, which nothing asked"
+                )
+            self.has_answered = True
+            following = self._equal.get(key) if self._equal else None
+            if following:
+                self._in_flight[key] = following.popleft()
+            else:
+                del self._in_flight[key]
+            listener = answered.listener
+            its.append(answer)
+        if listener is not None:
+            listener.answered(self._bookie, its)
 
     def _look(self) -> None:
         """Check whether the oldest request has timed out."""
@@ -144,9 +162,8 @@ class BookieConnection(asyncio.Protocol):
             self._watch.cancel()
             self._watch = None
         in_flight, self._in_flight = self._in_flight, {}
+        equal, self._equal = self._equal, {}
         error = BookieError(self._bookie, self.failure)
-        for first in in_flight.values():
-            each: _InFlight | None = first
-            while each is not None:
+        for key, first in in_flight.items():
+            for each in (first, *equal.get(key, ())):
                 each.listener.unanswered(self._bookie, each.request, error)
-                each = each.following

@@ -28,7 +28,8 @@ _VERSION: Final = 2
 _HEADER: Final = struct.Struct(">iBBH")
 _READ_REQUEST: Final = struct.Struct(">iBBHqq")
 _LENGTH: Final = struct.Struct(">i")
-_ANSWER: Final = struct.Struct(">BBHiqq")
+_ANSWER: Final = struct.Struct(">iBBHiqq")
+_ANSWER_SIZE: Final = _ANSWER.size - _LENGTH.size
 
 _NOT_AUTHORISED: Final = bytes.fromhex("0a060803100918")
 """How a second response to START_TLS begins, of version 3: ``BookieAuthZFactory`` refused."""
@@ -123,34 +124,36 @@ class AnswerDecoder:
 
     def receive(self, data: bytes) -> list[BookieAnswer]:
         """The answers that are complete now; raises `BadFrame`."""
-        self._held += data
+        held, begin = self._held, 0
+        held += data
         answers = []
-        begin = 0
-        while len(self._held) - begin >= _LENGTH.size:
-            (size,) = _LENGTH.unpack_from(self._held, begin)
-            if not _ANSWER.size <= size <= self._frame_max:
-                if self._held.startswith(_NOT_AUTHORISED, begin + _LENGTH.size):
-                    raise BadFrame(
-                        "a refusal of the client's certificate, whose subject names no role "
-                        "(OU=0:role) of the bookie's authorizedRoles"
-                    )
-                raise BadFrame(
-                    f"a frame of {size} bytes, not {_ANSWER.size} to {self._frame_max} "
-                    "(nettyMaxFrameSizeBytes)"
-                )
-            begin += _LENGTH.size
-            if len(self._held) - begin < size:
-                begin -= _LENGTH.size
+        while len(held) - begin >= _ANSWER.size:
+            size, version, operation, _, code, ledger, entry = _ANSWER.unpack_from(held, begin)
+            end = begin + _LENGTH.size + size
+            if not _ANSWER_SIZE <= size <= self._frame_max or end > len(held):
                 break
-            answers.append(_answer(self._held, begin, size))
-            begin += size
-        del self._held[:begin]
+            if version != _VERSION or operation not in (ADD, READ):
+                raise BadFrame(f"an answer of version {version} to operation {operation}")
+            stored = bytes(held[begin + _ANSWER.size : end]) if size > _ANSWER_SIZE else b""
+            answers.append(BookieAnswer(operation, code, ledger, entry, stored))
+            begin = end
+        del held[:begin]
+        self._check_size()
         return answers
 
-
-def _answer(held: bytearray, begin: int, size: int) -> BookieAnswer:
-    version, operation, _, code, ledger, entry = _ANSWER.unpack_from(held, begin)
-    if version != _VERSION or operation not in (ADD, READ):
-        raise BadFrame(f"an answer of version {version} to operation {operation}")
-    stored = bytes(held[begin + _ANSWER.size : begin + size]) if size > _ANSWER.size else b""
-    return BookieAnswer(operation, code, ledger, entry, stored)
+    def _check_size(self) -> None:
+        """Refuse a frame that no bookie sends, as soon as its size is here."""
+        if len(self._held) < _LENGTH.size:
+            return
+        (size,) = _LENGTH.unpack_from(self._held)
+        if _ANSWER_SIZE <= size <= self._frame_max:
+            return
+        if self._held.startswith(_NOT_AUTHORISED, _LENGTH.size):
+            raise BadFrame(
+                "a refusal of the client's certificate, whose subject names no role "
+                "(OU=0:role) of the bookie's authorizedRoles"
+            )
+        raise BadFrame(
+            f"a frame of {size} bytes, not {_ANSWER_SIZE} to {self._frame_max} "
+            "(nettyMaxFrameSizeBytes)"
+        )

@@ -51,10 +51,10 @@ class _AwaitedAnswer:
         loop = asyncio.get_running_loop()
         self.future: asyncio.Future[BookieAnswer] = loop.create_future()
 
-    def answered(self, bookie: str, answer: BookieAnswer) -> None:
+    def answered(self, bookie: str, answers: Sequence[BookieAnswer]) -> None:
         """Called when the bookie responded, perhaps with an error."""
         if not self.future.done():
-            self.future.set_result(answer)
+            self.future.set_result(answers[0])
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
         """Called when the bookie will not respond; it may have done what was asked."""
@@ -76,7 +76,7 @@ class Bookies:
         self._avoided: dict[str, float] = {}
         self._refused: dict[str, tuple[float, str]] = {}
         """Until when not to connect again, and why, by bookie."""
-        self._unsent: dict[str, list[tuple[BookieRequest, AnswerListener]]] = {}
+        self._unsent: dict[str, list[tuple[Sequence[BookieRequest], AnswerListener]]] = {}
         """What waits for a connection, by bookie."""
         self._opening: set[asyncio.Task[None]] = set()
 
@@ -86,7 +86,7 @@ class Bookies:
         async with slots:
             connection = await self._connected(bookie)
             awaited = _AwaitedAnswer()
-            connection.send(read_request(ledger, entry), awaited)
+            connection.send([read_request(ledger, entry)], awaited)
             try:
                 answer = await awaited.future
             except BookieError:
@@ -98,19 +98,21 @@ class Bookies:
             raise MissingEntry(bookie, answer.reason)
         raise BookieError(bookie, answer.reason)
 
-    def send(self, bookie: str, request: BookieRequest, listener: AnswerListener) -> None:
-        """Send a request, in the order of calls for each bookie, once there is a connection.
+    def send(
+        self, bookie: str, requests: Sequence[BookieRequest], listener: AnswerListener
+    ) -> None:
+        """Send requests, in the order of calls for each bookie, once there is a connection.
 
         The listener is notified later, never before this returns.
         """
         unsent = self._unsent.get(bookie)
         connection = self._connections.get(bookie)
         if unsent is not None:
-            unsent.append((request, listener))
+            unsent.append((requests, listener))
         elif connection is not None and connection.usable:
-            connection.send(request, listener)
+            connection.send(requests, listener)
         else:
-            self._unsent[bookie] = [(request, listener)]
+            self._unsent[bookie] = [(requests, listener)]
             task = asyncio.get_running_loop().create_task(self._send_unsent(bookie))
             self._opening.add(task)
             task.add_done_callback(self._opening.discard)
@@ -143,11 +145,12 @@ class Bookies:
         try:
             connection = await self._connected(bookie)
         except BookieError as error:
-            for request, listener in self._unsent.pop(bookie):
-                listener.unanswered(bookie, request, error)
+            for requests, listener in self._unsent.pop(bookie):
+                for request in requests:
+                    listener.unanswered(bookie, request, error)
             return
-        for request, listener in self._unsent.pop(bookie):
-            connection.send(request, listener)
+        for requests, listener in self._unsent.pop(bookie):
+            connection.send(requests, listener)
 
     async def _connected(self, bookie: str) -> BookieConnection:
         async with self._connecting.setdefault(bookie, asyncio.Lock()):

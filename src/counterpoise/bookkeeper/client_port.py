@@ -54,8 +54,10 @@ class LedgerWriter(Protocol):
     def length(self) -> int:
         """Bytes of the payloads of all confirmed entries."""
 
-    def add(self, payload: bytes) -> int:
-        """Send an entry and return its id; raises `LedgerOver`, `EntryTooLarge`. Never blocks."""
+    def add(self, *payloads: bytes) -> int:
+        """Send entries and return the id of the first; raises `LedgerOver`, `EntryTooLarge`, and
+        sends none then. Never blocks.
+        """
 
     async def close(self) -> None:
         """Fail unconfirmed entries, and record the ledger as closed at `last_confirmed`. Raises

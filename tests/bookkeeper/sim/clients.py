@@ -31,6 +31,9 @@ from tests.bookkeeper.sim.world import (
     Violation,
 )
 
+READ_AFTER_S = 0.02
+"""How long an answer waits in the socket at times, in which others may come."""
+
 
 def payload_of(entry: int) -> bytes:
     return b"%d" % entry * (entry % 5 + 1)
@@ -55,8 +58,9 @@ class SimulatedClient:
         else:
             self.clock.at(self.awake_at, lambda: self.when_awake(event))
 
-    def send(self, bookie: str, request: BookieRequest) -> None:
-        self.links[bookie].send(request)
+    def send(self, bookie: str, *requests: BookieRequest) -> None:
+        for request in requests:
+            self.links[bookie].send(request)
 
     def spare(self, ensemble: Collection[str]) -> list[str]:
         """Others that seem to be there, in any order."""
@@ -85,17 +89,19 @@ class SimulatedWriter(SimulatedClient):
         self.known = VersionedMetadata(node.metadata, node.version)
         self.write = LedgerWrite(node.metadata, self)
         self.acknowledged = -1
+        self.received: dict[str, list[BookieAnswer]] = {}
         self.ends = 0
         self.closing = False
 
     def add(self) -> None:
+        count = self.clock.rng.choice((1, 1, 1, 2, 4))
         try:
-            entry = self.write.add(payload_of(self.added))
+            first = self.write.add(*(payload_of(self.added + each) for each in range(count)))
         except LedgerOver:
             return
-        if entry != self.added:
-            raise Violation(f"entry {entry} after {self.added - 1}")
-        self.added += 1
+        if first != self.added:
+            raise Violation(f"entry {first} after {self.added - 1}")
+        self.added += count
 
     added = 0
 
@@ -139,10 +145,19 @@ class SimulatedWriter(SimulatedClient):
     # Answers.
 
     def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        self.write.answered(bookie, answer)
+        """What one read of the socket brings is passed on together."""
+        self.received.setdefault(bookie, []).append(answer)
+        self.clock.after(
+            self.clock.rng.choice((0.0, 0.0, READ_AFTER_S)),
+            lambda: self.when_awake(lambda: self.pass_on(bookie)),
+        )
 
     def unanswered(self, bookie: str, request: BookieRequest) -> None:
+        self.pass_on(bookie)
         self.write.bookie_failed(bookie)
+
+    def pass_on(self, bookie: str) -> None:
+        self.write.answered(bookie, *self.received.pop(bookie, ()))
 
     def changed(self, known: VersionedMetadata) -> None:
         self.known = known

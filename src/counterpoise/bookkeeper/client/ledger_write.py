@@ -29,8 +29,8 @@ from counterpoise.bookkeeper.stored_entry import EntryDigest, master_key
 class LedgerWriteActions(Protocol):
     """The requests of a ledger's writer, which its caller carries out."""
 
-    def send(self, bookie: str, request: BookieRequest) -> None:
-        """Send an entry to a bookie. Its response follows, or `LedgerWrite.bookie_failed`."""
+    def send(self, bookie: str, *requests: BookieRequest) -> None:
+        """Send entries to a bookie. Its responses follow, or `LedgerWrite.bookie_failed`."""
 
     def confirmed(self, last: int) -> None:
         """Called when entries up to ``last`` are acknowledged."""
@@ -81,33 +81,37 @@ class LedgerWrite:
         self._over = ""
         """Why it takes no more entries."""
 
-    def add(self, payload: bytes) -> int:
-        """Send an entry; returns its id. Raises `LedgerOver`."""
+    def add(self, *payloads: bytes) -> int:
+        """Send entries; returns the id of the first. Raises `LedgerOver`."""
         if self._over:
             raise LedgerOver(self._over)
-        entry = self._next
-        self._next += 1
-        self._sent_length += len(payload)
-        head = self._digest.head(
-            self.ledger, entry, self.last_confirmed, self._sent_length, payload
-        )
-        request = add_request(self.ledger, entry, self._key, head, payload, recovery=False)
-        self._pending[entry] = _PendingAdd(request, self._sent_length)
-        for bookie in self._write_sets[entry % len(self._write_sets)]:
-            if bookie not in self._failed:
-                self._actions.send(bookie, request)
-        return entry
+        first, ledger, confirmed = self._next, self.ledger, self.last_confirmed
+        requests: dict[str, list[BookieRequest]] = {bookie: [] for bookie in self._places}
+        for entry, payload in enumerate(payloads, first):
+            self._sent_length += len(payload)
+            head = self._digest.head(ledger, entry, confirmed, self._sent_length, payload)
+            request = add_request(ledger, entry, self._key, head, payload, recovery=False)
+            self._pending[entry] = _PendingAdd(request, self._sent_length)
+            for bookie in self._write_sets[entry % len(self._write_sets)]:
+                requests[bookie].append(request)
+        self._next += len(payloads)
+        for bookie, its in requests.items():
+            if its and bookie not in self._failed:
+                self._actions.send(bookie, *its)
+        return first
 
-    def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """Take a bookie's response to an entry."""
-        if self._over:
-            return
-        if answer.code == OK:
-            self._stored(bookie, answer.entry)
-        elif answer.code in (FENCED, UNAUTHORISED):
-            self.end(f"ledger {self.ledger}: bookie {bookie}: {answer.reason}")
-        else:
-            self.bookie_failed(bookie)
+    def answered(self, bookie: str, *answers: BookieAnswer) -> None:
+        """Take a bookie's responses to entries."""
+        for answer in answers:
+            if answer.code == OK:
+                self._stored(bookie, answer.entry)
+                continue
+            self._confirm()
+            if answer.code in (FENCED, UNAUTHORISED):
+                self.end(f"ledger {self.ledger}: bookie {bookie}: {answer.reason}")
+            else:
+                self.bookie_failed(bookie)
+        self._confirm()
 
     def bookie_failed(self, bookie: str) -> None:
         """Note that a bookie refused an entry or did not respond; it may have stored it
@@ -158,8 +162,6 @@ class LedgerWrite:
             # A late answer: the bookie is back at another place, which this entry is not at.
             return
         pending.stored_at |= 1 << place
-        if entry == self.last_confirmed + 1:
-            self._confirm()
 
     def _confirm(self) -> None:
         """Acknowledge, in order, the entries that enough bookies have."""

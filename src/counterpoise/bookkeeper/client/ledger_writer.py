@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 from counterpoise.bookkeeper.bookie_frames import ADD_OVERHEAD_MAX, OK, BookieAnswer, BookieRequest
 from counterpoise.bookkeeper.bookies import Bookies
@@ -68,14 +68,16 @@ class BookieLedgerWriter:
         """The ledger's metadata."""
         return self._known.metadata
 
-    def add(self, payload: bytes) -> int:
-        """Send an entry and return its id; raises `LedgerOver`, `EntryTooLarge`."""
-        if len(payload) > self._payload_max:
+    def add(self, *payloads: bytes) -> int:
+        """Send entries and return the id of the first; raises `LedgerOver`, `EntryTooLarge`, and
+        sends none then.
+        """
+        if (largest := max(map(len, payloads))) > self._payload_max:
             raise EntryTooLarge(
-                f"an entry of {len(payload)} bytes; bookies take {self._payload_max} "
+                f"an entry of {largest} bytes; bookies take {self._payload_max} "
                 "(nettyMaxFrameSizeBytes)"
             )
-        return self._write.add(payload)
+        return self._write.add(*payloads)
 
     async def close(self) -> None:
         """Fail unconfirmed entries, and record the ledger as closed at `last_confirmed`."""
@@ -94,9 +96,9 @@ class BookieLedgerWriter:
 
     # What the state machine has done for it.
 
-    def send(self, bookie: str, request: BookieRequest) -> None:
-        """Send an entry to a bookie."""
-        self._bookies.send(bookie, request, self)
+    def send(self, bookie: str, *requests: BookieRequest) -> None:
+        """Send entries to a bookie."""
+        self._bookies.send(bookie, requests, self)
 
     def confirmed(self, last: int) -> None:
         """Notify the owner, once per turn of the event loop, that entries are acknowledged."""
@@ -116,12 +118,13 @@ class BookieLedgerWriter:
 
     # Answers of bookies.
 
-    def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """Take a bookie's response, which may be an error."""
-        if answer.code != OK:
-            self._bookies.avoid(bookie)
-            self._reasons[bookie] = answer.reason
-        self._write.answered(bookie, answer)
+    def answered(self, bookie: str, answers: Sequence[BookieAnswer]) -> None:
+        """Take a bookie's responses, which may be errors."""
+        for answer in answers:
+            if answer.code != OK:
+                self._bookies.avoid(bookie)
+                self._reasons[bookie] = answer.reason
+        self._write.answered(bookie, *answers)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
         """Note that a bookie will not respond; it may have done what was asked."""

@@ -64,7 +64,7 @@ class _Recovering:
 
     def send(self, bookie: str, request: BookieRequest) -> None:
         """Send a request."""
-        self._bookies.send(bookie, request, self)
+        self._bookies.send(bookie, [request], self)
 
     def replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:
         """Find bookies to replace failed ones, then call `LedgerRecovery.replaced`."""
@@ -81,11 +81,12 @@ class _Recovering:
         if not self._end.done():
             self._end.set_exception(error)
 
-    def answered(self, bookie: str, answer: BookieAnswer) -> None:
-        """Called when a bookie responded, perhaps with an error."""
-        if answer.operation == ADD and answer.code != OK:
-            self._bookies.avoid(bookie)
-        self._recovery.answered(bookie, answer)
+    def answered(self, bookie: str, answers: Sequence[BookieAnswer]) -> None:
+        """Called when a bookie responded, perhaps with errors."""
+        for answer in answers:
+            if answer.operation == ADD and answer.code != OK:
+                self._bookies.avoid(bookie)
+            self._recovery.answered(bookie, answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
         """Called when a bookie will not respond; it may have done what was asked."""

@@ -77,12 +77,11 @@ class ManagedLog(GroupLog[C]):
         self._saved_at = -math.inf
         self._saving = asyncio.Lock()
         self._not_before = 0.0
-        #: How many of the groups in flight, the first ones, the current ledger was given, how many
-        #: entries and bytes of them in all, and how many of these it took.
+        #: How many of the groups in flight, the first ones, the current ledger was given, and how
+        #: many entries and bytes of them in all.
         self._given = 0
         self._given_entries = 0
         self._given_size = 0
-        self._taken = 0
         #: How many entries at the front of those in flight the ledger that ended may have.
         self._undecided = 0
         self._is_rolling = False
@@ -197,13 +196,12 @@ class ManagedLog(GroupLog[C]):
     def _write(self, group: EntryGroup[C]) -> None:
         ledger = self._chain.current
         group.size = sum(map(len, group.entries))
-        self._count_given(group, 1)
         try:
-            for entry in group.entries:
-                ledger.writer.add(entry)
-                self._taken += 1
+            ledger.writer.add(*group.entries)
         except LedgerOver as error:
             ledger.ended(error)
+        else:
+            self._count_given(group, 1)
 
     def _count_given(self, group: EntryGroup[C], sign: int) -> None:
         self._given += sign
@@ -211,7 +209,7 @@ class ManagedLog(GroupLog[C]):
         self._given_size += sign * group.size
 
     def _give_nothing(self) -> None:
-        self._given = self._given_entries = self._given_size = self._taken = 0
+        self._given = self._given_entries = self._given_size = 0
 
     def ledger_confirmed(self, ledger: CurrentLedger, last: int) -> None:
         """Commit the groups whose entries, up to and including ``last``, the ledger confirmed."""
@@ -222,7 +220,6 @@ class ManagedLog(GroupLog[C]):
             if last < group.first_entry + len(group.entries) - 1:
                 break
             self._count_given(group, -1)
-            self._taken -= len(group.entries)
             self._written(group)
         self._give()
 
@@ -231,8 +228,8 @@ class ManagedLog(GroupLog[C]):
         if ledger is not self._chain.current or self._error is not None:
             return
         _log.warning("%s: ledger %d ended: %s", self.name, ledger.ledger_id, error)
-        confirmed = min(ledger.writer.last_confirmed + 1 - self._committed(), self._taken)
-        self._undecided = self._taken - confirmed
+        confirmed = ledger.writer.last_confirmed + 1 - self._committed()
+        self._undecided = self._given_entries - confirmed
         self._give_nothing()
         for each in self._cut_off(confirmed, ledger.ledger_id):
             self._written(each)

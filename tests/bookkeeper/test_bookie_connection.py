@@ -95,7 +95,7 @@ def test_each_listener_gets_the_responses_to_its_own_requests(
     assert not any(each.failed for each in listeners.values())
 
 
-async def test_a_listener_that_closes_the_connection_leaves_nobody_with_two_notifications() -> None:
+async def test_a_listener_that_closes_the_connection_notifies_each_request_once() -> None:
     connection = connected()
     one = Listener(first=lambda: connection.close("enough"))
     other = Listener()

@@ -49,8 +49,8 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
     Fault(
         "a frame may have any size",
         "bookkeeper/bookie_frames.py",
-        "if not _ANSWER.size <= size <= self._frame_max:",
-        "if size < 0:",
+        "        if _ANSWER_SIZE <= size <= self._frame_max:\n            return",
+        "        if size >= 0:\n            return",
         f"{_CODECS}::test_a_frame_of_a_size_that_none_has_ends_the_connection",
     ),
     Fault(
@@ -161,15 +161,15 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
     Fault(
         "the largest entry that bookies take is refused",
         "bookkeeper/client/ledger_writer.py",
-        "if len(payload) > self._payload_max:",
-        "if len(payload) >= self._payload_max:",
+        "max(map(len, payloads))) > self._payload_max:",
+        "max(map(len, payloads))) >= self._payload_max:",
         "tests/bookkeeper/test_ledger_metadata_faults.py::test_an_entry_that_no_bookie_takes_is_refused_and_the_ledger_goes_on",
     ),
     Fault(
         "a bookie that answers with errors gets the next ledgers, too",
         "bookkeeper/client/ledger_writer.py",
-        "        if answer.code != OK:\n            self._bookies.avoid(bookie)\n",
-        "        if answer.code != OK:\n",
+        "            if answer.code != OK:\n                self._bookies.avoid(bookie)\n",
+        "            if answer.code != OK:\n",
         "tests/bookkeeper/test_ledger_client.py::test_a_bookie_that_fails_is_replaced",
     ),
     Fault(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -14,6 +15,7 @@ from counterpoise.broker.load.host import (
     SharedProcess,
     available_cores,
     memory_limit_bytes,
+    nic_speed_gbps,
 )
 
 
@@ -93,3 +95,26 @@ def test_a_memory_limit_is_the_limit_where_there_is_one(tmp_path: Path) -> None:
     assert memory_limit_bytes(tmp_path) == whole
     (tmp_path / "memory.max").write_text("1048576\n")
     assert memory_limit_bytes(tmp_path) == 1048576
+
+
+@pytest.mark.parametrize(
+    ("speeds", "gbps"),
+    [
+        ({"lo": 65536, "docker0": 10000, "veth1": 10000, "br-1": 10000, "eth0": 25000}, 25.0),
+        ({"eth0": 1000, "eth1": 10000, "eth2": 0}, 11.0),
+        ({"lo": 65536}, 10.0),
+    ],
+)
+def test_the_speed_of_the_host_is_that_of_its_physical_interfaces(
+    monkeypatch: pytest.MonkeyPatch, speeds: dict[str, int], gbps: float
+) -> None:
+    found = {name: SimpleNamespace(isup=True, speed=speed) for name, speed in speeds.items()}
+    found["eth9"] = SimpleNamespace(isup=False, speed=100_000)
+    monkeypatch.setattr(psutil, "net_if_stats", lambda: found)
+    assert nic_speed_gbps() == gbps
+
+
+def test_memory_is_mebibytes() -> None:
+    process = SharedProcess()
+    memory = ProcessUsage(Wire(process).traffic, process).measure(0.0).memory
+    assert memory.limit == memory_limit_bytes() / 1024**2

@@ -96,3 +96,14 @@ async def test_what_was_asked_for_is_written_when_the_store_is_back(
     reporter.write_soon()
     (await written.next()).set_exception(StoreUnavailable("put", "ConnectionLoss"))
     (await written.next()).set_result(None)
+
+
+async def test_what_was_measured_during_a_write_is_not_lost(
+    reporter: LoadReporter, written: Registrations
+) -> None:
+    writing = asyncio.create_task(reporter.refresh(force=True))
+    end = await written.next()
+    newer = await reporter.measure()
+    end.set_result(None)
+    await writing
+    assert reporter.last() is newer

@@ -12,6 +12,7 @@ from counterpoise.broker.transactions.buffer import (
     Marker,
     TransactionBuffer,
     entry_of_transaction,
+    in_transaction,
     marker_entry,
 )
 from counterpoise.wire.entry import build
@@ -162,3 +163,5 @@ def test_what_is_no_message_of_a_transaction_is_none() -> None:
     assert entry_of_transaction(message(None)) is None
     half = MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, txnid_most_bits=0)
     assert entry_of_transaction(build(half, b"")) is None
+    unreadable = b"\x00\x00\x00\xff"
+    assert in_transaction(unreadable, TransactionId(0, 1)) == unreadable

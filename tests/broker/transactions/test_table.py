@@ -177,3 +177,17 @@ def test_a_coordinator_has_so_many_open_transactions_at_most(
         table.open(0, 1, None)
     table.apply(table.ended(TransactionId(0, 0)), 2)
     assert table.open(0, 1, None)["txn"] == 2
+
+
+def test_numbers_are_never_given_again_though_the_log_has_its_last_record_alone() -> None:
+    table, index = CoordinatorTable(COORDINATOR), 0
+    for _ in range(3):
+        table.apply(table.open(0, 5, None), index)
+        index += 1
+    for number in (2, 0, 1):
+        last = table.ended(TransactionId(COORDINATOR, number))
+        table.apply(last, index)
+        index += 1
+    again = CoordinatorTable(COORDINATOR)
+    again.apply(decode_record(encode_record(last)), 0)
+    assert again.next == 3

@@ -8,9 +8,11 @@ from pathlib import Path
 import pytest
 
 from counterpoise.storage.files import fence
+from counterpoise.storage.files.fence import Fence
 from counterpoise.storage.files.recovery import take_over
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import CursorState, Log, LogFencedError, StorageError
 from tests.storage.conftest import Heard, everything, settled, write
@@ -410,6 +412,11 @@ async def test_deleted_ledgers_are_in_no_copy_of_the_state(tmp_path: Path) -> No
         await write(log, heard, b"%d" % number * 20)
     await log.flush()
     log.trim(log.end - 1)
+    disk.before = Failing("write", "state-", errno.EIO)
+    with pytest.raises(StorageError, match="state cannot be saved"):
+        await log.flush()
+    disk.before = lambda _what, _path: None
+    assert len(list((tmp_path / NAME).glob("*.ledger"))) == 4, "a copy may list them still"
     await log.flush()
     assert len(list((tmp_path / NAME).glob("*.ledger"))) == 1
     await store.close()
@@ -420,6 +427,46 @@ async def test_deleted_ledgers_are_in_no_copy_of_the_state(tmp_path: Path) -> No
     assert await everything(log) == [b"3" * 20]
     await log.close()
     await store.close()
+
+
+async def test_an_owner_that_was_fenced_while_it_saved_deletes_no_ledger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its successor may count on the files."""
+    store, log, heard = await opened(tmp_path, FaultyDisk())
+    store.ledger_bytes = 10
+    for number in range(4):
+        await write(log, heard, b"%d" % number * 20)
+    await log.flush()
+    looks = iter([True, False])
+    monkeypatch.setattr(Fence, "holds", lambda _: next(looks, True))
+    log.trim(log.end - 1)
+    await log.flush()
+    assert next(looks, None) is None, "it looked before the save and after"
+    assert len(list((tmp_path / NAME).glob("*.ledger"))) == 4
+    await store.close()
+
+
+class LateIds(LocalLedgerIds):
+    """None is at hand when a log is opened."""
+
+    fetched = 0
+
+    def next_id(self, above: int) -> int:
+        return super().next_id(above) if self.fetched else None  # type: ignore[return-value]
+
+    async def fetch(self, above: int) -> None:
+        self.fetched += 1
+
+
+async def test_a_log_that_waited_for_a_ledger_id_leaves_no_file_open(tmp_path: Path) -> None:
+    disk, heard, ids = FaultyDisk(), Heard(), LateIds()
+    store = FileLedgerStore(tmp_path, disk=disk)
+    log = await store.open(NAME, "a", heard, ids)
+    await write(log, heard, b"x")
+    await log.close()
+    await store.close()
+    assert (ids.fetched, list(disk.paths.values())) == (1, [])
 
 
 @pytest.mark.parametrize("kind", ["memory", "files"])

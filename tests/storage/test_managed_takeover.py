@@ -221,6 +221,8 @@ async def test_what_is_used_no_longer_is_deleted_with_its_last_use() -> None:
         log.save_cursor(CursorState("s", log.position(turn % 2)))
         await log.cursors_saved()
         assert len(cluster.bookkeeper.ledgers) <= 2, "the log's, and the cursor's present one"
+    last = max(cluster.bookkeeper.ledgers)
+    assert last - log.ledgers[-1].ledger_id == 4, "the first state is in the node, two in each"
     sent = cluster.clients[-1].sent
     await log.flush()
     assert cluster.clients[-1].sent == sent, "nothing has changed"

@@ -77,6 +77,25 @@ async def test_a_client_is_read_while_no_more_waits_for_it_than_may(
         assert given_up == [f"{most} bytes wait for it to read them"] * is_given_up
 
 
+async def test_a_client_that_has_read_what_waited_is_read_again() -> None:
+    socket, writable = FullSocket(), list[bool]()
+    transport = cast("asyncio.Transport", socket)
+    outbox = Outbox(
+        asyncio.get_running_loop(),
+        transport,
+        Traffic(),
+        ReadingPause(transport, lambda: 0.0),
+        on_writable=lambda: writable.append(outbox.writable),
+        give_up=pytest.fail,
+    )
+    outbox.write(b"x" * (UNREAD_MAX + 1))
+    outbox.pause()
+    await asyncio.sleep(0)
+    assert (socket.reading, outbox.writable, writable) == (False, False, [])
+    outbox.resume()
+    assert (socket.reading, writable) == (True, [True])
+
+
 @pytest.mark.parametrize("frozen", [False, True])
 def test_whom_too_much_waits_for_is_disconnected(
     broker: OneBroker, dial: Dial, caplog: pytest.LogCaptureFixture, frozen: bool

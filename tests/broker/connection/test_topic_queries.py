@@ -200,6 +200,10 @@ def test_a_long_pattern_is_not_watched(client: RawClient, namespace: str) -> Non
         ServerError.NotAllowedError,
         "Pattern longer than maximum: 50",
     )
+    client.command(
+        "watch_topic_list", request_id=5, watcher_id=2, namespace=namespace, topics_pattern="x" * 50
+    )
+    assert client.receive(Type.WATCH_TOPIC_LIST_SUCCESS).watch_topic_list_success.request_id == 5
 
 
 def test_schemas(client: RawClient, topic: str) -> None:

@@ -1,7 +1,7 @@
 """Acknowledgement arithmetic against a twin that keeps a plain set."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.broker.topic.acks import AckState
@@ -35,6 +35,7 @@ indexes = st.one_of(st.integers(0, 40), st.integers(500, 530), st.integers(1000,
 
 
 @settings(deadline=None, max_examples=60)
+@example([(False, index) for index in (512, 511, 1024, 1023, 1025)])
 @given(st.lists(st.tuples(st.booleans(), indexes), max_size=40))
 def test_acks_agree_with_a_plain_set(steps: list[tuple[bool, int]]) -> None:
     state, twin = AckState(-1), DumbAcks()

@@ -89,3 +89,18 @@ async def test_a_producer_whose_topic_cannot_be_read_is_refused_until_it_can(
     await world.publish(await world.producer(), "another")
     await world.registry.close()
     await store.close()
+
+
+async def test_a_topic_that_cannot_be_opened_leaves_no_limits(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    store = FileLedgerStore(tmp_path, disk=disk)
+    world = World(store)  # type: ignore[arg-type]
+    disk.before = fault = Failing("open", "fence", errno.EIO)
+    with pytest.raises(BrokerError) as refused:
+        await world.topic()
+    assert refused.value.code is ServerError.PersistenceError
+    assert list(world.registry.limits.topics) == []
+    fault.on = False
+    await world.topic()
+    await world.registry.close()
+    await store.close()

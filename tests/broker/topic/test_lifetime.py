@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.peers.system_topic import KEEPER
 from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
@@ -119,23 +120,24 @@ async def test_a_retention_holds_without_a_subscription_and_from_its_change_on()
 async def test_a_subscription_goes_that_had_no_consumer_for_its_time() -> None:
     cared = Cared(subscription_expiration_time_minutes=10)
     used = await cared.world.consumer(subscription="used", permits=0)
-    left = await cared.world.consumer(subscription="left", permits=0)
+    idle = [await cared.world.consumer(subscription=each, permits=0) for each in ("left", KEEPER)]
     topic = await cared.topic()
     cared.wait(20)
-    left.close()
+    for each in idle:
+        each.close()
     cared.wait(9.9)
     await cared.upkeep.expire_subscriptions()
-    assert {*topic.subscriptions} == {"used", "left"}
+    assert {*topic.subscriptions} == {"used", "left", KEEPER}
     cared.wait(0.2)
     cared.policies["subscription_expiration_time_minutes"] = 0
     await cared.world.topic()
     await cared.upkeep.expire_subscriptions()
-    assert {*topic.subscriptions} == {"used", "left"}
+    assert {*topic.subscriptions} == {"used", "left", KEEPER}
     cared.policies.clear()
     cared.options = TopicOptions(subscription_minutes=10)
     await cared.world.topic()
     await cared.upkeep.expire_subscriptions()
-    assert {*topic.subscriptions} == {"used"}
+    assert {*topic.subscriptions} == {"used", KEEPER}, "what keeps messages for compaction stays"
     assert used.subscription.consumers
 
 

@@ -267,7 +267,9 @@ async def test_a_deleted_subscription_leaves_nothing_pending(world: World) -> No
     topic = await topic_of(world)
     transactions = topic.subscriptions["s"].transactions
     assert isinstance(transactions, SubscriptionTransactions)
+    assert topic.log.cursors
     await consumer.unsubscribe()
+    assert topic.log.cursors == {}
     with pytest.raises(BrokerError):
         await transactions.end(ONE, commit=True, low_watermark=-1)
     world = await reloaded(world, killed=True)

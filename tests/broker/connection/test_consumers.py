@@ -327,6 +327,22 @@ def test_a_consumer_of_a_topic_that_has_ended_is_notified_of_all_after_its_succe
         assert client.receive(Type.REACHED_END_OF_TOPIC).reached_end_of_topic.consumer_id == 0
 
 
+def test_a_consumer_that_comes_back_has_nothing_of_the_one_before_it(topic: str) -> None:
+    """Neither its epoch, nor what followed its success."""
+    at_once = TopicOptions(failover_delay_ms=0)
+    with OneBroker(options=at_once) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+        publish(client, topic, 1)
+        client.subscribe(topic, sub_type=FAILOVER, consumer_epoch=4)
+        client.receive(Type.ACTIVE_CONSUMER_CHANGE)
+        broker.run(broker.topics.unload_topic(TopicName.parse(topic)))
+        client.receive(Type.CLOSE_CONSUMER)
+        client.subscribe(topic, name="other", initial_position=1)
+        quiet(client)
+        flow(client, 1)
+        assert not client.receive(Type.MESSAGE).message.HasField("consumer_epoch")
+
+
 @pytest.mark.parametrize("name", ["", " ", "\t\n"])
 def test_a_subscription_has_a_name(client: RawClient, topic: str, name: str) -> None:
     client.command(

@@ -49,6 +49,8 @@ def test_what_a_moved_bundle_carried_and_how_long_it_took_is_known_after_a_resta
     journal.record_round(TWO)
     for move in TWO.moves:
         journal.record_outcome(ended_as(move, MoveStatus.MOVED))
+    with pytest.raises(ValueError, match=f"of poll {TWO.poll_id}, or of a later one, was decided"):
+        journal.record_round(TWO)
     past = JournalWriter(writer).moved_since(TWO.poll_id)
     expected = {(move.part, namespace_of(move.bundle), 2.5) for move in TWO.moves}
     assert {(each.part, each.namespace, each.seconds) for each in past} == expected

@@ -126,8 +126,8 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
     Fault(
         "metadata is written whatever its version",
         "bookkeeper/client/metadata_changes.py",
-        "yield VersionedMetadata(wanted, known.version)",
-        "yield VersionedMetadata(wanted, None)  # type: ignore[arg-type]",
+        "yield VersionedMetadata(changed, known.version)",
+        "yield VersionedMetadata(changed, None)  # type: ignore[arg-type]",
         f"{_HISTORIES}::test_no_history_loses_an_acknowledged_entry_or_has_two_ends",
     ),
     Fault(

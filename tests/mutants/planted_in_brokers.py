@@ -241,8 +241,8 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "hash positions of a partitioned topic are none",
         "admin/rest/bundles.py",
-        "chosen = not wanted or topic in wanted or topic.partitioned_name in wanted",
-        "chosen = not wanted or topic in wanted",
+        "chosen = not requested or topic in requested or topic.partitioned_name in requested",
+        "chosen = not requested or topic in requested",
         "tests/admin/test_bundles.py::test_positions_of_topics_on_the_ring",
     ),
     Fault(

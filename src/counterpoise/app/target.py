@@ -55,5 +55,5 @@ def with_target(
 
     Raises as `target_of` does.
     """
-    wanted = target_of(args.target)
-    return with_cluster(args, lambda cluster: work(cluster, wanted, args))
+    target = target_of(args.target)
+    return with_cluster(args, lambda cluster: work(cluster, target, args))

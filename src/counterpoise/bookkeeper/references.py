@@ -54,11 +54,11 @@ class LedgerReferences:
             self._sorted = np.unique(np.concatenate([self._sorted, more]))
             del more
             self._found = array("q")
-        asked = np.asarray(ledgers, np.int64)
+        ids = np.asarray(ledgers, np.int64)
         if not len(self._sorted):
             return ledgers
-        at = np.searchsorted(self._sorted, asked).clip(max=len(self._sorted) - 1)
-        return [int(each) for each in asked[self._sorted[at] != asked]]
+        at = np.searchsorted(self._sorted, ids).clip(max=len(self._sorted) - 1)
+        return [int(each) for each in ids[self._sorted[at] != ids]]
 
     async def read_topic(self, cluster: LedgerCluster, name: str) -> None:
         """Add what a managed ledger and its cursors refer to."""

@@ -140,8 +140,8 @@ class Actions:
                 f"{url}/{name.range}/split", params=query, headers=headers
             ) as response:
                 if response.status >= 300:
-                    said = (await response.text()).strip()[:300]
-                    self._log(activity, f"the cluster refuses: HTTP {response.status} {said}")
+                    text = (await response.text()).strip()[:300]
+                    self._log(activity, f"the cluster refuses: HTTP {response.status} {text}")
                     return ActionState.FAILED
             async with session.get(f"{url}/bundles") as response:
                 cut = (await response.json(content_type=None))["boundaries"]

@@ -79,8 +79,8 @@ class Registry(Mapping[str, S], Generic[S]):
         try:
             made = getattr(importlib.import_module(module), attribute)()
         except Exception as error:  # importing an operator's own module may raise anything
-            said = f"{type(error).__name__}: {error}"
-            raise ConfigError(self._setting, f"{name!r} cannot be loaded: {said}") from None
+            reason = f"{type(error).__name__}: {error}"
+            raise ConfigError(self._setting, f"{name!r} cannot be loaded: {reason}") from None
         if not isinstance(made, self._contract):
             lacks = ", ".join(sorted(_members(self._contract) - set(dir(made))))
             raise ConfigError(

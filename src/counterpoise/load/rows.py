@@ -137,12 +137,12 @@ def places(names: Column, among: Column) -> Column:
     """
     if not len(among):
         return np.full(len(names), -1, np.int64)
-    wanted, known = _hashes(names), _hashes(among)
-    order, asked = np.argsort(known), np.argsort(wanted)
-    nearest = np.searchsorted(known[order], wanted[asked])
+    needed, known = _hashes(names), _hashes(among)
+    order, needed_order = np.argsort(known), np.argsort(needed)
+    nearest = np.searchsorted(known[order], needed[needed_order])
     rows = np.empty(len(names), np.int64)
-    rows[asked] = order[np.minimum(nearest, len(among) - 1)]
-    found = known[rows] == wanted
+    rows[needed_order] = order[np.minimum(nearest, len(among) - 1)]
+    found = known[rows] == needed
     twins = found & (among[rows] != names)
     rows[~found] = -1
     for each in np.flatnonzero(twins).tolist():

@@ -60,8 +60,8 @@ def as_published(ranks: Mapping[str, Rank], most: int, held: int) -> list[str]:
     return names[:most][::-1]
 
 
-def _partition(names: list[str], ranks: Mapping[str, Rank], wanted: int) -> int:
-    """Move the busiest to the front, in place, until the place ``wanted`` has its bundle.
+def _partition(names: list[str], ranks: Mapping[str, Rank], count: int) -> int:
+    """Move the busiest to the front, in place, until the place ``count`` has its bundle.
 
     A quickselect with the last one as pivot; returns the place from which on no order is needed.
     """
@@ -78,9 +78,9 @@ def _partition(names: list[str], ranks: Mapping[str, Rank], wanted: int) -> int:
                 high -= 1
             else:
                 at += 1
-        if low <= wanted < at:
+        if low <= count < at:
             return low
-        start, end = (start, low - 1) if wanted < low else (at, end)
+        start, end = (start, low - 1) if count < low else (at, end)
     return end
 
 

@@ -34,8 +34,8 @@ def compile_pattern(text: str) -> Pattern:
     try:
         compiled: Pattern = re2.compile(text, options)
     except (re2.error, UnicodeEncodeError) as error:
-        said = error.args[0] if error.args else error
-        problem = said.decode(errors="replace") if isinstance(said, bytes) else str(said)
+        reason = error.args[0] if error.args else error
+        problem = reason.decode(errors="replace") if isinstance(reason, bytes) else str(reason)
         raise InvalidName(text, f"not a regular expression: {problem}") from None
     return compiled
 

@@ -203,9 +203,9 @@ def _owner_by_name(picture: ClusterPicture) -> dict[str, str]:
     }
 
 
-def _index(names: Sequence[str], wanted: str) -> int:
+def _index(names: Sequence[str], name: str) -> int:
     try:
-        return names.index(wanted)
+        return names.index(name)
     except ValueError:
         return -1
 

@@ -71,13 +71,13 @@ class ListedPage(Generic[T]):
 
 
 def broker_page(
-    picture: ClusterPicture, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS
+    picture: ClusterPicture, search: str = "", page: int = 0, rows: int = PAGE_ROWS
 ) -> ListedPage[BrokerLine]:
     """A page of the brokers whose name contains all words of `wanted`, most loaded first.
 
     The word ``silent`` finds brokers that do not respond.
     """
-    words = wanted.lower().split()
+    words = search.lower().split()
     found = [
         row
         for row in broker_lines(picture)
@@ -100,10 +100,10 @@ class BundleLine:
 
 
 def bundle_page(
-    picture: ClusterPicture, wanted: str = "", page: int = 0, rows: int = PAGE_ROWS
+    picture: ClusterPicture, search: str = "", page: int = 0, rows: int = PAGE_ROWS
 ) -> ListedPage[BundleLine]:
     """A page of the bundles whose name or owner contains all words of `wanted`, largest first."""
-    view, words = picture.view, wanted.lower().split()
+    view, words = picture.view, search.lower().split()
     chosen = np.arange(len(view.bundles))
     if words:
         brokers = [name.lower() for name in view.brokers]

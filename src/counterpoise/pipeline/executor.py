@@ -244,9 +244,9 @@ class Executor:
         headers = {"Content-Type": "application/json"}
         connects_s = self._options.send_within_s
         within = aiohttp.ClientTimeout(total=self._options.unload_within_s, connect=connects_s)
-        asked = self._session.put(url, params=params, headers=headers, timeout=within)
+        request = self._session.put(url, params=params, headers=headers, timeout=within)
         try:
-            async with asked as response:
+            async with request as response:
                 if response.status >= 300:
                     text = (await response.text()).strip()[:300]
                     raise RefusedError(f"unload: HTTP {response.status} {text}".strip())

@@ -96,10 +96,10 @@ class PolicyReader:
     async def groups(self, base: str, namespaces: Iterable[str]) -> dict[str, str]:
         """The anti-affinity group of each of these namespaces that is in one."""
         # The brokers' own namespaces have no policies.
-        asked = [each for each in namespaces if ":" not in each]
-        urls = [f"{base}/namespaces/{namespace}/antiAffinity" for namespace in asked]
+        names = [each for each in namespaces if ":" not in each]
+        urls = [f"{base}/namespaces/{namespace}/antiAffinity" for namespace in names]
         found = await asyncio.gather(*map(self._needed, urls))
-        return {name: str(group) for name, group in zip(asked, found, strict=True) if group}
+        return {name: str(group) for name, group in zip(names, found, strict=True) if group}
 
     async def members(self, base: str, cluster: str, group: str, one: str) -> frozenset[str]:
         """The namespaces of an anti-affinity group in the tenant of `one`, a known member."""

@@ -164,7 +164,7 @@ class ServerProtocol:
         follows.
         """
         end = len(data)
-        wanted = LENGTH_SIZE
+        needed = LENGTH_SIZE
         odd = 0
         try:
             while begin < end or self._pieces is not None:
@@ -182,19 +182,19 @@ class ServerProtocol:
                     )
                     if len(events) >= most:
                         continue
-                wanted = self._frame_size(data, begin, end)
-                if wanted > end - begin:
+                needed = self._frame_size(data, begin, end)
+                if needed > end - begin:
                     break
-                odd += 1 + (wanted >> FRAME_SHIFT)
-                self._frame(data[begin + LENGTH_SIZE : begin + wanted], begin, events)
-                begin += wanted
+                odd += 1 + (needed >> FRAME_SHIFT)
+                self._frame(data[begin + LENGTH_SIZE : begin + needed], begin, events)
+                begin += needed
         except ProtocolViolationError as error:
             self._state = _FAILED
             events.append(Violation(error))
             return
         self._position += begin
         if begin < end:
-            self._buffer.keep(data[begin:], wanted)
+            self._buffer.keep(data[begin:], needed)
 
     def _frame_size(self, data: bytes, begin: int, end: int) -> int:
         """How many bytes the frame at ``begin`` takes, its length field included."""

@@ -39,8 +39,8 @@ class ReceiveBuffer:
         self.held = self._wanted = 0
         return joined, taken
 
-    def keep(self, rest: bytes, wanted: int) -> None:
-        """Store the beginning of a frame that needs ``wanted`` bytes in all."""
+    def keep(self, rest: bytes, needed: int) -> None:
+        """Store the beginning of a frame that needs ``needed`` bytes in all."""
         self._chunks.append(rest)
         self.held = len(rest)
-        self._wanted = wanted
+        self._wanted = needed

@@ -106,11 +106,11 @@ async def active(request: web.Request) -> web.Response:
 async def owned_bundles(request: web.Request) -> web.Response:
     """The bundles that a broker owns, in the form of ``NamespaceOwnershipStatus``."""
     broker = broker_of(request)
-    wanted = request.match_info["broker"]
-    if wanted not in await broker.active_brokers():
-        raise not_found(f"Broker {wanted} is not active.")
-    if wanted != broker.id:
-        await to_broker_of(request, wanted)
+    broker_id = request.match_info["broker"]
+    if broker_id not in await broker.active_brokers():
+        raise not_found(f"Broker {broker_id} is not active.")
+    if broker_id != broker.id:
+        await to_broker_of(request, broker_id)
     return answer(
         {
             str(bundle): {

@@ -113,11 +113,11 @@ async def topic_hash_positions(request: web.Request) -> web.Response:
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     bundle = await bundle_of(request)
-    wanted = {TopicName.parse(each) for each in request.query.getall("topics", [])}
+    requested = {TopicName.parse(each) for each in request.query.getall("topics", [])}
     positions = {}
     for name in await ask(request, "GET", f"/admin/v2/namespaces/{namespace}/topics?mode=ALL"):
         topic = TopicName.parse(name)
-        chosen = not wanted or topic in wanted or topic.partitioned_name in wanted
+        chosen = not requested or topic in requested or topic.partitioned_name in requested
         if topic in bundle and chosen:
             positions[name] = topic_hash(name)
     return answer(
@@ -158,13 +158,14 @@ async def _destination(request: web.Request) -> str | None:
     text = request.query.get("destinationBroker", "").strip()
     if not text:
         return None
-    wanted = text.removeprefix("http://").removeprefix("https://").rstrip("/")
-    if wanted not in await broker_of(request).active_brokers():
+    destination = text.removeprefix("http://").removeprefix("https://").rstrip("/")
+    active = await broker_of(request).active_brokers()
+    if destination not in active:
         raise conflict(
             "Not allowed unload namespace bundle to inactive destination broker "
-            f"{wanted}; active are {', '.join(sorted(await broker_of(request).active_brokers()))}",
+            f"{destination}; active are {', '.join(sorted(active))}",
         )
-    return wanted
+    return destination
 
 
 async def _to_split(request: web.Request) -> BundleName:

@@ -71,7 +71,7 @@ class FaultControl(Protocol):
     def events(self) -> Sequence[Json]:
         """What has happened in the cluster since its start, in order."""
 
-    async def set(self, wanted: Mapping[str, Json]) -> Json:
+    async def set(self, requested: Mapping[str, Json]) -> Json:
         """Set a fault of operations."""
 
     async def remove(self, number: int) -> None:
@@ -80,7 +80,7 @@ class FaultControl(Protocol):
     async def clear(self) -> None:
         """Remove every injected fault: those of operations and those of brokers."""
 
-    async def at_broker(self, wanted: Mapping[str, Json]) -> None:
+    async def at_broker(self, requested: Mapping[str, Json]) -> None:
         """Begin or end a fault of a broker."""
 
     async def place(self, topic: str, broker: str) -> None:
@@ -89,7 +89,7 @@ class FaultControl(Protocol):
     async def advance(self, seconds: float) -> None:
         """Advance the test clock of all brokers' topics."""
 
-    async def expect(self, wanted: Mapping[str, Json]) -> None:
+    async def expect(self, requested: Mapping[str, Json]) -> None:
         """Wait until an expected event has happened."""
 
 
@@ -140,9 +140,9 @@ async def at_broker(request: web.Request) -> web.Response:
 @routes.post(f"{BASE}/place", SUPER_USER, PLACE)
 async def place(request: web.Request) -> web.Response:
     """Move a topic's bundle, with all of its topics, to a broker."""
-    wanted = object_of_body(request)
+    requested = object_of_body(request)
     with refusals():
-        await request.app[CONTROL].place(wanted["topic"], wanted["broker"])
+        await request.app[CONTROL].place(requested["topic"], requested["broker"])
     return no_content()
 
 

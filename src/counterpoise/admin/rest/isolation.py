@@ -141,12 +141,12 @@ async def put_failure_domain(request: web.Request) -> None:
     """Create or replace a failure domain; a broker belongs to one domain at most."""
     await _require_cluster_of_domain(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
-    wanted = set(object_of_body(request).get("brokers") or [])
+    requested = set(object_of_body(request).get("brokers") or [])
     policies = broker_of(request).policies
     for broker, other in (await policies.failure_domains(cluster)).items():
-        if other != name and broker in wanted:
+        if other != name and broker in requested:
             raise conflict(f"[{broker}] already exists in {other}")
-    domain = {"brokers": sorted(wanted)}
+    domain = {"brokers": sorted(requested)}
     await policies.failure_domain(cluster, name).replace(domain, create=True)
 
 

@@ -63,20 +63,20 @@ async def get(request: web.Request) -> web.Response:
 async def create(request: web.Request) -> None:
     """Create a namespace; the body may hold policies and bundles."""
     namespace, broker = namespace_of(request), broker_of(request)
-    wanted = object_of_body(request)
+    requested = object_of_body(request)
     if await broker.policies.tenant(namespace.tenant) is None:
         raise not_found("Tenant does not exist")
-    await require_known_clusters(request, wanted.get("replication_clusters") or ())
+    await require_known_clusters(request, requested.get("replication_clusters") or ())
     most = broker.config.creation_limits.namespaces
     if 0 < most <= len(await broker.policies.namespaces(namespace.tenant)):
         raise precondition_failed(
             f"Exceed the maximum number of namespace in tenant :{namespace.tenant}"
         )
     count = broker.config.default_number_of_namespace_bundles
-    bundles = wanted_bundles(namespace, wanted.get("bundles"), count)
+    bundles = wanted_bundles(namespace, requested.get("bundles"), count)
     policies = {
         **NEW_POLICIES,
-        **{name: value for name, value in wanted.items() if value is not None},
+        **{name: value for name, value in requested.items() if value is not None},
         "bundles": bundles_json(bundles),
     }
     if not policies["replication_clusters"]:
@@ -160,12 +160,12 @@ async def all_topics(request: web.Request, namespace: NamespaceName) -> list[str
     return found
 
 
-def wanted_bundles(namespace: NamespaceName, wanted: Json, default: int) -> NamespaceBundles:
+def wanted_bundles(namespace: NamespaceName, requested: Json, default: int) -> NamespaceBundles:
     """The bundles that a request asks for, by boundaries or by number; else the default number."""
-    if wanted is None:
+    if requested is None:
         return NamespaceBundles.of_count(namespace, default)
-    boundaries = wanted.get("boundaries") or []
-    count = int(wanted.get("numBundles") or 0)
+    boundaries = requested.get("boundaries") or []
+    count = int(requested.get("numBundles") or 0)
     try:
         if max(count, len(boundaries) - 1) > BUNDLES_MAX:
             raise precondition_failed(

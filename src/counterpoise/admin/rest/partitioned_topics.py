@@ -86,9 +86,9 @@ async def create(request: web.Request) -> None:
     """Make a partitioned topic and its partitions."""
     topic, broker = topic_of(request), broker_of(request)
     await require_namespace(request, topic.namespace_name)
-    wanted = body_of(request)
-    metadata = _properties(wanted.get("properties")) if isinstance(wanted, dict) else None
-    count = _partitions(wanted.get("partitions") if isinstance(wanted, dict) else wanted)
+    requested = body_of(request)
+    metadata = _properties(requested.get("properties")) if isinstance(requested, dict) else None
+    count = _partitions(requested.get("partitions") if isinstance(requested, dict) else requested)
     if topic.partition_index >= 0:
         raise precondition_failed("A partition cannot have partitions")
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)

@@ -141,8 +141,8 @@ def _set_of_namespace(policies: dict[str, Json], role: str, actions: Json) -> No
 
 def _actions(request: web.Request) -> list[str]:
     """The actions in the body, each once and in Pulsar's order."""
-    wanted = body_of(request) or []
-    return [each for each in _ACTIONS if each in wanted]
+    requested = body_of(request) or []
+    return [each for each in _ACTIONS if each in requested]
 
 
 def _auth(policies: dict[str, Json]) -> dict[str, Json]:

@@ -45,10 +45,10 @@ async def latest(request: web.Request) -> web.Response:
 @routes.get(f"{BASE}/schema/{{version}}", access.topic("GET_METADATA"))
 async def one(request: web.Request) -> web.Response:
     """One version of the schema; the first is 0."""
-    versions, wanted = await _versions(request), number_of(request, "version")
-    if not 0 <= wanted < len(versions):
+    versions, requested = await _versions(request), number_of(request, "version")
+    if not 0 <= requested < len(versions):
         raise not_found("Schema not found")
-    return answer(_schema_json(wanted, versions[wanted]))
+    return answer(_schema_json(requested, versions[requested]))
 
 
 @routes.get(f"{BASE}/schemas", access.topic("GET_METADATA"))
@@ -80,9 +80,9 @@ async def compatibility(request: web.Request) -> web.Response:
     """Whether the topic's compatibility strategy would accept a schema as its next version."""
     topic = await _topic(request)
     versions = await broker_of(request).schemas.versions(topic)
-    wanted = _schema(request, topic)
+    requested = _schema(request, topic)
     strategy = (await broker_of(request).schemas.rules(topic)).strategy
-    problem = why_refused(versions, wanted, strategy)
+    problem = why_refused(versions, requested, strategy)
     return answer({"compatibility": problem is None, "schemaCompatibilityStrategy": strategy})
 
 
@@ -90,9 +90,9 @@ async def compatibility(request: web.Request) -> web.Response:
 async def version_of(request: web.Request) -> web.Response:
     """The version number of a schema; 404 if it was never registered."""
     versions, topic = await _versions(request), await _topic(request)
-    wanted = _schema(request, topic)
+    requested = _schema(request, topic)
     for number, each in enumerate(versions):
-        if (each.type, each.data) == (wanted.type, wanted.data):
+        if (each.type, each.data) == (requested.type, requested.data):
             return answer({"version": number})
     raise not_found("Schema not found")
 

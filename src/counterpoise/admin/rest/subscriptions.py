@@ -142,12 +142,12 @@ async def reset_to_time(request: web.Request) -> None:
 @routes.post(f"{SUBSCRIPTION}/resetcursor", access.topic("RESET_CURSOR"), MESSAGE_ID)
 async def reset_to_position(request: web.Request) -> None:
     """Reset the subscription to a message id; with ``isExcluded`` to the message after it."""
-    topic, wanted = await topic_in_namespace(request), body_of(request)
+    topic, requested = await topic_in_namespace(request), body_of(request)
     await refuse_partitioned(
         request, topic, "Reset-cursor at position is not allowed for partitioned-topic"
     )
-    entry = int(wanted["entryId"]) + bool(wanted.get("isExcluded"))
-    position = Position(int(wanted["ledgerId"]), entry)
+    entry = int(requested["entryId"]) + bool(requested.get("isExcluded"))
+    position = Position(int(requested["ledgerId"]), entry)
     await (await require_subscription(request, topic)).seek_to(position)
 
 
@@ -184,17 +184,17 @@ def require_stored(topic: object) -> PersistentTopic:
     return topic
 
 
-def _start_of(wanted: Json) -> InitialPosition | Position:
+def _start_of(requested: Json) -> InitialPosition | Position:
     """Where a new subscription starts: the beginning, the end or a message id."""
-    if wanted is None or wanted == "latest":
+    if requested is None or requested == "latest":
         return InitialPosition.Latest
-    if wanted == "earliest":
+    if requested == "earliest":
         return InitialPosition.Earliest
-    if not isinstance(wanted, dict) or wanted.get("ledgerId") is None:
+    if not isinstance(requested, dict) or requested.get("ledgerId") is None:
         raise bad_request("the body must be a message id")
-    entry = wanted.get("entryId")
+    entry = requested.get("entryId")
     # Ids beyond both ends, as clients write the earliest and the latest, are taken as the ends.
-    return Position(int(wanted["ledgerId"]), -1 if entry is None else int(entry))
+    return Position(int(requested["ledgerId"]), -1 if entry is None else int(entry))
 
 
 async def partitions_of(request: web.Request, topic: TopicName) -> list[TopicName]:

@@ -64,10 +64,10 @@ async def names(request: web.Request) -> web.Response:
         found = await broker.policies.topics(namespace, domain)
     else:
         found = await _non_persistent(request)
-    wanted = request.query.get("bundle")
-    if wanted:
+    bundle_range = request.query.get("bundle")
+    if bundle_range:
         bundles = await broker.namespaces.bundles(namespace)
-        bundle = bundles.validate(BundleRange.parse(wanted))
+        bundle = bundles.validate(BundleRange.parse(bundle_range))
         within: list[TopicName] = []
         async for some in in_pieces(found):
             within += filter(bundle.__contains__, some)

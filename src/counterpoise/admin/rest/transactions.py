@@ -119,16 +119,16 @@ async def abort(request: web.Request) -> None:
 async def scale(request: web.Request) -> None:
     """Set the number of coordinators; it can only grow."""
     _require_enabled(request)
-    wanted = body_of(request)
+    requested = body_of(request)
 
     def widened(now: dict[str, Json]) -> dict[str, Json]:
-        if int(now["partitions"]) >= wanted:
+        if int(now["partitions"]) >= requested:
             raise RestError(
                 HTTPStatus.NOT_ACCEPTABLE,
                 "Number of transaction coordinators should be more than the current number of "
                 "transaction coordinator",
             )
-        return {**now, "partitions": wanted}
+        return {**now, "partitions": requested}
 
     await broker_of(request).policies.partitioned_topic(_ASSIGNMENT).change(widened)
 

@@ -71,11 +71,11 @@ class EmbeddedBrokers:
 
     def find(self, broker: EmbeddedBroker | str) -> EmbeddedBroker:
         """The broker with this id; raises `LookupError`."""
-        wanted = broker if isinstance(broker, str) else broker.id
+        broker_id = broker if isinstance(broker, str) else broker.id
         for each in self.all:
-            if each.id == wanted:
+            if each.id == broker_id:
                 return each
-        raise LookupError(f"no broker {wanted!r} in this cluster: there are {self.all}")
+        raise LookupError(f"no broker {broker_id!r} in this cluster: there are {self.all}")
 
     async def start(self, count: int) -> None:
         """Start ``count`` brokers, the first of which becomes the leader."""

@@ -48,12 +48,12 @@ def java_version(program: Path) -> int | None:
     match = re.search(r'JAVA_VERSION="([^"]+)"', text)
     if match is None:
         try:
-            asked = subprocess.run(  # noqa: S603  a program found where Java lives
+            finished = subprocess.run(  # noqa: S603  a program found where Java lives
                 [str(program), "-version"], capture_output=True, text=True, timeout=30, check=False
             )
         except (OSError, subprocess.TimeoutExpired):
             return None
-        match = re.search(r'version "([^"]+)"', asked.stderr + asked.stdout)
+        match = re.search(r'version "([^"]+)"', finished.stderr + finished.stdout)
     return None if match is None else _feature_release(match[1])
 
 

@@ -255,12 +255,12 @@ class LocalCluster:
         return child
 
 
-def data_directory(wanted: Path | None, undo: contextlib.ExitStack) -> Path:
+def data_directory(given: Path | None, undo: contextlib.ExitStack) -> Path:
     """The named directory, created if necessary; else a temporary one, which ``undo`` removes."""
-    if wanted is None:
+    if given is None:
         return Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
-    wanted.mkdir(parents=True, exist_ok=True)
-    return wanted.resolve()
+    given.mkdir(parents=True, exist_ok=True)
+    return given.resolve()
 
 
 def _name(number: int) -> str:

@@ -50,8 +50,8 @@ def _call(method: str, url: str, body: Any = None) -> Any:
         with urllib.request.urlopen(request, timeout=TIMEOUT_S) as response:  # noqa: S310
             text = response.read()
     except urllib.error.HTTPError as error:
-        said = error.read().decode(errors="replace").strip()
-        raise AdminError(f"{method} {url}: HTTP {error.code} {said}") from None
+        reason = error.read().decode(errors="replace").strip()
+        raise AdminError(f"{method} {url}: HTTP {error.code} {reason}") from None
     except OSError as error:
         raise AdminError(f"{method} {url}: {error}") from None
     return json.loads(text) if text else None

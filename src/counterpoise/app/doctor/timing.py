@@ -27,14 +27,14 @@ _WORST_DEVIATION = 0.5
 def switched_off(setup: Setup) -> Iterator[Diagnosis]:
     """Find settings that another setting makes ineffective."""
     if not setup.get(_ENABLED):
-        asked = [SHEDDER] if setup.changed(SHEDDER) else []
+        names = [SHEDDER] if setup.changed(SHEDDER) else []
         yield Diagnosis(
             "balancing-off",
             "nothing is balanced",
             "Without the load balancer bundles are neither shed nor split, whatever else is set.",
-            setup.show(_ENABLED, *asked),
+            setup.show(_ENABLED, *names),
             {_ENABLED: "true"},
-            severity=Severity.PROBLEM if asked else Severity.ADVICE,
+            severity=Severity.PROBLEM if names else Severity.ADVICE,
         )
     elif not setup.get(_SHEDDING):
         yield Diagnosis(

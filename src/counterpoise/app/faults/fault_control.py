@@ -53,9 +53,9 @@ class EmbeddedFaultControl:
             for each in self._faults.log.events
         ]
 
-    async def set(self, wanted: JsonMap) -> JsonMap:
+    async def set(self, requested: JsonMap) -> JsonMap:
         """Set the fault that `wanted` describes; returns it with its number."""
-        return _shown(await self._faults.set(fault_of(wanted)))
+        return _shown(await self._faults.set(fault_of(requested)))
 
     async def remove(self, number: int) -> None:
         """Remove the fault with this number; raises `LookupError`."""
@@ -65,12 +65,12 @@ class EmbeddedFaultControl:
         """Remove every injected fault: those of operations and those of brokers."""
         await self._faults.clear()
 
-    async def at_broker(self, wanted: JsonMap) -> None:
+    async def at_broker(self, requested: JsonMap) -> None:
         """Begin or end the fault of a broker that `wanted` names.
 
         Raises `InvalidFault` or `LookupError`.
         """
-        broker, name = self._brokers.find(wanted["broker"]), wanted["fault"]
+        broker, name = self._brokers.find(requested["broker"]), requested["fault"]
         if name == "lose-session":
             await self._faults.lose_session(broker)
         elif name == "drop-connections":
@@ -78,10 +78,10 @@ class EmbeddedFaultControl:
         elif name not in set(BrokerFault):
             known = ", ".join((*BrokerFault, "lose-session", "drop-connections"))
             raise InvalidFault(f"there is no fault {name!r} of a broker: choose one of {known}")
-        elif wanted.get("end"):
+        elif requested.get("end"):
             await self._faults.end(broker, BrokerFault(name))
         else:
-            await self._faults.begin(broker, BrokerFault(name), wanted.get("seconds") or 0)
+            await self._faults.begin(broker, BrokerFault(name), requested.get("seconds") or 0)
 
     async def place(self, topic: str, broker: str) -> None:
         """Have a broker serve a topic."""
@@ -91,35 +91,37 @@ class EmbeddedFaultControl:
         """Advance the test clock of all brokers' topics."""
         await self._faults.advance(seconds)
 
-    async def expect(self, wanted: JsonMap) -> None:
+    async def expect(self, requested: JsonMap) -> None:
         """Wait for the events that `wanted` describes; raises AssertionError without them."""
-        within_s = wanted.get("within_s", 10.0)
+        within_s = requested.get("within_s", 10.0)
         if not 0 <= within_s <= EXPECT_MAX_S:
             raise InvalidFault(f"within_s={within_s}: choose 0 to {EXPECT_MAX_S:g} seconds")
-        await self._faults.log.expect(self._expectation(wanted), within_s)
+        await self._faults.log.expect(self._expectation(requested), within_s)
 
-    def _expectation(self, wanted: JsonMap) -> Expectation:
-        log, topic = self._faults.log, full_name(wanted["topic"])
-        if wanted["what"] == "nothing-lost":
-            if not wanted.get("subscription"):
+    def _expectation(self, requested: JsonMap) -> Expectation:
+        log, topic = self._faults.log, full_name(requested["topic"])
+        if requested["what"] == "nothing-lost":
+            if not requested.get("subscription"):
                 raise InvalidFault("nothing-lost needs the name of a subscription")
-            return NothingLost(log, topic, wanted["subscription"])
-        return Happened(log, EventKind(wanted["what"]), topic, wanted.get("times") or 1)
+            return NothingLost(log, topic, requested["subscription"])
+        return Happened(log, EventKind(requested["what"]), topic, requested.get("times") or 1)
 
 
-def fault_of(wanted: JsonMap) -> Fault:
+def fault_of(requested: JsonMap) -> Fault:
     """A fault from JSON; raises `InvalidFault`."""
-    kind = EffectKind(wanted["effect"])
+    kind = EffectKind(requested["effect"])
     effect = FaultEffect(kind)
     if kind is EffectKind.ERROR:
-        effect = FaultEffect.error(wanted.get("code") or "", wanted.get("message") or "")
+        effect = FaultEffect.error(requested.get("code") or "", requested.get("message") or "")
     elif kind is EffectKind.DELAY:
-        effect = FaultEffect.delay(wanted.get("seconds") or 0)
-    schedule = ALWAYS.but(times=wanted.get("times"), every=wanted.get("every"))
-    if wanted.get("probability") is not None:
-        schedule = schedule.but(probability=wanted["probability"], seed=wanted.get("seed") or 0)
-    target = FaultTarget(wanted.get("topic"), wanted.get("client"), wanted.get("broker"))
-    return Fault(operation_named(wanted["operation"]), effect, target, schedule)
+        effect = FaultEffect.delay(requested.get("seconds") or 0)
+    schedule = ALWAYS.but(times=requested.get("times"), every=requested.get("every"))
+    if requested.get("probability") is not None:
+        schedule = schedule.but(
+            probability=requested["probability"], seed=requested.get("seed") or 0
+        )
+    target = FaultTarget(requested.get("topic"), requested.get("client"), requested.get("broker"))
+    return Fault(operation_named(requested["operation"]), effect, target, schedule)
 
 
 def _shown(fault: SetFault) -> JsonMap:

@@ -43,8 +43,10 @@ class AnswerLog:
             opened = command.producer
             self._names["send", opened.producer_id] = f"a producer of {opened.topic}"
         elif command.type == BaseCommand.SUBSCRIBE:
-            asked = command.subscribe
-            self._names["message", asked.consumer_id] = f"{asked.subscription} of {asked.topic}"
+            request = command.subscribe
+            self._names["message", request.consumer_id] = (
+                f"{request.subscription} of {request.topic}"
+            )
 
     def missing(self, key: AnswerKey) -> bool:
         """Whether fewer responses of this kind came than were recorded, less those given up."""

@@ -68,15 +68,15 @@ def size(args: argparse.Namespace) -> int:
 def _sentence(
     there: int, found: int | None, now: BacktestResult, then: BacktestResult, most_used: float
 ) -> str:
-    said = (
+    sentence = (
         f"with {there} brokers the fullest one uses up to {now.usage:.0f} % of its processor or "
         f"network for 95 % of the time, by {now.label} (max/mean {now.imbalance:.3f})"
     )
     if found is None:
-        return f"{said}; {MOST_TIMES * there} brokers would not bring that to {most_used:g} %\n"
+        return f"{sentence}; {MOST_TIMES * there} brokers would not bring that to {most_used:g} %\n"
     if found == 0:
-        return f"{said}; one broker less would be more than {most_used:g} %\n"
+        return f"{sentence}; one broker less would be more than {most_used:g} %\n"
     return (
-        f"{said}; {there + found} brokers are enough for {most_used:g} %: {then.usage:.0f} % "
+        f"{sentence}; {there + found} brokers are enough for {most_used:g} %: {then.usage:.0f} % "
         f"(max/mean {then.imbalance:.3f})\n"
     )

@@ -15,6 +15,6 @@ def run(args: argparse.Namespace) -> int:
     wish = Wish.GO if args.wish == "resume" else Wish(args.wish)
     location = history_at(args.history)
     write_control(location, Control(wish, wall_clock_ms(), args.why))
-    said = {Wish.PAUSE: "no further move begins", Wish.GO: "moves go on", Wish.STOP: "it ends"}
-    sys.stdout.write(f"{location.address}: {said[wish]}\n")
+    effects = {Wish.PAUSE: "no further move begins", Wish.GO: "moves go on", Wish.STOP: "it ends"}
+    sys.stdout.write(f"{location.address}: {effects[wish]}\n")
     return 0

@@ -25,10 +25,10 @@ def run(args: argparse.Namespace) -> int:
     return with_target(args, _split)
 
 
-async def _split(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace) -> int:
-    bundle = await wanted.bundle(cluster)
+async def _split(cluster: ClusterAdmin, target: Target, args: argparse.Namespace) -> int:
+    bundle = await target.bundle(cluster)
     if bundle is None:
-        raise UserError(f"{wanted.namespace} is a namespace: name one of its bundles, or a topic")
+        raise UserError(f"{target.namespace} is a namespace: name one of its bundles, or a topic")
     algorithm = args.algorithm or ("specified_positions_divide" if args.at else None)
     if args.at and algorithm != "specified_positions_divide":
         raise UserError("--at goes with --algorithm specified_positions_divide, or with none")
@@ -38,7 +38,7 @@ async def _split(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace
     }
     path = f"/admin/v2/namespaces/{bundle}/split?{urlencode(query)}"
     await cluster.ask("PUT", path, args.at)
-    edges = await _edges(cluster, wanted.namespace, BundleName.parse(bundle).range)
+    edges = await _edges(cluster, target.namespace, BundleName.parse(bundle).range)
     if len(edges) <= WHOLE:
         sys.stderr.write(
             f"counterpoise: {bundle} was not split: the cluster cuts no bundle of fewer "
@@ -46,7 +46,7 @@ async def _split(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace
         )
         return EXIT_WHOLE
     for low, high in pairwise(edges):
-        sys.stdout.write(f"{wanted.namespace}/{low}_{high}\n")
+        sys.stdout.write(f"{target.namespace}/{low}_{high}\n")
     return 0
 
 

@@ -35,5 +35,5 @@ async def topics_of(cluster: ClusterAdmin, namespace: str | None) -> list[TopicR
 
     active = await cluster.brokers()
     found = [row for rows in await asyncio.gather(*map(one, active)) for row in rows]
-    wanted = f"{namespace}/"
-    return [each for each in found if namespace is None or each.bundle.startswith(wanted)]
+    prefix = f"{namespace}/"
+    return [each for each in found if namespace is None or each.bundle.startswith(prefix)]

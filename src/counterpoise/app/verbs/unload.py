@@ -25,12 +25,12 @@ def run(args: argparse.Namespace) -> int:
     return with_target(args, _unload)
 
 
-async def _unload(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespace) -> int:
-    bundle = await wanted.bundle(cluster)
+async def _unload(cluster: ClusterAdmin, target: Target, args: argparse.Namespace) -> int:
+    bundle = await target.bundle(cluster)
     # Nothing is kept of what a cluster was never asked for.
     if bundle is None:
-        wanted.no_destination(args.to)
-        await cluster.boundaries(wanted.namespace)
+        target.no_destination(args.to)
+        await cluster.boundaries(target.namespace)
         before = None
     else:
         before = await cluster.owner(bundle)
@@ -39,14 +39,14 @@ async def _unload(cluster: ClusterAdmin, wanted: Target, args: argparse.Namespac
     )
     log = action.begin(wall_clock_ms())
     try:
-        return await _carry_out(cluster, wanted, args, bundle, before, log)
+        return await _carry_out(cluster, target, args, bundle, before, log)
     finally:
         log.close(wall_clock_ms())
 
 
 async def _carry_out(
     cluster: ClusterAdmin,
-    wanted: Target,
+    target: Target,
     args: argparse.Namespace,
     bundle: str | None,
     before: str | None,
@@ -54,8 +54,8 @@ async def _carry_out(
 ) -> int:
     to = f"?destinationBroker={quote(args.to, safe='')}" if args.to else ""
     if bundle is None:
-        await cluster.ask("PUT", f"/admin/v2/namespaces/{wanted.namespace}/unload")
-        _say(f"{wanted.namespace}: every bundle was unloaded")
+        await cluster.ask("PUT", f"/admin/v2/namespaces/{target.namespace}/unload")
+        _say(f"{target.namespace}: every bundle was unloaded")
         return 0
     began_ms = wall_clock_ms()
     await cluster.ask("PUT", f"/admin/v2/namespaces/{bundle}/unload{to}")
@@ -78,12 +78,12 @@ async def _carry_out(
 
 
 def _outcome(
-    bundle: str, before: str | None, wanted: str, after: str | None, began_ms: int
+    bundle: str, before: str | None, destination: str, after: str | None, began_ms: int
 ) -> MoveOutcome:
     """What became of an unload; a bundle that its old broker has again was moved all the same."""
-    status = MoveStatus.MOVED if after and after == (wanted or after) else MoveStatus.ELSEWHERE
+    status = MoveStatus.MOVED if after and after == (destination or after) else MoveStatus.ELSEWHERE
     return MoveOutcome(
-        f"{began_ms}-unload", began_ms, bundle, before or "", wanted,
+        f"{began_ms}-unload", began_ms, bundle, before or "", destination,
         status if after else MoveStatus.UNOWNED, after or "", began_ms, wall_clock_ms(),
     )  # fmt: skip
 

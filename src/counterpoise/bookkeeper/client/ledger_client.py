@@ -85,7 +85,7 @@ class BookieLedgerClient(LedgerClient):
         quorums = quorums or options.quorums
         try:
             ensemble = await self._directory.choose(quorums, self._bookies)
-            wanted = LedgerMetadata(
+            metadata = LedgerMetadata(
                 ledger=0,
                 state=LedgerState.OPEN,
                 write_quorum=quorums.write,
@@ -98,7 +98,7 @@ class BookieLedgerClient(LedgerClient):
                 created_ms=time.time_ns() // 1_000_000,
                 custom=dict(purpose),
             )
-            created = await self._nodes.create(wanted)
+            created = await self._nodes.create(metadata)
         except MetadataError as error:
             raise as_bookkeeper_error(error) from error
         return BookieLedgerWriter(created, self._bookies, self._directory, self._nodes, listener)

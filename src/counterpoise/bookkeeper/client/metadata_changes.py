@@ -45,10 +45,10 @@ def change_metadata(
         if known is None:
             known = yield None
             continue
-        wanted = change.decide(known.metadata)
-        if wanted is None:
+        changed = change.decide(known.metadata)
+        if changed is None:
             return known
-        written = yield VersionedMetadata(wanted, known.version)
+        written = yield VersionedMetadata(changed, known.version)
         if written is not None:
             return written
         known = None

@@ -55,8 +55,8 @@ def place_by_policy(
     if not policy.is_enabled:
         return place(kept, candidates, racks, write_quorum, 1)
     if not policy.is_enforced:
-        wanted = min(policy.racks_min, racks_there)
-        return place(kept, candidates, racks, write_quorum, wanted)
+        count = min(policy.racks_min, racks_there)
+        return place(kept, candidates, racks, write_quorum, count)
     with_rack = [each for each in candidates if rack_of(each, racks) != DEFAULT_RACK]
     chosen = place(kept, with_rack, racks, write_quorum, policy.racks_min)
     return chosen if chosen is not None and chosen.is_spread else None
@@ -77,8 +77,8 @@ def place(
     holes = sum(each is None for each in kept)
     if len(candidates) < holes:
         return None
-    wanted = min(racks_min, write_quorum)
-    search = _Search(list(kept), candidates, racks, write_quorum, wanted)
+    count = min(racks_min, write_quorum)
+    search = _Search(list(kept), candidates, racks, write_quorum, count)
     if search.fill(0):
         return PlacedEnsemble(tuple(each for each in search.ensemble if each is not None), True)
     return PlacedEnsemble(_as_different_as_possible(kept, candidates, racks), False)

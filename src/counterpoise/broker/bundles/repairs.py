@@ -242,12 +242,12 @@ class OwnershipRepairs:
                     await self._due.wait()
             except TimeoutError:
                 pass
-            asked = self._due.is_set()
+            is_due = self._due.is_set()
             self._due.clear()
             try:
                 acts = self._leads() and self._is_sound()
                 await self.repair_all()
-                if asked:
+                if is_due:
                     self._tally.cleanups[SUCCESS if acts else SKIP] += 1
             except MetadataError as error:
                 self._tally.cleanups[FAILURE] += 1

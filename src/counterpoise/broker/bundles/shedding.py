@@ -156,9 +156,9 @@ class LeaderShedding:
         strategy = self.source.strategy(config)
         recent = left_alone(now_ms, self._memory, strategy.balance)
         view = await self.source.view(recent, self._unloaded)
-        asked = shed(view, self._memory, strategy)
-        policies = await self.source.policies(asked)
-        made = placed(asked, view.brokers, self._memory, strategy, policies)
+        proposed = shed(view, self._memory, strategy)
+        policies = await self.source.policies(proposed)
+        made = placed(proposed, view.brokers, self._memory, strategy, policies)
         made = with_basis_in_view(made, view)
         self._memory = made.memory
         self._log_once(made.rejections)

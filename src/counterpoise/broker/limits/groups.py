@@ -133,11 +133,11 @@ class ResourceGroupShares:
             return  # Its last topic has left meanwhile.
         for use, side in group.uses.items():
             side.rate = group_rate(found, use)
-        said = await self._said(name) if group.limited else {}
-        if group.limited and self._broker not in said:
+        reported = await self._reported(name) if group.limited else {}
+        if group.limited and self._broker not in reported:
             # Before the first entry passes, the others shall know that there is one more.
-            said = await self._say(name, group, said, dict.fromkeys(Use, _NEWCOMER))
-        self._divide(name, group, said)
+            reported = await self._report(name, group, reported, dict.fromkeys(Use, _NEWCOMER))
+        self._divide(name, group, reported)
 
     @property
     def names(self) -> list[str]:
@@ -171,10 +171,10 @@ class ResourceGroupShares:
                 continue
             if group.limited:
                 needs = {use: self._measure(name, use, group, seconds, now) for use in Use}
-                said = await self._said(name)
-                if _differs(said.get(self._broker), needs):
-                    said = await self._say(name, group, said, needs)
-                self._divide(name, group, said)
+                reported = await self._reported(name)
+                if _differs(reported.get(self._broker), needs):
+                    reported = await self._report(name, group, reported, needs)
+                self._divide(name, group, reported)
             elif group.is_reported:
                 await self._withdraw(name, group)
 
@@ -194,15 +194,15 @@ class ResourceGroupShares:
         side.waited_ns = waited
         return messages, size, waiting
 
-    async def _said(self, name: str) -> dict[str, _Uses]:
+    async def _reported(self, name: str) -> dict[str, _Uses]:
         """The use that each broker published last; without this broker's if it is new."""
         parent = paths.group_usages(name)
         brokers = await self._store.children(parent)
         read = {who: await self._usages.get(f"{parent}/{who}") for who in brokers}
         return {who: uses for who, uses in read.items() if uses is not None}
 
-    async def _say(
-        self, name: str, group: _Group, said: Mapping[str, _Uses], needs: _Uses
+    async def _report(
+        self, name: str, group: _Group, reported: Mapping[str, _Uses], needs: _Uses
     ) -> dict[str, _Uses]:
         """Publish this broker's use; returns what all brokers have published."""
         group.is_reported = True
@@ -210,12 +210,12 @@ class ResourceGroupShares:
         if self._groups.get(name) is not group:
             # Its last topic has left meanwhile: no round looks at it again.
             await self._withdraw(name, group)
-        return {**said, self._broker: needs}
+        return {**reported, self._broker: needs}
 
-    def _divide(self, name: str, group: _Group, said: Mapping[str, _Uses]) -> None:
+    def _divide(self, name: str, group: _Group, reported: Mapping[str, _Uses]) -> None:
         if self._groups.get(name) is group:
             for use, side in group.uses.items():
-                needs = {who: uses[use] for who, uses in said.items()}
+                needs = {who: uses[use] for who, uses in reported.items()}
                 self._set_rate(name, use, _part(self._broker, side.rate, needs))
 
     def _set_rate(self, name: str, use: Use, rate: Rate) -> None:
@@ -252,23 +252,23 @@ class ResourceGroupShares:
         return {self._publish.group_of(topic) for topic in self._publish.topics}
 
 
-def _part(broker: str, rate: Rate, said: Mapping[str, _Needs]) -> Rate:
+def _part(broker: str, rate: Rate, reported: Mapping[str, _Needs]) -> Rate:
     """A broker's share of a rate, by what all brokers published."""
     parts = []
     for index, limit in enumerate((rate.messages, rate.size)):
-        needs = {who: GroupUsage(need[index], need[2]) for who, need in said.items()}
+        needs = {who: GroupUsage(need[index], need[2]) for who, need in reported.items()}
         parts.append(shares(limit, needs)[broker] if limit else 0)
     return Rate(parts[0], parts[1])
 
 
-def _differs(said: _Uses | None, now: _Uses) -> bool:
-    return said is None or any(_differ(said[use], now[use]) for use in Use)
+def _differs(reported: _Uses | None, now: _Uses) -> bool:
+    return reported is None or any(_differ(reported[use], now[use]) for use in Use)
 
 
-def _differ(said: _Needs, now: _Needs) -> bool:
-    if said[2] != now[2]:
+def _differ(reported: _Needs, now: _Needs) -> bool:
+    if reported[2] != now[2]:
         return True
-    return any(abs(a - b) > CHANGE * max(a, b) for a, b in zip(said[:2], now[:2], strict=True))
+    return any(abs(a - b) > CHANGE * max(a, b) for a, b in zip(reported[:2], now[:2], strict=True))
 
 
 def _written(needs: _Uses) -> bytes:

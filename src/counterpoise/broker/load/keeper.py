@@ -124,10 +124,10 @@ class LoadKeeper:
         ordered = sorted(
             self._load.bundles().items(), key=lambda item: bundle_key(item[1]), reverse=True
         )
-        wanted = self._config().bundles_in_report
-        if wanted <= 0:
+        most = self._config().bundles_in_report
+        if most <= 0:
             return ordered
-        return ordered[: wanted * max(1, len(self._load.reports))]
+        return ordered[: most * max(1, len(self._load.reports))]
 
     async def _put(self, path: str, value: Mapping[str, Any]) -> None:
         await self._store.put(path, json.dumps(value, separators=(",", ":")).encode())

@@ -145,12 +145,12 @@ def write_lookup_data(
     report: LocalBrokerData, properties: Mapping[str, str] = MappingProxyType({})
 ) -> bytes:
     """A broker's lookup data as JSON, in the field order of Pulsar's ``BrokerLookupData``."""
-    said = report.to_json()
+    document = report.to_json()
     names = (
         *("webServiceUrl", "webServiceUrlTls", "pulsarServiceUrl", "pulsarServiceUrlTls"),
         *("advertisedListeners", "protocols", "persistentTopicsEnabled"),
         *("nonPersistentTopicsEnabled", "loadManagerClassName", "startTimestamp"),
     )
-    written = {name: said[name] for name in names if said.get(name) is not None}
+    written = {name: document[name] for name in names if document.get(name) is not None}
     written["brokerVersion"] = report.broker_version_string
     return json.dumps({**written, "properties": dict(properties)}, separators=(",", ":")).encode()

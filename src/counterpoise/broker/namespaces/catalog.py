@@ -72,8 +72,8 @@ class TopicCatalog:
 
         Its policy ``maxTopicsPerNamespace`` decides, or else the setting of this name.
         """
-        said = (await self._policies.namespace(namespace) or {}).get("max_topics_per_namespace")
-        most = said if isinstance(said, int) else self._limits().topics
+        maximum = (await self._policies.namespace(namespace) or {}).get("max_topics_per_namespace")
+        most = maximum if isinstance(maximum, int) else self._limits().topics
         if 0 < most < len(await self._policies.topics(namespace)) + count:
             raise BrokerError(
                 ServerError.NotAllowedError,
@@ -202,10 +202,10 @@ def matching(topics: Iterable[TopicName], pattern: str | None) -> list[TopicName
     if not pattern:
         return list(topics)
     try:
-        wanted = compile_pattern(pattern.rpartition("://")[2])
+        regex = compile_pattern(pattern.rpartition("://")[2])
     except InvalidName:
         return list(topics)
-    return [each for each in topics if wanted.fullmatch(_whole(each))]
+    return [each for each in topics if regex.fullmatch(_whole(each))]
 
 
 def _whole(topic: TopicName) -> str:

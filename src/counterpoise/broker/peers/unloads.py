@@ -45,8 +45,8 @@ async def order_unload(web_url: str, order: UnloadOrder, security: ClientSecurit
             session.put(url, headers={ORDERED_BY_LEADER: order.by}) as answer,
         ):
             if answer.status >= 300:
-                said = (await answer.text())[:500].strip() or answer.reason or "no reason given"
-                raise _refused(bundle, f"{web_url} answers {answer.status}: {said}")
+                reason = (await answer.text())[:500].strip() or answer.reason or "no reason given"
+                raise _refused(bundle, f"{web_url} answers {answer.status}: {reason}")
     except TimeoutError:
         raise _refused(bundle, f"{web_url} did not answer in {order.within_s:g} s") from None
     except (aiohttp.ClientError, OSError) as error:

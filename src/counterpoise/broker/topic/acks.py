@@ -98,10 +98,10 @@ class AckState:
         for block in range(first // _WIDTH, last // _WIDTH + 1):
             base = block * _WIDTH
             low, high = max(first - base, 0), min(last - base, _WIDTH - 1)
-            wanted = ((2 << high) - 1) & ~((1 << low) - 1)
+            mask = ((2 << high) - 1) & ~((1 << low) - 1)
             before = self._bits.get(block, 0)
-            self._bits[block] = before | wanted
-            changed += (before | wanted).bit_count() - before.bit_count()
+            self._bits[block] = before | mask
+            changed += (before | mask).bit_count() - before.bit_count()
         self.above += changed
         return changed > 0
 

@@ -161,17 +161,17 @@ class ProducerSet:
 
     def _grant(self, producer: Producer) -> None:
         self._exclusive = producer
-        wanted = producer.request.topic_epoch
+        epoch = producer.request.topic_epoch
         # A producer that reconnects with its own epoch keeps it; a new one begins the next.
-        self.topic_epoch = wanted if wanted is not None else (self.topic_epoch or 0) + 1
+        self.topic_epoch = epoch if epoch is not None else (self.topic_epoch or 0) + 1
 
     def _check_epoch(self, producer: Producer) -> None:
-        wanted = producer.request.topic_epoch
-        if wanted is not None and self.topic_epoch is not None and wanted < self.topic_epoch:
+        epoch = producer.request.topic_epoch
+        if epoch is not None and self.topic_epoch is not None and epoch < self.topic_epoch:
             raise BrokerError(
                 ServerError.ProducerFenced,
                 f"Topic epoch has already moved. Current epoch: {self.topic_epoch}, "
-                f"Producer epoch: {wanted}",
+                f"Producer epoch: {epoch}",
             )
 
     def _held_by(self) -> str:

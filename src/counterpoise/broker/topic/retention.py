@@ -94,21 +94,21 @@ UNUSED_KEPT: Final = TopicLifetime()
 
 def retention_of(policies: Mapping[str, Any], default: Retention) -> Retention:
     """A topic's retention by its policy ``retentionPolicies``, or else ``default``."""
-    said = policies.get("retentionPolicies")
-    if not isinstance(said, Mapping):
+    value = policies.get("retentionPolicies")
+    if not isinstance(value, Mapping):
         return default
     return Retention(
-        int(said.get("retentionTimeInMinutes") or 0), int(said.get("retentionSizeInMB") or 0)
+        int(value.get("retentionTimeInMinutes") or 0), int(value.get("retentionSizeInMB") or 0)
     )
 
 
 def inactivity_of(policies: Mapping[str, Any], default: Inactivity) -> Inactivity:
     """When an unused topic is deleted, by its ``inactiveTopicPolicies``, or else ``default``."""
-    said = policies.get("inactiveTopicPolicies")
-    if not isinstance(said, Mapping):
+    value = policies.get("inactiveTopicPolicies")
+    if not isinstance(value, Mapping):
         return default
     return Inactivity(
-        said.get("deleteWhileInactive") is True,
-        str(said.get("inactiveTopicDeleteMode") or default.mode),
-        int(said.get("maxInactiveDurationSeconds") or 0),
+        value.get("deleteWhileInactive") is True,
+        str(value.get("inactiveTopicDeleteMode") or default.mode),
+        int(value.get("maxInactiveDurationSeconds") or 0),
     )

@@ -153,9 +153,9 @@ class TopicCompaction:
         await log.cursors_saved()
         _log.info("%s: compacted, %d messages are left", topic.name, was_left)
 
-    async def admit(self, wanted: SubscriptionType) -> None:
+    async def admit(self, kind: SubscriptionType) -> None:
         """Load the compacted entries for a ``readCompacted`` consumer; raises `BrokerError`."""
-        if wanted not in (SubscriptionType.Exclusive, SubscriptionType.Failover):
+        if kind not in (SubscriptionType.Exclusive, SubscriptionType.Failover):
             why = "readCompacted only allowed on failover or exclusive subscriptions"
             raise BrokerError(ServerError.NotAllowedError, why)
         try:

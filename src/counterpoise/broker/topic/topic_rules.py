@@ -106,12 +106,12 @@ class TopicRules:
                 f"{self.consumers_of_subscription} (maxConsumersPerSubscription)",
             )
 
-    def admit_type(self, topic: TopicName, wanted: SubscriptionType) -> None:
+    def admit_type(self, topic: TopicName, kind: SubscriptionType) -> None:
         """Raise `BrokerError` (NotAllowedError) if the subscription type is not enabled."""
-        if self.types and wanted.name not in self.types:
+        if self.types and kind.name not in self.types:
             raise BrokerError(
                 ServerError.NotAllowedError,
-                f"Topic[{topic}] doesn't support {wanted.name} sub type! "
+                f"Topic[{topic}] doesn't support {kind.name} sub type! "
                 f"(subscriptionTypesEnabled: {', '.join(sorted(self.types))})",
             )
 
@@ -140,8 +140,8 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
     found = policies or {}
 
     def limit(name: str, default: int = 0) -> int:
-        said = found.get(name)
-        return said if isinstance(said, int) and said >= 0 else default
+        value = found.get(name)
+        return value if isinstance(value, int) and value >= 0 else default
 
     deduplicates = found.get("deduplicationEnabled")
     types, creation = (

@@ -236,8 +236,8 @@ class TopicRegistry:
 
         Returns how many topics were not read within ``within_s`` seconds, if given.
         """
-        wanted = [name for name in names if name not in self._topics]
-        return await self._preparation.run(wanted, within_s)
+        missing = [name for name in names if name not in self._topics]
+        return await self._preparation.run(missing, within_s)
 
     def _new_producer_name(self) -> str:
         return f"{self._name_prefix}-{next(self._names)}"

@@ -61,8 +61,8 @@ class Listing:
             turn.set_enabled(possible)
         self._grid.show(found.rows)
 
-    def look(self, wanted: str, page: int) -> ListedPage[Row]:
-        """Page number ``page`` of the rows that contain the words of ``wanted``."""
+    def look(self, search: str, page: int) -> ListedPage[Row]:
+        """Page number ``page`` of the rows that contain the words of ``search``."""
         raise NotImplementedError
 
     def _first(self) -> None:
@@ -84,9 +84,9 @@ class Brokers(Listing):
     columns = BROKER_COLUMNS
     empty = "No broker has been seen, or none is like that."
 
-    def look(self, wanted: str, page: int) -> ListedPage[Row]:
-        """Page number ``page`` of the brokers that contain the words of ``wanted``."""
-        found = broker_page(self._session.picture, wanted, page)
+    def look(self, search: str, page: int) -> ListedPage[Row]:
+        """Page number ``page`` of the brokers that contain the words of ``search``."""
+        found = broker_page(self._session.picture, search, page)
         rows = [
             Row(
                 row.broker,
@@ -117,9 +117,9 @@ class Bundles(Listing):
     columns = BUNDLE_COLUMNS
     empty = "No bundle is reported by any broker, or none is like that."
 
-    def look(self, wanted: str, page: int) -> ListedPage[Row]:
-        """Page number ``page`` of the bundles that contain the words of ``wanted``."""
-        found = bundle_page(self._session.picture, wanted, page)
+    def look(self, search: str, page: int) -> ListedPage[Row]:
+        """Page number ``page`` of the bundles that contain the words of ``search``."""
+        found = bundle_page(self._session.picture, search, page)
         rows = [
             Row(
                 row.bundle,

@@ -86,8 +86,8 @@ class Strategy:
         else:
             if getattr(self.shedder, "obeys_rules", False):
                 view = _with_rules(view, snapshot.answering, memory, self, policies)
-            wanted = shed(view, memory, self)
-            made = placed(wanted, snapshot.answering, memory, self, policies)
+            proposed = shed(view, memory, self)
+            made = placed(proposed, snapshot.answering, memory, self, policies)
         return replace(made, rejections=(*made.rejections, *guarded.values()))
 
 

@@ -65,19 +65,19 @@ def _too_many(broker: str, topics: int, limit: int, how: str) -> Rejection:
 
 
 def same_load_manager(
-    brokers: Sequence[str], facts: Mapping[str, BrokerFacts], wanted: str
+    brokers: Sequence[str], facts: Mapping[str, BrokerFacts], class_name: str
 ) -> FilterOutcome:
-    """Keep brokers that run the load manager ``wanted``, or did not report which they run.
+    """Keep brokers that run the load manager ``class_name``, or did not report which they run.
 
     Parity: both managers' ``BrokerLoadManagerClassFilter`` of 4.0.7.
     """
 
     def judge(broker: str) -> Rejection | None:
-        if broker not in facts or facts[broker].load_manager_class == wanted:
+        if broker not in facts or facts[broker].load_manager_class == class_name:
             return None
         return _OTHER_MANAGER.refuses(broker)
 
-    return applied("load_manager", brokers, judge, f"runs {wanted.rpartition('.')[2]}")
+    return applied("load_manager", brokers, judge, f"runs {class_name.rpartition('.')[2]}")
 
 
 def fewest_of_namespace(

@@ -43,14 +43,14 @@ class RoundRobinBrokerSelector(Remembering[RotationMemory]):
         rng: Random | None = None,
     ) -> Placement[RotationMemory]:
         """Choose the next broker in turn; an empty list of candidates uses no turn."""
-        asked = tuple(candidates)
-        if not asked:
+        names = tuple(candidates)
+        if not names:
             return no_candidate(memory)
-        order = memory.order if len(memory.order) == len(asked) else asked
-        index = memory.count % len(asked)
-        if order[index] not in asked:
-            order = asked
+        order = memory.order if len(memory.order) == len(names) else names
+        index = memory.count % len(names)
+        if order[index] not in names:
+            order = names
         count = 0 if memory.count == INT32_MAX else memory.count + 1
         chosen = order[index]
-        reason = f"it is its turn, number {index + 1} of {len(asked)}"
+        reason = f"it is its turn, number {index + 1} of {len(names)}"
         return Placement(chosen, (chosen,), "in_turn", reason, RotationMemory(count, order))

@@ -88,16 +88,16 @@ class BundleLock:
     """A record that waits until this step is over."""
 
     def __str__(self) -> str:
-        said = [self.phase.value]
+        words = [self.phase.value]
         if self.destination is not None:
-            said.append(f"towards {self.destination}")
+            words.append(f"towards {self.destination}")
         if self.pausing:
-            said.append(f"pausing after {self.failures} failures")
+            words.append(f"pausing after {self.failures} failures")
         if self.overtaken:
-            said.append("overtaken")
+            words.append("overtaken")
         if self.order is not None:
-            said.append(f"then {type(self.order).__name__}")
-        return ", ".join(said)
+            words.append(f"then {type(self.order).__name__}")
+        return ", ".join(words)
 
     @property
     def me(self) -> str:

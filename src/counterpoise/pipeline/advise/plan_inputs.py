@@ -246,9 +246,9 @@ def _of_a_kind(seen: Sequence[_SeenMove], *, beside: bool) -> tuple[list[_SeenMo
             overlaps |= {number, holder}
         if end > latest:
             latest, holder = end, number
-    wanted = [each for number, each in enumerate(ordered) if (number in overlaps) is beside]
-    if wanted:
-        return wanted, f" seen here, {'beside others' if beside else 'one at a time'}"
+    chosen = [each for number, each in enumerate(ordered) if (number in overlaps) is beside]
+    if chosen:
+        return chosen, f" seen here, {'beside others' if beside else 'one at a time'}"
     return ordered, " seen here"
 
 

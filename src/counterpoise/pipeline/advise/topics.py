@@ -23,16 +23,16 @@ async def topics_of(
 
     `bundles` has the owner of each bundle, `addresses` the admin URL of each broker.
     """
-    wanted: dict[str, set[str]] = {}
+    by_broker: dict[str, set[str]] = {}
     for bundle, broker in bundles.items():
         if broker in addresses:
-            wanted.setdefault(broker, set()).add(bundle)
+            by_broker.setdefault(broker, set()).add(bundle)
     answers = await asyncio.gather(
-        *(_asked(admin, addresses[broker], wanted[broker]) for broker in sorted(wanted))
+        *(_asked(admin, addresses[broker], by_broker[broker]) for broker in sorted(by_broker))
     )
     found: dict[str, Mapping[str, TopicLoad]] = {}
     trouble = []
-    for broker, answer in zip(sorted(wanted), answers, strict=True):
+    for broker, answer in zip(sorted(by_broker), answers, strict=True):
         if isinstance(answer, str):
             trouble.append(f"the topics of {broker} are not known: {answer}")
         else:

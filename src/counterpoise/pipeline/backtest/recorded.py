@@ -204,12 +204,12 @@ class _Table:
 def _shares_in(recording: Recording, bundles: frozenset[str]) -> Mapping[str, TopicShares]:
     location = open_location(recording.uri)
     columns = ("bundle", "topic_loads")
-    asked = pa.array(sorted(bundles), pa.string())
+    names = pa.array(sorted(bundles), pa.string())
     rows: list[tuple[str, str]] = []
     reader, first, last = TablesReader(location), recording.first_ms, recording.last_ms
     for part in read_reports(reader, first - 1, last, columns, (BUNDLE,)):
         kept = part.filter(pc.not_equal(pc.fill_null(part.column("topic_loads"), ""), ""))
-        mine = kept.filter(pc.is_in(kept.column("bundle").cast(pa.string()), asked))
+        mine = kept.filter(pc.is_in(kept.column("bundle").cast(pa.string()), names))
         rows += zip(*(mine.column(name).to_pylist() for name in columns), strict=True)
     try:
         return topic_shares(rows)

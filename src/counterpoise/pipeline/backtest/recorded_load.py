@@ -98,8 +98,8 @@ def _measured_before(reports: BundleReports, at_ms: Integers, owner: Indices) ->
     width = int(times[-1] - times[0]) + 2
     first = int(times[0])
     keys = np.unique(reports.measured_by.astype(np.int64) * width + (reports.measured_ms - first))
-    wanted = owner.astype(np.int64) * width + (at_ms - first)
-    place = np.searchsorted(keys, wanted, side="left") - 1
+    places = owner.astype(np.int64) * width + (at_ms - first)
+    place = np.searchsorted(keys, places, side="left") - 1
     found = keys[np.maximum(place, 0)]
     mine = (place >= 0) & (found // width == owner)
     spans = np.diff(keys)[np.diff(keys // width) == 0]

@@ -173,12 +173,12 @@ def _expect_known(brokers: Sequence[str], named: Sequence[str]) -> None:
 
 def _cuts(whole: LoadTrace, bundles: Sequence[tuple[str, int]]) -> list[int]:
     """The number of parts into which each bundle is cut."""
-    wanted = dict(bundles)
+    counts = dict(bundles)
     known = {namespace_of(name) for name in whole.bundles}
-    for namespace in wanted:
+    for namespace in counts:
         if namespace not in known:
             raise ImpossibleChangeError(f"{namespace} has no bundle in this load")
-    return [_parts(name, wanted.get(namespace_of(name))) for name in whole.bundles]
+    return [_parts(name, counts.get(namespace_of(name))) for name in whole.bundles]
 
 
 def _parts(bundle: str, count: int | None) -> int:

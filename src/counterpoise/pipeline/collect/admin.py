@@ -128,8 +128,8 @@ class Admin:
     async def _ask(self, url: str, redirects: bool) -> Reply:
         # No limit of the session's own: its clocks count our own slowness.
         no_limit = aiohttp.ClientTimeout(total=None)
-        asked = self._session.get(url, timeout=no_limit, allow_redirects=redirects)
-        async with asked as response:
+        request = self._session.get(url, timeout=no_limit, allow_redirects=redirects)
+        async with request as response:
             return Reply(response.status, await self._body(response), response.headers)
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:

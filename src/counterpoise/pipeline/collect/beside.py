@@ -79,16 +79,16 @@ class Beside:
         return [self._answer(broker) for broker in sorted(self._asked)]
 
     def _answer(self, broker: str) -> Fetched:
-        asked = self._asked[broker]
-        if not asked.task.done():
-            return self._gap(broker, asked.before.until_asked)
-        answer = asked.task.result()
+        query = self._asked[broker]
+        if not query.task.done():
+            return self._gap(broker, query.before.until_asked)
+        answer = query.task.result()
         if isinstance(answer, Hung):
             return self.hung(broker, answer)
-        if asked.took <= self._timeout_s / 2:
+        if query.took <= self._timeout_s / 2:
             del self._asked[broker]
         else:
-            self._begin(broker, asked.before)
+            self._begin(broker, query.before)
         return answer
 
     def _begin(self, broker: str, before: Hung) -> None:
@@ -98,9 +98,9 @@ class Beside:
             try:
                 return await self._ask(broker)
             finally:
-                asked.took = clock() - asked.since
+                query.took = clock() - query.since
 
-        asked = self._asked[broker] = _Asked(asyncio.ensure_future(ask()), clock(), before)
+        query = self._asked[broker] = _Asked(asyncio.ensure_future(ask()), clock(), before)
 
     def _gap(self, broker: str, reason: str) -> Fetched:
         return Fetched(broker, self._clock_ms(), Gap(reason))

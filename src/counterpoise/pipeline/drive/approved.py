@@ -159,7 +159,7 @@ class ApprovedPlan:
         """Check the plan before a further round, once brokers have measured after the former
         one.
         """
-        balance, said = self._options.balance or await self._balance(), ""
+        balance, last_reason = self._options.balance or await self._balance(), ""
         while True:
             reading, checked = await self._checked()
             poll_id = int(reading.rows["poll_id"][0])
@@ -167,9 +167,9 @@ class ApprovedPlan:
             waits = waits_for(self._reader.state, memory, balance)
             if not waits:
                 return reading, checked
-            if waits != said:
+            if waits != last_reason:
                 self._log(f"round {number} of {last}: {waits}")
-            said = waits
+            last_reason = waits
             await asyncio.sleep(self._options.look_every_s)
 
     async def _balance(self) -> BalanceOptions:

@@ -69,10 +69,10 @@ class RestartCommand:
             await self._end(process, broker)
             if process.returncode:
                 errors.seek(0)
-                said = errors.read().decode(errors="replace").strip().splitlines()
+                lines = errors.read().decode(errors="replace").strip().splitlines()
                 raise RestartFailedError(
                     f"the command for {broker} failed with status {process.returncode}: "
-                    f"{line(said[-1]) if said else 'no message'}"
+                    f"{line(lines[-1]) if lines else 'no message'}"
                 )
 
     async def _end(self, process: asyncio.subprocess.Process, broker: str) -> None:

@@ -183,19 +183,19 @@ class RollingRestart:
     async def _all_well(self, state: RollState) -> None:
         """Wait until nothing has spoken against restarting another broker for a while."""
         clock = asyncio.get_running_loop().time
-        began, well_since, said = clock(), None, ""
+        began, well_since, last_reason = clock(), None, ""
         while True:
             reason = await self._trouble(state)
             now = clock()
             if reason:
                 well_since = None
-                if reason != said:
+                if reason != last_reason:
                     self._log(f"no further broker is restarted meanwhile: {reason}")
             elif well_since is None:
                 well_since = now
             elif now - well_since >= self._options.settle_s:
                 return
-            said = reason
+            last_reason = reason
             if now - began > self._options.patience_s and reason:
                 raise RollStoppedError(f"no further broker is restarted: {reason}")
             state = await self._keep(state)
@@ -260,7 +260,7 @@ class RollingRestart:
     async def _back(self, state: RollState, rolled: RolledBroker) -> RollState:
         """Wait until a broker is back, healthy, and of the expected version."""
         clock = asyncio.get_running_loop().time
-        began, away, said = clock(), False, ""
+        began, away, last_reason = clock(), False, ""
         while True:
             health = await self._reader.health(rolled.broker)
             away = away or not health.answers
@@ -278,9 +278,9 @@ class RollingRestart:
             if not reason:
                 self._log(f"{rolled.broker} is back, version {health.version}")
                 return state
-            if reason != said:
+            if reason != last_reason:
                 self._log(reason)
-            said = reason
+            last_reason = reason
             if clock() - began > self._options.back_within_s:
                 raise RollStoppedError(
                     f"{rolled.broker} is not back after {self._options.back_within_s:g} s: {reason}"
@@ -336,8 +336,8 @@ class RollingRestart:
         return [m.bundle for a in actions if a.why == state.label for m in a.moves if m.moved]
 
     async def _is_done(self, broker: str) -> bool:
-        wanted = self._options.to_version
-        return bool(wanted) and (await self._reader.health(broker)).version == wanted
+        version = self._options.to_version
+        return bool(version) and (await self._reader.health(broker)).version == version
 
     def _is_wanted(self, health: BrokerHealth) -> bool:
         return self._options.to_version in ("", health.version)

@@ -78,10 +78,10 @@ class ExportedFiles:
                 clusters[cluster] = max(count, clusters.get(cluster, 0))
         return SeriesOutline(whole, max(file.loads for file in self._files), clusters)
 
-    def _whole(self, asked: TimeGrid) -> TimeGrid:
+    def _whole(self, requested: TimeGrid) -> TimeGrid:
         """All moments of the files that were asked for."""
         steps = [file.grid.step_ms for file in self._files if file.grid.count > 1]
-        step_ms = self._step_ms or reduce(math.gcd, steps, 0) or asked.step_ms
+        step_ms = self._step_ms or reduce(math.gcd, steps, 0) or requested.step_ms
         first_ms = min(file.grid.first_ms for file in self._files)
         last_ms = max(file.grid.last_ms for file in self._files)
         for file in self._files:
@@ -90,8 +90,8 @@ class ExportedFiles:
                     f"{file.path}: its moments are not whole steps of {step_ms / 1000:g} s away "
                     f"from those of the other files: export all with the same start and step"
                 )
-        begin = max(0, -((first_ms - asked.first_ms) // step_ms))
-        end = (min(last_ms, asked.last_ms) - first_ms) // step_ms
+        begin = max(0, -((first_ms - requested.first_ms) // step_ms))
+        end = (min(last_ms, requested.last_ms) - first_ms) // step_ms
         if end < begin:
             raise SeriesError(f"{self.address}: nothing in it is between --from and --to")
         return TimeGrid(first_ms + begin * step_ms, step_ms, end - begin + 1)
@@ -106,8 +106,8 @@ class ExportedFiles:
                 self._open.pop(file.path, None)
             elif file.grid.first_ms <= grid.last_ms and name in file.names:
                 answer, found = await asyncio.to_thread(self._opened, file)
-                wanted = {"__name__": name, **labels}.items()
-                rows = [row for row, each in enumerate(found) if wanted <= each.items()]
+                labels_of_series = {"__name__": name, **labels}.items()
+                rows = [row for row, each in enumerate(found) if labels_of_series <= each.items()]
                 table = np.full((len(rows), grid.count), np.nan)
                 places = np.array([file.grid.place(at) for at in grid.moments.tolist()], np.intp)
                 there = places >= 0

@@ -50,7 +50,7 @@ class ImportRecord:
         write_plain(location, NAME, orjson.dumps(asdict(self), option=orjson.OPT_INDENT_2))
 
 
-def begun(reader: TablesReader, wanted: ImportRecord) -> ImportRecord | None:
+def begun(reader: TablesReader, requested: ImportRecord) -> ImportRecord | None:
     """The record of an earlier import to continue; None in a history without any poll.
 
     Raises `NotImportableError` if the history is not from the same import, and `HistoryFaultError`.
@@ -75,7 +75,7 @@ def begun(reader: TablesReader, wanted: ImportRecord) -> ImportRecord | None:
         ("by", "--by"),
         ("step_ms", "--step"),
     ):
-        was, now = getattr(found, name), getattr(wanted, name)
+        was, now = getattr(found, name), getattr(requested, name)
         if was != now:
             raise NotImportableError(
                 f"{address} is an import with another value of {what} ({was}, now {now}): give the "

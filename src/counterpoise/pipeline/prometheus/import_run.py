@@ -102,7 +102,7 @@ class HistoryImport:
         outline = await self._source.outline(RATE_SERIES[options.by][0], options.grid)
         self._choose_cluster(outline.clusters)
         whole = outline.grid
-        wanted = ImportRecord(
+        requested = ImportRecord(
             self._source.address,
             ",".join(filter(None, (options.match, options.cluster))),
             options.by,
@@ -110,7 +110,7 @@ class HistoryImport:
             whole.step_ms,
             counts_every_ms=whole.step_ms * COUNTS_EVERY,
         )
-        before = await asyncio.to_thread(begun, TablesReader(self._location), wanted)
+        before = await asyncio.to_thread(begun, TablesReader(self._location), requested)
         grid = self._left_of(whole, before)
         self._count = max(1, options.values_most // max(1, outline.most))
         self._log(
@@ -126,9 +126,9 @@ class HistoryImport:
         self._expect_whole_bundles(reports.facts)
         lost = asyncio.Event()
         async with writing(self._location, lost.set, HeartbeatOptions()) as writer:
-            if await asyncio.to_thread(begun, writer, wanted) != before:
+            if await asyncio.to_thread(begun, writer, requested) != before:
                 raise superseded(self._location.address)
-            record = before or wanted
+            record = before or requested
             await asyncio.to_thread(record.write, self._location)
             return await self._imported(writer, reader, reports, grid, record)
 
@@ -147,17 +147,19 @@ class HistoryImport:
         return TimeGrid(first_ms, step, count)
 
     def _choose_cluster(self, clusters: Mapping[str, int]) -> None:
-        wanted = self._options.cluster
+        requested = self._options.cluster
         named = ", ".join(sorted(each or "(none)" for each in clusters))
-        if wanted and wanted not in clusters:
-            raise SeriesError(f"--cluster {wanted}: {self._source.address} has series of {named}")
-        if not wanted and len(clusters) > 1:
+        if requested and requested not in clusters:
+            raise SeriesError(
+                f"--cluster {requested}: {self._source.address} has series of {named}"
+            )
+        if not requested and len(clusters) > 1:
             raise SeriesError(
                 f"{self._source.address} has series of several clusters ({named}): choose one by "
                 "--cluster, since a history is of one"
             )
-        if wanted:
-            self._match = {"cluster": wanted}
+        if requested:
+            self._match = {"cluster": requested}
 
     def _expect_whole_bundles(self, facts: PieceFacts) -> None:
         if facts.contested > CONTESTED_MOST * max(1, facts.owned):
@@ -225,12 +227,12 @@ class HistoryImport:
         coarse = grid.every(COUNTS_EVERY)
         by_topic = by == TOPICS and grid.first_ms >= self._topic_loads_from_ms
         rates_asked = [(name, self._match, grid) for name in RATE_SERIES[by]]
-        asked = [(name, self._match, coarse) for name in COUNT_SERIES[by].values()]
-        asked += [(name, self._match, grid) for name in USAGE_SERIES]
-        asked.append((AVERAGE_SERIES, {**self._match, **AVERAGE_LABELS}, grid))
+        queries = [(name, self._match, coarse) for name in COUNT_SERIES[by].values()]
+        queries += [(name, self._match, grid) for name in USAGE_SERIES]
+        queries.append((AVERAGE_SERIES, {**self._match, **AVERAGE_LABELS}, grid))
         tasks = [
             *(asyncio.create_task(self._sums(*each, by_topic=by_topic)) for each in rates_asked),
-            *(asyncio.create_task(self._sums(*each)) for each in asked),
+            *(asyncio.create_task(self._sums(*each)) for each in queries),
         ]
         try:
             found = await asyncio.gather(*tasks)

@@ -252,14 +252,14 @@ def _table(reports: PieceReports, part: slice, loads: "_TopicLoads") -> pa.Table
     found["poll_id"] = moments[at]
     found["seq"] = np.arange(len(at)) - np.searchsorted(at, np.arange(len(moments)))[at]
     found["fetched_at_ms"] = moments[at]
-    said = np.equal(kinds, _KINDS.index(BROKER))
-    found["persistent_topics"] = found["non_persistent_topics"] = said
+    is_broker = np.equal(kinds, _KINDS.index(BROKER))
+    found["persistent_topics"] = found["non_persistent_topics"] = is_broker
     found["digest"] = np.where(kinds == _KINDS.index(BUNDLE), names["digest"][place], 0)
-    of_report = said | np.equal(kinds, _KINDS.index(BUNDLE))
+    of_report = is_broker | np.equal(kinds, _KINDS.index(BUNDLE))
     found["report_at_ms"] *= of_report
     found["age_ms"] = (found["fetched_at_ms"] - found["report_at_ms"]) * of_report
     note = np.where(kinds == _KINDS.index(GAP), 1, np.where((place == 0) & empty[at], 2, 0))
-    manager = said & np.isfinite(columns["load_average"][at, place])
+    manager = is_broker & np.isfinite(columns["load_average"][at, place])
     found["load_average"] = np.where(manager, found["load_average"], 0.0)
     texts = {name: _texts([""], np.zeros(len(at), np.int8)) for name, dtype in COLUMNS.items()
              if dtype == TEXT}  # fmt: skip

@@ -150,10 +150,10 @@ def patient(master: str) -> str:
 
 def _why_not(master: str, message: str, printed: Path | None) -> str:
     lines = [line.strip() for line in message.splitlines() if line.strip()]
-    said = next((line for line in lines if "xception" in line or "rror" in line), message[:200])
+    reason = next((line for line in lines if "xception" in line or "rror" in line), message[:200])
     more = f" (what it printed: {printed})" if printed else ""
     return (
-        f"Spark did not start on {master}: {said[:200]}; is that master there, and may this "
+        f"Spark did not start on {master}: {reason[:200]}; is that master there, and may this "
         f"machine reach it?{more}"
     )
 

@@ -66,8 +66,8 @@ class Control:
 def read_control(location: Location) -> Control:
     """The operator's last order. An unreadable one counts as a pause, to be safe."""
     try:
-        said = read_plain(location, NAME)
-        return Control() if said is None else _parsed(said)
+        data = read_plain(location, NAME)
+        return Control() if data is None else _parsed(data)
     except (HistoryFaultError, ValueError, KeyError, TypeError):
         return Control(
             Wish.PAUSE, why=f"{location.where(NAME)} is unreadable; say resume to replace it"
@@ -79,6 +79,6 @@ def write_control(location: Location, control: Control) -> None:
     write_plain(location, NAME, json.dumps(asdict(control)).encode())
 
 
-def _parsed(said: bytes) -> Control:
-    read: dict[str, Any] = json.loads(said)
+def _parsed(data: bytes) -> Control:
+    read: dict[str, Any] = json.loads(data)
     return Control(Wish(read["wish"]), int(read["since_ms"]), str(read["why"]))

@@ -183,10 +183,10 @@ class _Heart:
         return _parsed(await asyncio.to_thread(read_plain, self._location, NAME))
 
 
-def _parsed(said: bytes | None) -> Heartbeat | None:
+def _parsed(data: bytes | None) -> Heartbeat | None:
     """A heartbeat; None for an unreadable one, which keeps no writer from starting."""
     try:
-        return Heartbeat(**json.loads(said)) if said else None
+        return Heartbeat(**json.loads(data)) if data else None
     except (ValueError, TypeError):
         return None
 

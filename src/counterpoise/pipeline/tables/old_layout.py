@@ -140,9 +140,9 @@ def _writers(location: Location) -> list[OldWriter]:
     """
     records = []
     for name in names_below(location, WRITERS):
-        said = read_plain(location, f"{WRITERS}/{name}")
+        data = read_plain(location, f"{WRITERS}/{name}")
         try:
-            records.append(json.loads(said or b""))
+            records.append(json.loads(data or b""))
         except ValueError:
             raise HistoryFaultError(
                 f"{location.where(f'{WRITERS}/{name}')} is damaged: set it right by the "

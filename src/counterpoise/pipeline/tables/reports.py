@@ -145,13 +145,13 @@ def read_reports(
     kinds. `table` may be another table with the column `poll_id`.
     """
     needed = ("poll_id", "kind") if kinds else ("poll_id",)
-    asked = list(dict.fromkeys((*columns, *needed))) if columns is not None else None
+    names = list(dict.fromkeys((*columns, *needed))) if columns is not None else None
     for file in reader.files(table, after):
         if file.first_poll > up_to:
             continue
         few = table == REPORTS and kinds and BUNDLE not in kinds
         part = NO_BUNDLES if few else ALL_ROWS
-        for group in rows_of(reader.location, file, part, asked):
+        for group in rows_of(reader.location, file, part, names):
             if len(found := of_polls(group, after, up_to, kinds)):
                 yield completed(found, columns or SCHEMAS[table].names)
 

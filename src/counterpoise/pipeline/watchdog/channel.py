@@ -55,10 +55,10 @@ class Channel:
         try:
             found = self._read()
         except self._trouble as error:
-            said = f"the bundle state channel cannot be read: {error}"
-            if said != self._reported:
-                self._report(said)
-            self._reported, self._reader, self._records = said, None, {}
+            sentence = f"the bundle state channel cannot be read: {error}"
+            if sentence != self._reported:
+                self._report(sentence)
+            self._reported, self._reader, self._records = sentence, None, {}
             return None
         self._reported = ""
         return found

@@ -87,9 +87,9 @@ class Observer:
     async def deleted(self, namespaces: Collection[str], broker: str) -> frozenset[str]:
         """Which of these namespaces (at most `ASKED_MOST`) do not exist, according to a broker."""
         base = f"{web_address(broker, self._addresses)}/admin/v2/namespaces"
-        asked = sorted(namespaces)[:ASKED_MOST]
-        found = await asyncio.gather(*(self._is_deleted(f"{base}/{each}") for each in asked))
-        return frozenset(each for each, gone in zip(asked, found, strict=True) if gone)
+        chosen = sorted(namespaces)[:ASKED_MOST]
+        found = await asyncio.gather(*(self._is_deleted(f"{base}/{each}") for each in chosen))
+        return frozenset(each for each, gone in zip(chosen, found, strict=True) if gone)
 
     async def _is_deleted(self, url: str) -> bool:
         try:

@@ -92,8 +92,8 @@ class Reported:
     ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
         """The bundles of each of these brokers, and for each that did not answer the reason."""
         silent: dict[str, str] = {}
-        asked = [self._ask(bundle, brokers, now_ms, silent) for bundle in self._chosen()]
-        await asyncio.gather(*asked)
+        requests = [self._ask(bundle, brokers, now_ms, silent) for bundle in self._chosen()]
+        await asyncio.gather(*requests)
         owned: dict[str, dict[str, OwnedBundle]] = {b: {} for b in brokers if b not in silent}
         for bundle, each in self._bundles.items():
             for broker, state in each.now().items():

@@ -134,13 +134,13 @@ class CursorKeeper:
             stored = again
         return None
 
-    async def save(self, wanted: Mapping[str, CursorState]) -> None:
-        """Store each cursor that differs from what is stored, and delete those not in ``wanted``.
+    async def save(self, states: Mapping[str, CursorState]) -> None:
+        """Store each cursor that differs from what is stored, and delete those not in ``states``.
 
         Raises `LogFencedError` and `StorageError`, after which some may be stored.
         """
-        changed = [state for state in wanted.values() if self._differs(state)]
-        gone = [name for name in self._stored if name not in wanted]
+        changed = [state for state in states.values() if self._differs(state)]
+        gone = [name for name in self._stored if name not in states]
         if not changed and not gone:
             return
         with _as_storage_errors(f"cursors of {self._owned.name} cannot be saved"):
@@ -258,12 +258,12 @@ class CursorKeeper:
                 await _close(stored.writer)
             await self._discard((stored.unused | {stored.node.ledger}) - {NO_LEDGER})
 
-    async def close(self, wanted: Mapping[str, CursorState]) -> None:
+    async def close(self, states: Mapping[str, CursorState]) -> None:
         """Save all cursors, and write each state that is small enough into its node.
 
         `discard_unused` then deletes the ledgers that no node names any more.
         """
-        await self.save(wanted)
+        await self.save(states)
         with _as_storage_errors(f"cursors of {self._owned.name} cannot be saved"):
             await self._owned.check_mine()
             await asyncio.gather(*(self._settle(each) for each in self._stored.values()))

@@ -35,34 +35,34 @@ class DispatcherSpec:
     request: SubscribeRequest
 
 
-def _exclusive(wanted: DispatcherSpec) -> Dispatcher:
-    return SingleActiveDispatcher(wanted.log, wanted.acks, wanted.turns)
+def _exclusive(spec: DispatcherSpec) -> Dispatcher:
+    return SingleActiveDispatcher(spec.log, spec.acks, spec.turns)
 
 
-def _failover(wanted: DispatcherSpec) -> Dispatcher:
-    topic, options = wanted.topic, wanted.options
+def _failover(spec: DispatcherSpec) -> Dispatcher:
+    topic, options = spec.topic, spec.options
     order: FailoverOrder[Recipient] = FailoverOrder(
         str(topic),
         -1 if options.failover_consistent_hashing else topic.partition_index,
     )
     delay_ms = options.failover_delay_ms if topic.is_persistent else 0
     return SingleActiveDispatcher(
-        wanted.log, wanted.acks, wanted.turns, order, switch_delay=delay_ms / 1000
+        spec.log, spec.acks, spec.turns, order, switch_delay=delay_ms / 1000
     )
 
 
-def _shared(wanted: DispatcherSpec) -> Dispatcher:
-    return SharedDispatcher(wanted.log, wanted.acks, wanted.turns, wanted.options, wanted.rules)
+def _shared(spec: DispatcherSpec) -> Dispatcher:
+    return SharedDispatcher(spec.log, spec.acks, spec.turns, spec.options, spec.rules)
 
 
-def _key_shared(wanted: DispatcherSpec) -> Dispatcher:
+def _key_shared(spec: DispatcherSpec) -> Dispatcher:
     return KeySharedDispatcher(
-        wanted.log,
-        wanted.acks,
-        wanted.turns,
-        wanted.options,
-        wanted.rules,
-        wanted.request.key_shared,
+        spec.log,
+        spec.acks,
+        spec.turns,
+        spec.options,
+        spec.rules,
+        spec.request.key_shared,
     )
 
 

@@ -90,9 +90,9 @@ class KeySharedDispatcher(SharedDispatcher):
                 "Key_Shared consumers of one subscription share one mode (AUTO_SPLIT or STICKY) "
                 "and one opinion on out-of-order delivery",
             )
-        wanted = recipient.request.key_shared.sticky_ranges
+        ranges = recipient.request.key_shared.sticky_ranges
         try:
-            self.selector.add(recipient, recipient.name, wanted)
+            self.selector.add(recipient, recipient.name, ranges)
         except RangesRefusedError as refused:
             raise BrokerError(ServerError.ConsumerAssignError, str(refused)) from None
         super().add(recipient)

@@ -361,7 +361,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
         "pipeline/drive/snapshot.py",
         "            domains=await self.policies.domains(base, reading.cluster),\n",
         "",
-        "tests/pipeline/drive/test_drain.py::test_anti_affinity_spreads_namespaces_of_a_group",
+        "tests/pipeline/drive/test_drain_destinations.py::test_anti_affinity_spreads_namespaces_of_a_group",
     ),
     Fault(
         "a failed write leaves its temporary file",

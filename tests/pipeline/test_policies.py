@@ -31,7 +31,7 @@ from counterpoise.pipeline.policies import GROUPS_FOR, CannotSeeError, RoundPoli
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.location import open_location
 from tests.decide.balancing.test_round import strategy
-from tests.pipeline.drive.test_drain import POLICIES, policy
+from tests.pipeline.drive.drains import POLICIES, policy
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
 from tests.pipeline.histories import journal_of
 from tests.pipeline.rounds import LogLines, made_of, seen

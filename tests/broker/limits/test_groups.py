@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -10,124 +10,18 @@ import pytest
 from counterpoise.broker.base import paths
 from counterpoise.broker.limits.groups import ResourceGroupShares
 from counterpoise.broker.limits.publish import PublishLimits
-from counterpoise.broker.limits.rates import TopicRates, no_rates
-from counterpoise.broker.topic.producer import Producer
-from counterpoise.metadata import MemoryTree, MetadataStore, StoreUnavailable, open_store
-from counterpoise.metadata.memory import MemoryStore
-from counterpoise.names.topic import TopicName
+from counterpoise.broker.limits.rates import no_rates
+from counterpoise.metadata import MemoryTree, StoreUnavailable, open_store
 from counterpoise.quota import SECOND_NS
-from counterpoise.storage.memory import MemoryLedgerStore
-from tests.broker.topic.conftest import World, entry, publish
+from tests.broker.limits.groups import (
+    INTERVAL_S,
+    STEP_NS,
+    Definitions,
+    Group,
+    OfGroup,
+    reported,
+)
 from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
-
-INTERVAL_S = 2
-STEP_NS = 5_000_000
-
-
-class Definitions:
-    def __init__(self) -> None:
-        self.group: dict[str, Any] = {"publishRateInMsgs": 900}
-
-    async def resource_group(self, name: str) -> Mapping[str, Any] | None:
-        return self.group
-
-
-class OfGroup:
-    """One broker with a producer in the group; ``wanted`` messages a second are offered to it."""
-
-    def __init__(self, name: str, store: MetadataStore, cluster: "Group") -> None:
-        self.store = store
-        self.cluster = cluster
-        self.limits = PublishLimits(name, self._rates_of, clock_ns=now_ns)
-        self.groups = ResourceGroupShares(
-            name,
-            store,
-            cluster.definitions,
-            self.limits,
-            self._interval_s,
-            now_ns,
-        )
-        #: How many rounds were waited for.
-        self.intervals = 0
-        self.world = World(MemoryLedgerStore(), limits=self.limits)
-        self.wanted = 0.0
-        self._offered = 0.0
-        self.producer: Producer
-        #: Messages a second that its subscription could deliver, and what it has delivered.
-        self.wanted_out = 0.0
-        self.delivered = 0
-        self._ready = 0.0
-
-    def _interval_s(self) -> float:
-        self.intervals += 1
-        return INTERVAL_S
-
-    async def _rates_of(self, topic: TopicName) -> TopicRates:
-        await self.groups.know("g")
-        return TopicRates(resource_group="g")
-
-    async def begin(self) -> None:
-        self.producer = await self.world.producer()
-        self.flow = self.limits.dispatch.join(self.world.name, "s", self)
-
-    behind = 0
-
-    def dispatch(self) -> None:
-        while self._ready >= 1:
-            free, _ = self.flow.budget()
-            if free <= 0:
-                return
-            count = min(free, int(self._ready))
-            self.flow.took(count, count, 10 * count)
-            self.delivered += count
-            self._ready -= count
-
-    @property
-    def passed(self) -> int:
-        limit = self.limits.group("g")
-        return limit.passed_messages
-
-    def step(self) -> None:
-        self._offered += self.wanted * STEP_NS / SECOND_NS
-        flow = self.producer.flow
-        # As a client does: what is not acknowledged is limited.
-        while self._offered >= 1 and (flow is None or len(flow.entries) < 20):
-            publish(self.producer, 0, 0, entry("x"))
-            self._offered -= 1
-        self._offered = min(self._offered, 20)
-        self._ready = min(self._ready + self.wanted_out * STEP_NS / SECOND_NS, 200)
-        if self.flow.waits_at is None:
-            self.dispatch()
-
-
-class Group:
-    """Three brokers and a clock."""
-
-    def __init__(self) -> None:
-        self.definitions = Definitions()
-        self.brokers: list[OfGroup] = []
-
-    async def start(self, count: int = 3) -> None:
-        tree = MemoryTree()
-        for number in range(count):
-            store = await open_store("memory:", tree=tree, session_timeout_s=30)
-            self.brokers.append(OfGroup(f"b{number}", store, self))
-            await self.brokers[-1].begin()
-
-    async def run(self, seconds: float) -> int:
-        """So many seconds pass; what passed the group meanwhile."""
-        before = sum(each.passed for each in self.brokers)
-        for step in range(int(seconds * SECOND_NS) // STEP_NS):
-            await pass_time(STEP_NS / SECOND_NS)
-            for each in self.brokers:
-                each.step()
-            for number, each in enumerate(self.brokers):
-                # Each has its own rhythm.
-                if (step * STEP_NS) % (INTERVAL_S * SECOND_NS) == number * 3 * STEP_NS:
-                    await each.groups.round()
-                    # The others read what changed in the loop's next turn.
-                    await asyncio.sleep(0)
-        return sum(each.passed for each in self.brokers) - before
 
 
 @pytest.fixture
@@ -168,18 +62,14 @@ async def test_what_a_group_delivers_is_shared_like_what_it_publishes(group: Gro
     assert passed / 10 == pytest.approx(900, rel=0.05)
     assert sum(delivered) / 10 == pytest.approx(600, rel=0.05)
     assert delivered[0] / 10 == pytest.approx(10, rel=0.1), "a broker that needs little gets it"
-    group.definitions.group = {"publishRateInMsgs": 900}
-    for each in group.brokers:
-        await each.groups.refresh("g")
+    await group.refresh(publishRateInMsgs=900)
     assert all(each.limits.dispatch.all() == [] for each in group.brokers)
     assert all(each.flow.waits_at is None for each in group.brokers)
 
 
 @on_jumping_loop
 async def test_a_broker_that_goes_leaves_its_part_to_the_others(group: Group) -> None:
-    await group.start()
-    for each in group.brokers:
-        each.wanted = 2000
+    await group.start(wanted=2000)
     await group.run(6)
     gone = group.brokers.pop()
     await gone.store.close()
@@ -189,17 +79,11 @@ async def test_a_broker_that_goes_leaves_its_part_to_the_others(group: Group) ->
 
 @on_jumping_loop
 async def test_a_changed_group_holds_at_once(group: Group) -> None:
-    await group.start()
-    for each in group.brokers:
-        each.wanted = 2000
+    await group.start(wanted=2000)
     await group.run(6)
-    group.definitions.group = {"publishRateInMsgs": 300, "publishRateInBytes": 10**9}
-    for each in group.brokers:
-        await each.groups.refresh("g")
+    await group.refresh(publishRateInMsgs=300, publishRateInBytes=10**9)
     assert await group.run(10) / 10 == pytest.approx(300, rel=0.05)
-    group.definitions.group = {}
-    for each in group.brokers:
-        await each.groups.refresh("g")
+    await group.refresh()
     assert all(each.limits.all() == [] for each in group.brokers)
     await group.run(4)
     left = await group.brokers[0].store.children(paths.group_usages("g"))
@@ -273,10 +157,9 @@ async def test_a_group_that_is_left_keeps_no_other_from_its_round(group: Group) 
         last.step()
     await last.groups.round()
     assert last.groups.names == ["g"]
-    stored = await store.get(paths.group_usage("g", "b9"))
-    said = json.loads(stored.value)
-    assert said["publish"]["messages"] == pytest.approx(100, rel=0.1)
-    assert not said["publish"]["waiting"]
+    said = await reported(store, "b9")
+    assert said["messages"] == pytest.approx(100, rel=0.1)
+    assert not said["waiting"]
 
 
 @on_jumping_loop
@@ -342,7 +225,7 @@ async def test_a_round_that_is_late_reports_what_passed_in_a_second(group: Group
     # Nothing is written that has not changed.
     await broker.store.delete(paths.group_usage("g", "b0"))
     await broker.groups.round()
-    assert (await reported(broker))["messages"] == pytest.approx(100, rel=0.05)
+    assert (await reported(broker.store))["messages"] == pytest.approx(100, rel=0.05)
 
 
 @on_jumping_loop
@@ -376,20 +259,13 @@ async def test_after_a_lost_session_it_is_said_again_and_ends_with_the_new_one(
     assert not await second.store.exists(path)
 
 
-async def reported(broker: OfGroup) -> dict[str, Any]:
-    """What the first broker says of its publishing."""
-    stored = await broker.store.get(paths.group_usage("g", "b0"))
-    said: dict[str, Any] = json.loads(stored.value)["publish"]
-    return said
-
-
 @on_jumping_loop
 async def test_what_a_broker_reports_is_the_last_interval_and_written_when_it_changes(
     group: Group,
 ) -> None:
     await group.start()
     first = group.brokers[0]
-    assert await reported(first) == {"messages": 0, "bytes": 0, "waiting": True}, "a newcomer"
+    assert await reported(first.store) == {"messages": 0, "bytes": 0, "waiting": True}, "a newcomer"
     writes: list[str] = []
     first.store.subscribe(lambda it: writes.append(it.path) if it.path.endswith("/b0") else None)
     size = 0
@@ -397,7 +273,7 @@ async def test_what_a_broker_reports_is_the_last_interval_and_written_when_it_ch
         for each in group.brokers:
             each.wanted = wanted
         await group.run(6 * INTERVAL_S)
-        said = await reported(first)
+        said = await reported(first.store)
         assert said["waiting"] is waiting
         assert said["messages"] == pytest.approx(min(wanted, 300), rel=0.05)
         size = size or (said["bytes"] // said["messages"] if said["messages"] else 0)
@@ -446,139 +322,3 @@ async def test_a_group_that_could_not_be_read_is_read_again_for_the_next_topic(
     source.away = False
     await groups.know("g")
     assert "b9" in await first.store.children(paths.group_usages("g"))
-
-
-class SlowStore(MemoryStore):
-    """Lists reports when it may; ``gone`` is listed, and is gone when it is read.
-
-    It deletes nothing while it ``is_away``, and first does ``meanwhile``.
-    """
-
-    def __init__(self, tree: MemoryTree) -> None:
-        super().__init__(tree)
-        self.is_away = False
-        self.meanwhile: Coroutine[None, None, None] | None = None
-        self.answers = asyncio.Event()
-        self.answers.set()
-        self.gone: list[str] = []
-
-    async def children(self, path: str) -> list[str]:
-        await self.answers.wait()
-        found = await super().children(path)
-        return [*found, *self.gone] if path == paths.group_usages("g") else found
-
-    async def delete(self, path: str, *, expected_version: int | None = None) -> None:
-        if self.is_away:
-            raise StoreUnavailable(f"delete {path}", "away")
-        meanwhile, self.meanwhile = self.meanwhile, None
-        await super().delete(path, expected_version=expected_version)
-        if meanwhile is not None:
-            await meanwhile
-
-
-class Alone:
-    """A broker with a topic in group "g", which can leave while the group is being read."""
-
-    def __init__(self) -> None:
-        self.store = SlowStore(MemoryTree())
-        self.definition: dict[str, Any] | None = {"publishRateInMsgs": 900}
-        self.answers = asyncio.Event()
-        self.answers.set()
-        self.limits = PublishLimits("b9", no_rates, clock_ns=now_ns)
-        self.groups = ResourceGroupShares("b9", self.store, self, self.limits, lambda: 1, now_ns)
-
-    async def resource_group(self, name: str) -> Mapping[str, Any] | None:
-        await self.answers.wait()
-        return self.definition
-
-
-@pytest.mark.parametrize("reads", ["definition", "reports"])
-@pytest.mark.parametrize("is_known", [False, True])
-@on_jumping_loop
-async def test_a_group_whose_last_topic_leaves_while_it_is_read_is_forgotten(
-    reads: str, is_known: bool
-) -> None:
-    alone = Alone()
-    answers = alone.answers if reads == "definition" else alone.store.answers
-    if is_known:
-        await alone.groups.know("g")
-    answers.clear()
-    reading = asyncio.ensure_future(
-        alone.groups.refresh("g") if is_known else alone.groups.know("g")
-    )
-    await pass_time(0.1)
-    await alone.groups.round()
-    answers.set()
-    await reading
-    await alone.groups.round()
-    assert (alone.groups.names, alone.limits.all(), alone.limits.dispatch.all()) == ([], [], [])
-    assert await alone.store.children(paths.group_usages("g")) == []
-
-
-@on_jumping_loop
-async def test_a_report_that_could_not_be_withdrawn_is_withdrawn_later() -> None:
-    """Else the others leave a part to a broker that has no use for it, as long as it lives."""
-    alone = Alone()
-    await alone.groups.know("g")
-    alone.store.is_away = True
-    for _ in range(2):
-        with pytest.raises(StoreUnavailable):
-            await alone.groups.round()
-    assert await alone.store.children(paths.group_usages("g")) == ["b9"]
-    alone.store.is_away = False
-    await alone.groups.round()
-    assert await alone.store.children(paths.group_usages("g")) == []
-    assert (alone.groups.names, alone.limits.all(), alone.limits.dispatch.all()) == ([], [], [])
-
-
-@on_jumping_loop
-async def test_a_group_that_is_read_again_while_it_is_withdrawn_is_withdrawn_again() -> None:
-    alone = Alone()
-    await alone.groups.know("g")
-    alone.store.meanwhile = alone.groups.refresh("g")
-    for _ in range(2):
-        await alone.groups.round()
-    assert await alone.store.children(paths.group_usages("g")) == []
-    assert (alone.groups.names, alone.limits.all()) == ([], [])
-
-
-@on_jumping_loop
-async def test_a_refresh_does_not_make_a_newcomer_of_a_broker_that_has_reported() -> None:
-    alone = Alone()
-    path = paths.group_usage("g", "b9")
-    await alone.groups.know("g")
-    assert json.loads(await value_of(alone.store, path))["publish"]["waiting"] is True
-    report = {"messages": 10, "bytes": 10, "waiting": False}
-    text = json.dumps({"publish": report, "dispatch": report}).encode()
-    await alone.store.put(path, text)
-    await pass_time(0.1)
-    await alone.groups.refresh("g")
-    assert await value_of(alone.store, path) == text
-
-
-async def value_of(store: MetadataStore, path: str) -> bytes:
-    found = await store.get(path)
-    return found.value
-
-
-@pytest.mark.parametrize("nothing", [{}, {"publishRateInMsgs": 0}, {"publishRateInMsgs": -1}, None])
-@on_jumping_loop
-async def test_a_rate_that_is_set_to_nothing_limits_no_more(nothing: dict[str, Any] | None) -> None:
-    alone = Alone()
-    await alone.groups.know("g")
-    limit = alone.limits.group("g")
-    assert limit.active
-    alone.definition = nothing
-    await alone.groups.refresh("g")
-    assert not any(each.active for each in alone.limits.all())
-    limit = alone.limits.group("g")
-    assert limit is None or not limit.active
-
-
-@on_jumping_loop
-async def test_a_broker_that_left_while_reports_are_read_has_no_part() -> None:
-    alone = Alone()
-    alone.store.gone = ["gone"]
-    await alone.groups.know("g")
-    limit = alone.limits.group("g")
-    assert limit.messages.rate == 900, "it is alone"

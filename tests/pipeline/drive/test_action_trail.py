@@ -38,7 +38,7 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.schema import JournalKind
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, poll
-from tests.pipeline.drive.test_drain import QUICK
+from tests.pipeline.drive.drains import QUICK
 from tests.pipeline.fake_cluster import FakeCluster
 from tests.pipeline.histories import journal_of, kept
 from tests.pipeline.rounds import DO_IT, LogLines, loads, made_of, seen, seen_as

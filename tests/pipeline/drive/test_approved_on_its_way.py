@@ -16,6 +16,7 @@ from counterpoise.pipeline.tables.history import take_over
 from counterpoise.pipeline.tables.reports import land
 from counterpoise.pipeline.tables.schema import JournalKind
 from tests.load.story import START, poll
+from tests.pipeline.drive.drains import SlowsDown
 from tests.pipeline.drive.test_approved import (
     DO_IT,
     LogLines,
@@ -23,7 +24,6 @@ from tests.pipeline.drive.test_approved import (
     carried_out,
     planned,
 )
-from tests.pipeline.drive.test_drain import SlowsDown
 from tests.pipeline.fake_cluster import FakeCluster
 from tests.pipeline.histories import kept, writer_of
 from tests.waiting import until

@@ -5,7 +5,6 @@ import itertools
 import json
 import sys
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,86 +14,29 @@ import pytest
 
 from counterpoise import Cluster
 from counterpoise.app.main import main
-from counterpoise.app.verbs.drain import _json, _show
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.decide.balancing.publish_latency import LatencyLimit
-from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.registry import PLACEMENTS
-from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.names.load_managers import MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.collect.admin import AdminOptions
-from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, SERVES_NO_LOOKUPS
 from counterpoise.pipeline.drive.action_trail import ActionTrail, cordoned
 from counterpoise.pipeline.drive.drain import (
-    BrokerDrain,
-    DrainOptions,
     DrainRefusedError,
-    DrainResult,
 )
-from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.tables.location import open_location
-from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
-from tests.pipeline.test_collect_managers import with_own_topics
-
-QUICK = DrainOptions(verify_within_s=1.0, again_after_s=0.01, warm_up_s=0.0)
-POLICIES = f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies"
-
-
-@pytest.fixture
-async def full(cluster: FakeCluster) -> FakeCluster:
-    """Three brokers; the first has twelve bundles, half of them without load."""
-    first, _, _ = [await cluster.add_broker() for _ in range(3)]
-    for index in range(12):
-        cluster.carry(first, bundle_name(index), 1000.0 * (index % 2))
-    return cluster
-
-
-def drain(
-    cluster: FakeCluster,
-    http: aiohttp.ClientSession,
-    broker: str = "",
-    rules: DrainRules | None = None,
-    options: DrainOptions = QUICK,
-    log: Callable[[str], None] = lambda sentence: None,
-) -> BrokerDrain:
-    reader = SnapshotReader(http, [cluster.admin_url], wall_clock_ms)
-    broker = broker or cluster.names[0]
-    return BrokerDrain(http, reader, broker, rules or DrainRules(), wall_clock_ms, log, options)
-
-
-def heal(cluster: FakeCluster) -> None:
-    cluster.forget_unload = False
-
-
-async def drained(each: BrokerDrain) -> DrainResult:
-    return await each.carry_out(await each.plan())
-
-
-async def test_a_broker_new_to_a_namespace_serves_one_bundle_before_it_gets_more(
-    cluster: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    first, _, _ = [await cluster.add_broker() for _ in range(3)]
-    for index in range(8):
-        cluster.carry(first, bundle_name(index), 1000.0 * index)
-    ends: list[float] = []
-    clock = asyncio.get_running_loop().time
-    options = replace(QUICK, at_once=1, warm_up_s=0.2)
-    each = drain(cluster, http, options=options, log=lambda _: ends.append(clock()))
-    plan = await each.plan()
-    await each.carry_out(plan)
-    lightest = {
-        destination: min((m for m in plan.moves if m.destination == destination and m.part > 0),
-                         key=lambda m: m.part)
-        for destination in cluster.names[1:]
-    }  # fmt: skip
-    assert {bundle for bundle, _ in cluster.unloads[:2]} == {m.bundle for m in lightest.values()}
-    assert len(cluster.unloads) == len(plan.moves)
-    assert ends[2] - ends[1] >= options.warm_up_s
+from tests.pipeline.drive.drains import (
+    POLICIES,
+    QUICK,
+    SlowsDown,
+    drain,
+    drained,
+    heal,
+    sheds_not,
+)
+from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 
 @pytest.mark.parametrize("placement", [*PLACEMENTS])
@@ -110,18 +52,6 @@ async def test_a_broker_is_emptied_evenly_and_every_owner_verified(
     assert {m.bundle: m.destination for m in plan.moves} == full.owners
     # Bundles of a namespace are distributed evenly, whatever the strategy would have liked.
     assert Counter(full.owners.values()) == {full.names[1]: 6, full.names[2]: 6}
-
-
-class SlowsDown(list[tuple[str, str]]):
-    """The unloads of a cluster one of whose brokers is slow from the first on."""
-
-    def __init__(self, broker: FakeBroker) -> None:
-        super().__init__()
-        self._broker = broker
-
-    def append(self, each: tuple[str, str]) -> None:
-        self._broker.latency_ms = 80.0
-        super().append(each)
 
 
 async def test_a_drain_stops_once_publishing_is_slow_and_says_what_is_left_and_why(
@@ -176,10 +106,7 @@ async def test_a_drain_may_begin_a_history_and_the_next_one_goes_by_it(
 ) -> None:
     """A broker's preStop hook drains it whether or not a balancer has run there before."""
     broker, history = full.names[0], tmp_path / "new"
-    own = b'{"loadBalancerSheddingEnabled": "false"}'
-    for each in full.brokers:
-        for kind in ("runtime", "values"):
-            each.answers[f"/admin/v2/brokers/configuration/{kind}"] = (200, own)
+    sheds_not(full)
     words = ["drain", broker, "--admin-url", full.admin_url, "--history", str(history)]
     assert await asyncio.to_thread(main, [*words, "--execute"]) == 0
     assert broker not in full.owners.values()
@@ -194,55 +121,6 @@ async def test_a_drain_may_begin_a_history_and_the_next_one_goes_by_it(
     assert f"-> {full.names[2]}" in text
     assert f"-> {broker}" not in text
     assert "moves of a drain seen here" in text
-
-
-async def test_a_broker_that_serves_no_lookups_gets_nothing(
-    full: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    """It reports the least load of all, and would keep every client waiting."""
-    full.brokers[1].blocked = asyncio.Event()
-    options = AdminOptions(timeout_s=0.3)
-    reader = SnapshotReader(http, [full.admin_url], wall_clock_ms, options=options)
-    each = BrokerDrain(
-        http, reader, full.names[0], DrainRules(), wall_clock_ms, lambda _: None, QUICK
-    )
-    plan = await each.plan()
-    assert {move.destination for move in plan.moves} == {full.names[2]}
-    assert each.snapshot is not None
-    assert each.snapshot.silent == {full.names[1]: SERVES_NO_LOOKUPS}
-
-
-async def test_a_broker_whose_state_channel_has_not_started_gets_nothing(
-    full: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    """Before the first poll no bundle is known to have load, and a drain polls once."""
-    for broker in full.brokers:
-        with_own_topics(broker)
-    full.brokers[1].channel_waits = True
-    each = drain(full, http)
-    plan = await each.plan()
-    assert {move.destination for move in plan.moves} == {full.names[2]}
-    assert each.snapshot is not None
-    assert each.snapshot.silent == {full.names[1]: CHANNEL_NOT_STARTED}
-
-
-async def test_who_does_not_say_whose_a_bundle_is_gets_nothing(
-    full: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    full.version, full.load_manager = "4.0.7", MODULAR
-    full.carry(full.brokers[2], bundle_name(12), 1.0)
-    path = f"/admin/v2/non-persistent/{bundle_name(12)}"
-    full.brokers[2].answers[path] = (503, b"not now")
-    each = drain(full, http)
-    plan = await each.plan()
-    assert {move.destination for move in plan.moves} == {full.names[1]}
-    assert each.snapshot is not None
-    assert set(each.snapshot.silent) == {full.names[2]}
-    for broker in full.brokers:
-        broker.answers[path] = (503, b"not now")
-    unowned = f"no broker says who owns {bundle_name(12)}: HTTP 503"
-    with pytest.raises(CannotSeeError, match=unowned):
-        await drain(full, http).plan()
 
 
 async def test_the_brokers_own_bundles_stay(full: FakeCluster, http: aiohttp.ClientSession) -> None:
@@ -283,11 +161,9 @@ async def test_how_long_each_move_took_is_logged(
     """By a clock that goes on by three minutes whenever it is read: a drain does not grow old."""
     first, _ = [await cluster.add_broker() for _ in range(2)]
     cluster.carry(first, bundle_name(1), 10.0)
-    reads = itertools.count(wall_clock_ms(), 180_000)
+    clock_ms = itertools.count(wall_clock_ms(), 180_000).__next__
     logged: list[str] = []
-    reader = SnapshotReader(http, [cluster.admin_url], wall_clock_ms)
-    clock = lambda: next(reads)  # noqa: E731
-    await drained(BrokerDrain(http, reader, first.name, DrainRules(), clock, logged.append, QUICK))
+    await drained(drain(cluster, http, clock_ms=clock_ms, log=logged.append))
     [sentence] = [each for each in logged if each.startswith("moved ")]
     assert f"moved {bundle_name(1)} after 180.0 s, " in sentence
 
@@ -318,20 +194,6 @@ async def test_an_unload_that_works_the_second_time_leaves_nothing(
     assert full.names[0] not in full.owners.values()
 
 
-async def test_a_destination_that_dies_in_between_is_replaced(
-    full: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    each = drain(full, http)
-    plan = await each.plan()
-    lost = full.brokers[2]
-    await full.remove_broker(lost)
-    full.forget_unload = True  # no broker can take what is given to a dead one
-    found = await drain(full, http, log=lambda sentence: heal(full)).carry_out(plan)
-    assert not found.left
-    last = {o.bundle: o.owner for o in found.outcomes}
-    assert full.names[1] in last.values()
-
-
 @pytest.mark.parametrize("fault", ["", "lose_destination", "no_topics", "policies"])
 async def test_of_a_drain_that_is_cut_off_what_went_is_not_called_unknown(
     full: FakeCluster, http: aiohttp.ClientSession, fault: str
@@ -360,74 +222,6 @@ async def test_of_a_drain_that_is_cut_off_what_went_is_not_called_unknown(
     assert len(found.outcomes) == 12
     assert set(found.left) == {stuck}
     assert found.left[stuck].startswith("it is not known who owns it: ")
-
-
-def policy(namespaces: list[str], primary: list[str]) -> bytes:
-    failover = {"policy_type": "min_available", "parameters": {"min_limit": "1"}}
-    data = {
-        "namespaces": namespaces, "primary": primary, "secondary": [],
-        "auto_failover_policy": failover,
-    }  # fmt: skip
-    return json.dumps({"theirs": data}).encode()
-
-
-async def test_isolation_policies_hold_and_what_can_go_nowhere_is_refused_first(
-    full: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    for index in (50, 51):
-        full.carry(full.brokers[0], bundle_name(index, "secret/ns"), 5.0)
-    for each in full.brokers:
-        each.answers[POLICIES] = (200, policy(["secret/.*"], ["no-such-host"]))
-    with pytest.raises(DrainRefusedError, match="2 of the bundles can go nowhere") as refused:
-        await drained(drain(full, http))
-    assert "no broker of isolation policy 'theirs'" in str(refused.value)
-    assert full.unloads == []
-    found = await drained(drain(full, http, options=replace(QUICK, partial=True)))
-    assert set(found.left) == {bundle_name(index, "secret/ns") for index in (50, 51)}
-    assert len(full.unloads) == 12
-
-
-async def test_a_policy_that_cannot_be_read_is_not_taken_for_none(
-    full: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    for each in full.brokers:
-        each.answers[POLICIES] = (500, b"no metadata")
-    with pytest.raises(CannotSeeError, match="HTTP 500 no metadata"):
-        await drain(full, http).plan()
-
-
-@pytest.mark.parametrize("domains", [False, True])
-async def test_anti_affinity_spreads_namespaces_of_a_group(
-    cluster: FakeCluster, http: aiohttp.ClientSession, domains: bool
-) -> None:
-    """Over brokers, and over failure domains where there are some."""
-    first, second, third, fourth = [await cluster.add_broker() for _ in range(4)]
-    cluster.carry(first, bundle_name(1, "t/a"), 10.0)
-    cluster.carry(second, bundle_name(1, "t/b"), 10.0)
-    cluster.carry(third, bundle_name(2, "t/other"), 99.0)
-    cluster.carry(fourth, bundle_name(3, "t/other"), 999.0)
-    east = {"east": {"brokers": [second.name, third.name]}, "west": {"brokers": [fourth.name]}}
-    for each in cluster.brokers:
-        said = json.dumps(east if domains else {}).encode()
-        each.answers["/admin/v2/clusters/fake/failureDomains"] = (200, said)
-        each.answers["/admin/v2/namespaces/t/a/antiAffinity"] = (200, b"group")
-        each.answers[f"/admin/v2/namespaces/{CLUSTER}/antiAffinity/group"] = (
-            200, b'["t/a", "t/b"]',
-        )  # fmt: skip
-    rules = DrainRules(filters=FilterOptions(failure_domains=domains))
-    [move] = (await drain(cluster, http, rules=rules).plan()).moves
-    other = fourth if domains else third
-    assert move.destination == other.name, "the second has the group already, though less load"
-
-
-async def test_a_broker_at_its_topic_cap_is_given_nothing(
-    full: FakeCluster, http: aiohttp.ClientSession
-) -> None:
-    full.carry(full.brokers[1], bundle_name(90, "t/x"), 0.0)
-    full.loads[bundle_name(90, "t/x")] = NamespaceBundleStats(topics=5000)
-    rules = DrainRules(filters=FilterOptions(max_topics=100))
-    plan = await drain(full, http, rules=rules).plan()
-    assert {move.destination for move in plan.moves} == {full.names[2]}
 
 
 @pytest.mark.parametrize(
@@ -482,28 +276,10 @@ def test_a_real_broker_is_emptied_under_a_client_and_nothing_is_lost(
         assert "absent:1 is no broker of this cluster" in capsys.readouterr().err
 
 
-async def test_who_is_given_nothing_as_it_does_not_answer_is_named(
-    full: FakeCluster, http: aiohttp.ClientSession, capsys: pytest.CaptureFixture[str]
-) -> None:
-    full.brokers[1].silent = True
-    emptied = drain(full, http)
-    plan = await emptied.plan()
-    _show(emptied, plan, execute=False)
-    [first, *moves, costs, _] = capsys.readouterr().out.splitlines()
-    assert first.startswith(f"{full.names[1]} is given nothing: HTTP 503")
-    assert len(moves) == len(plan.moves) == 12
-    assert "by then are delivered again" in costs
-    assert not [each for each in moves if f"-> {full.names[1]}" in each]
-    assert set(_json(emptied, plan, None)["silent"]) == {full.names[1]}  # type: ignore[call-overload]
-
-
 async def test_a_drain_whose_reader_goes_away_comes_to_its_end(full: FakeCluster) -> None:
     """`counterpoise drain … | head` is no reason to leave a broker half empty."""
     full.takes_s = 0.1
-    runs_with = {"runtime": b'{"loadBalancerSheddingEnabled": "false"}', "values": b"{}"}
-    for name, logged in runs_with.items():
-        for broker in full.brokers:
-            broker.answers[f"/admin/v2/brokers/configuration/{name}"] = (200, logged)
+    sheds_not(full)
     drained, pipe = full.names[0], asyncio.subprocess.PIPE
     words = ["drain", drained, "--admin-url", full.admin_url, "--execute", "--at-once", "1"]
     command = [sys.executable, "-m", "counterpoise.app.main", *words]

@@ -13,9 +13,9 @@ from counterpoise.pipeline.drive.action_trail import ActionKind, ActionMove, Ope
 from counterpoise.pipeline.drive.roll import RollStoppedError
 from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
+from tests.pipeline.drive.drains import SlowsDown
 from tests.pipeline.drive.roller import IMPATIENT, QUICK, roller_of
 from tests.pipeline.drive.test_approved import LogLines
-from tests.pipeline.drive.test_drain import SlowsDown
 from tests.pipeline.fake_cluster import bundle_name
 
 MOVED, FAILED = MoveStatus.MOVED, MoveStatus.FAILED

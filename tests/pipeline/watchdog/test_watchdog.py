@@ -2,13 +2,9 @@
 
 import asyncio
 import json
-import subprocess
-import sys
 from collections.abc import Callable
-from dataclasses import replace
-from functools import partial
 from itertools import pairwise
-from types import SimpleNamespace
+from typing import Protocol
 
 import aiohttp
 import pulsar
@@ -25,9 +21,7 @@ from counterpoise.pipeline.collect.admin import Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.owned import Ownership, could_be_harmed
 from counterpoise.pipeline.watch.metrics import Metrics
-from counterpoise.pipeline.watchdog.channel import Channel
 from counterpoise.pipeline.watchdog.observer import Observer, ReadChannel
-from counterpoise.pipeline.watchdog.records import Written, holds_after, written
 from counterpoise.pipeline.watchdog.reported import Reported
 from counterpoise.pipeline.watchdog.watchdog import Watchdog, alert_of
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster, bundle_name
@@ -56,12 +50,19 @@ def owns(cluster: FakeCluster, broker: FakeBroker, *bundles: str, active: bool =
     broker.answers[path] = (200, json.dumps(dict.fromkeys(bundles, state)).encode())
 
 
+class Asked(Protocol):
+    """A cluster or a broker, with the address of its admin API."""
+
+    @property
+    def admin_url(self) -> str: ...
+
+
 class Dog:
     """A watchdog of no patience, and what it said."""
 
     def __init__(
         self,
-        cluster: FakeCluster,
+        cluster: Asked,
         http: aiohttp.ClientSession,
         *,
         remedies: bool = False,
@@ -339,144 +340,6 @@ async def test_metrics_count_what_is_wrong_by_kind(
     assert 'counterpoise_balancer_watchdog_findings{kind="no-owner"} 0.0' in text
 
 
-@pytest.mark.parametrize(
-    ("data", "record"),
-    [
-        (b'{"state":"Owned","dstBroker":"b:1","timestamp":7}', ChannelRecord("Owned", "b:1", 7)),
-        (b'{"state":"Free","sourceBroker":"b:1"}', ChannelRecord("Free", "b:1", 0)),
-        (b'{"state":"Releasing","dstBroker":"b:2","sourceBroker":"b:1","timestamp":7}',
-         ChannelRecord("Releasing", "b:2", 7)),
-        (b"", None),
-        (b"null", None),
-        (b'{"dstBroker":"b:1"}', None),
-        (b'{"state":"Owned","timestamp":"x"}', None),
-        (b"\xff", None),
-    ],
-)  # fmt: skip
-def test_a_record_of_the_channel_is_read_or_left(data: bytes, record: ChannelRecord | None) -> None:
-    read = written(data)
-    assert (read.seen if read is not None else None) == record
-
-
-ASSIGNED = Written("Assigning", "b:1", version=1)
-OWNED = Written("Owned", "b:1", version=2)
-LEFT = Written("Releasing", "b:2", "b:1", version=3)
-
-
-@pytest.mark.parametrize(
-    ("before", "record", "holds"),
-    [
-        (None, ASSIGNED, True),
-        (ASSIGNED, OWNED, True),
-        (OWNED, LEFT, True),
-        # Two brokers assigned it at once: as a real Pulsar's channel had them, in this order.
-        (OWNED, Written("Assigning", "b:2", version=1), False),
-        (OWNED, Written("Assigning", "b:1", version=1), False),
-        (OWNED, Written("Owned", "b:2", version=2, force=True), False),
-        # What lies between was compacted away.
-        (ASSIGNED, Written("Assigning", "b:2", "b:1", version=9), True),
-        (Written("Owned", "b:1", version=(1 << 63) - 1), replace(LEFT, version=-(1 << 63)), True),
-        (OWNED, Written("Assigning", "b:2", version=3), False),
-        (OWNED, Written("Assigning", "b:2", version=3, force=True), True),
-        (ASSIGNED, Written("Owned", "b:2", version=2), False),
-        (OWNED, Written("Releasing", "b:2", "b:3", version=3), False),
-        (OWNED, Written("Releasing", "b:1", "b:1", version=3), False),
-        (OWNED, Written("Splitting", "", "b:1", version=3), True),
-        (OWNED, Written("Splitting", "b:2", "b:1", version=3), False),
-        (LEFT, Written("Assigning", "b:2", "b:1", version=4), True),
-        (LEFT, Written("Assigning", "b:3", "b:1", version=4), False),
-        (Written("Free", "", "b:1", version=4), Written("Assigning", "b:2", version=5), True),
-        (Written("Free", "", "b:1", version=4), Written("Assigning", "", "b:1", 5), False),
-        (Written("Free", "", "b:1", 4), Written("Assigning", "b:2", "b:1", 5), False),
-        (Written("Releasing", "", "b:1", 3), Written("Assigning", "", "b:1", 4), False),
-        (Written("Releasing", "", "b:1", 3), Written("Free", "", "b:1", 4), True),
-        (Written("Releasing", "", "b:1", 3), Written("Free", "", "b:2", 4), False),
-        (Written("Splitting", "", "b:1", 3), Written("Deleted", "", "b:1", 4), True),
-        (Written("Splitting", "", "b:1", 3), Written("Deleted", "", "b:2", 4), False),
-        (Written("Deleted", "", "b:1", 4), Written("Init", version=5), True),
-        (Written("Unheard", "b:1", version=1), OWNED, False),
-    ],
-)
-def test_a_record_holds_or_was_never_the_bundle_s(
-    before: Written | None, record: Written, holds: bool
-) -> None:
-    assert holds_after(before, record) is holds
-
-
-@pytest.mark.parametrize(("value", "force"), [("true", True), ("false", False), ('"true"', False)])
-def test_a_record_is_forced_where_it_says_so(value: str, force: bool) -> None:
-    read = written(b'{"state":"Owned","force":%s}' % value.encode())
-    assert read is not None
-    assert read.force is force
-
-
-class ScriptedClient:
-    """Stands for a cluster: its channel's messages, or why it cannot be read."""
-
-    def __init__(self) -> None:
-        self.messages: list[tuple[str, str]] = []
-        self.trouble: Exception | None = None
-
-    def create_reader(self, *_: object, **__: object) -> SimpleNamespace:
-        left = [
-            SimpleNamespace(partition_key=partial(str, key), data=text.encode)
-            for key, text in self.messages
-        ]
-        return SimpleNamespace(
-            has_message_available=lambda: self.answer(bool(left)), read_next=lambda _: left.pop(0)
-        )
-
-    def answer(self, value: bool) -> bool:
-        if self.trouble is not None:
-            raise self.trouble
-        return value
-
-
-def test_a_channel_that_could_not_be_read_is_read_from_its_beginning(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """And that it cannot is said once each time."""
-    client, said = ScriptedClient(), list[str]()
-    monkeypatch.setattr(pulsar, "Client", lambda *_, **__: client)
-    channel = Channel("pulsar://b:1", said.append)
-    owned = '{"state":"Owned","dstBroker":"b:%d","timestamp":2,"versionId":2}'
-    client.messages = [(A, owned % 1), (B, owned % 1)]
-    assert channel.read() == dict.fromkeys((A, B), ChannelRecord("Owned", "b:1", 2))
-    for outage in range(1, 3):
-        client.trouble = pulsar.PulsarException("gone")
-        assert channel.read() is channel.read() is None
-        assert said == ["the bundle state channel cannot be read: gone"] * outage
-        client.messages, client.trouble = [(B, owned % 7)], None
-        assert channel.read() == {B: ChannelRecord("Owned", "b:7", 2)}, "A was deleted meanwhile"
-
-
-def test_the_channel_shows_the_last_record_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As three bundles of a real Pulsar: `Owned`, and then an `Assigning` that came second."""
-
-    def message(key: str, text: str) -> SimpleNamespace:
-        return SimpleNamespace(partition_key=lambda: key, data=text.encode)
-
-    written_records = [
-        ("n/a", '{"state":"Assigning","dstBroker":"b:1","timestamp":1,"versionId":1}'),
-        ("n/a", '{"state":"Owned","dstBroker":"b:1","timestamp":2,"versionId":2}'),
-        ("n/a", '{"state":"Assigning","dstBroker":"b:2","timestamp":3,"versionId":1}'),
-        ("n/b", '{"state":"Assigning","dstBroker":"b:2","timestamp":4,"versionId":1}'),
-        ("n/c", '{"state":"Owned","dstBroker":"b:2","timestamp":4,"versionId":7}'),
-        ("n/c", ""),
-    ]
-    left = [message(*each) for each in written_records]
-    reader = SimpleNamespace(
-        has_message_available=lambda: bool(left), read_next=lambda _: left.pop(0)
-    )
-    client = SimpleNamespace(create_reader=lambda *_, **__: reader)
-    monkeypatch.setattr(pulsar, "Client", lambda *_, **__: client)
-    channel = Channel("pulsar://b1:6650", pytest.fail)
-    assert channel.read() == {
-        "n/a": ChannelRecord("Owned", "b:1", 2),
-        "n/b": ChannelRecord("Assigning", "b:2", 4),
-    }
-
-
 def test_an_alert_says_what_helps() -> None:
     found = WatchdogFinding("in-flight", A, 1, "it is stuck", "lookup", "b1:80")
     assert alert_of(found) == "ALERT in-flight: it is stuck (--remedy: lookup at b1:80)"
@@ -496,33 +359,6 @@ async def test_a_look_that_takes_longer_than_the_patience_is_not_the_last_one(
     asyncio.get_running_loop().call_later(0.3, slow.hangs.set)
     assert await _look(args, asyncio.Event()) == 1
     assert f"ALERT not-serving: {silent.name} is listed" in capsys.readouterr().out
-
-
-_READS = """
-import sys
-from counterpoise.pipeline.watchdog.channel import Channel
-said = []
-channel = Channel(sys.argv[1], said.append)
-missing = Channel("pulsar://127.0.0.1:1", said.append, answers_within_s=1)
-try:
-    assert channel.read() == {}
-    assert missing.read() is None
-    assert missing.read() is None
-finally:
-    channel.close()
-    missing.close()
-print(*said, sep="\\n")
-"""
-
-
-def test_a_channel_that_cannot_be_read_is_said_once() -> None:
-    with Cluster(1) as cluster:
-        # A process keeps the logger of its first client: this one's may be of another test.
-        words = [sys.executable, "-c", _READS, cluster.service_url]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=60, check=False)
-    assert done.returncode == 0, done.stderr
-    [sentence] = (done.stdout + done.stderr).splitlines()
-    assert sentence.startswith("the bundle state channel cannot be read: ")
 
 
 def test_real_brokers_are_well(capsys: pytest.CaptureFixture[str]) -> None:
@@ -545,29 +381,16 @@ async def test_what_a_dead_broker_leaves_unowned_is_found_and_repaired(
         assert owner is not None
         bundle = cluster.bundle("busy")
         successor = next(broker for broker in cluster.brokers if broker is not owner)
-        addresses = [f"http://{successor.id}"]
-        admin, said = Admin(http, AdminOptions()), list[str]()
-        collector = Collector(http, addresses, wall_clock_ms)
-        looker = Observer(admin, addresses)
-        options = WatchdogOptions(patience_ms=0)
-        dog = Watchdog(
-            http,
-            BundleLookup(admin, "http://{}".format),
-            looker,
-            "http://{}".format,
-            said.append,
-            options,
-            remedies=True,
-        )
-        while not dog.memory.carried_at_ms.get(bundle):
+        dog, said = Dog(successor, http, remedies=True), list[str]()
+        while not dog.dog.memory.carried_at_ms.get(bundle):
             producer.send(b"x" * 1000)
-            await dog.judge_poll(await collector.poll())
-        assert not dog.findings
+            await dog.look()
+        assert not dog.dog.findings
         client.close()
         await asyncio.to_thread(cluster.kill, owner)
         while not any("remedy" in each for each in said):
-            await dog.judge_poll(await collector.poll())
+            said += await dog.look()
         assert any(f"ALERT no-owner: no broker owns {bundle}" in each for each in said)
-        await dog.judge_poll(await collector.poll())
+        said += await dog.look()
         assert cluster.owner("busy") is successor
         assert f"over: no-owner of {bundle}" in said

@@ -57,6 +57,8 @@ def test_a_line_says_all_that_is_known_and_what_needs_an_operator() -> None:
         "east: balancer: held, 3 brokers, imbalance 0.25, last round 90 s ago: 4 moves by "
         f"ThresholdShedder, 4 to look at: {' | '.join(state.findings)}"
     )
+    behind = replace(state, status=replace(failed, now_ms=ROUND.at - 7000))
+    assert "last round 0 s ago" in behind.line(), "its clock is behind the balancer's"
     assert state.to_json()["balancer"] == "held"
     assert replace(state, at_ms=0).findings == (), "it was not looked at yet"
 

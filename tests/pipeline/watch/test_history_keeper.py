@@ -178,6 +178,18 @@ async def test_it_goes_on_behind_the_newest_poll_and_heeds_no_order_from_before_
     assert watch.polls == [newest + 1, newest + 2]
 
 
+async def test_brokers_are_asked_for_the_loads_of_their_topics(
+    watch: Watch, cluster: FakeCluster
+) -> None:
+    def then(polls: int) -> None:
+        cluster.carry(watch.broker, "public/default/0x00000000_0x40000000", 100.0 * polls)
+        if "/admin/v2/broker-stats/topics" in watch.broker.asked:
+            watch.stop.set()
+
+    async with asyncio.timeout(30):
+        await watch.run(then, poll_every_s=0.01)
+
+
 async def test_files_are_compacted_as_the_settings_say(watch: Watch) -> None:
     reader = reader_of(watch.location.root)
 

@@ -98,6 +98,8 @@ ROOMS: dict[str, Room] = {
     "broker/schemas": Room(["tests/broker/schemas"]),
     "broker/transactions": Room(["tests/broker/transactions"]),
     **{f"pipeline/{each}": Room([f"tests/pipeline/{each}", *_QUICK]) for each in _OF_PIPELINE},
+    # All of its tests are on Spark.
+    "pipeline/gold": Room(["tests/pipeline/gold"]),
     "pipeline": Room(
         ["tests/pipeline", *_QUICK, *_WITHOUT_SPARK_OR_ROOMS],
         (*_OF_PIPELINE, "stream", "runner.py"),

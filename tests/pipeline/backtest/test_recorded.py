@@ -13,9 +13,15 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.main import main
 from counterpoise.app.verbs.backtest_grid import candidates_of, grid, unplayed
 from counterpoise.decide.shedding.registry import SHEDDERS
+from counterpoise.load.rates import Rates
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.backtest.measure import BacktestResult
-from counterpoise.pipeline.backtest.recorded import NothingRecordedError, Recording, move_seconds
+from counterpoise.pipeline.backtest.recorded import (
+    NothingRecordedError,
+    RecordedHosts,
+    Recording,
+    move_seconds,
+)
 from counterpoise.pipeline.backtest.report import (
     best_trades,
     calibration,
@@ -84,6 +90,29 @@ def test_the_size_of_a_network_is_learnt_from_what_it_carried(tmp_path: Path) ->
     trace = Recording(str(tmp_path)).open()
     # The story's network takes 1,000 kbit/s.
     assert trace.hosts.bytes_most.tolist() == [pytest.approx(125_000.0)] * 2
+
+
+def test_recorded_usage_is_adjusted_by_the_load_that_differs_each_way_by_its_own() -> None:
+    one = np.ones(1)
+    hosts = RecordedHosts(
+        1000.0 * one,
+        0.0 * one,
+        2.0 * one,
+        used=np.array([[[10.0, 20.0, 30.0, 40.0, 50.0]]]),
+        carried=np.array([[[1.0, 1.0, 100.0, 200.0]]]),
+        own=np.zeros((1, 1)),
+    )
+    more = Rates(2.0 * one, 3.0 * one, 150.0 * one, 400.0 * one)
+    assert hosts.usage(more).tolist() == [[16.0, 20.0, 30.0, 45.0, 70.0]]
+
+
+def test_a_broker_alone_that_reported_once_costs_what_it_used(tmp_path: Path) -> None:
+    land(writer_of(tmp_path), poll(0, {"b1:80": {ONE: 50_000.0}}))
+    hosts = Recording(str(tmp_path)).open().hosts
+    assert isinstance(hosts, RecordedHosts)
+    assert hosts.cpu_idle.tolist() == pytest.approx([hosts.used[0, 0, 0]])
+    assert hosts.cpu_idle[0] > 0
+    assert hosts.cpu_of_rate.tolist() == [0.0]
 
 
 def test_a_load_that_no_broker_reports_any_more_is_forgotten(tmp_path: Path) -> None:

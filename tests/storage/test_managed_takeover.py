@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import NoReturn
 
 import pytest
 
@@ -16,9 +19,10 @@ from counterpoise.bookkeeper.cursors import (
 )
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_paths import ledger_ids
+from counterpoise.bookkeeper.managed_ledgers import parse_managed_ledger
 from counterpoise.bookkeeper.proto import managed_pb2 as pb
 from counterpoise.bookkeeper.quorums import Quorums
-from counterpoise.metadata import MemoryStore, MemoryTree
+from counterpoise.metadata import MemoryStore, MemoryTree, StoreUnavailable
 from counterpoise.names.position import Position
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed.takeover import UnsupportedLog
@@ -275,3 +279,35 @@ async def test_a_log_that_cannot_save_its_cursors_says_so_when_it_is_closed() ->
     cluster.sessions[-1].lose()
     with pytest.raises(StorageError):
         await log.close()
+
+
+async def test_a_ledger_that_the_store_may_have_listed_is_not_deleted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The answer to the write of the list is lost, and nothing can be read until the owner ends."""
+    cluster, heard, listed = Cluster(), Heard(), asyncio.Event()
+    log = await cluster.broker().open(NAME, "ours", heard)
+    await write(log, heard, b"0", b"1", b"2")
+    session, put = cluster.sessions[-1], cluster.sessions[-1].put
+
+    async def away(path: str, *_: object, **__: object) -> NoReturn:
+        raise StoreUnavailable(path, "no answer")
+
+    async def put_unanswered(path: str, value: bytes, *, expected_version: int) -> NoReturn:
+        await put(path, value, expected_version=expected_version)
+        for name in ("put", "get"):
+            monkeypatch.setattr(session, name, away)
+        listed.set()
+        await away(path)
+
+    monkeypatch.setattr(session, "put", put_unanswered)
+    log.append(b"3", 1, b"3")
+    async with asyncio.timeout(10):
+        await listed.wait()
+        with contextlib.suppress(StorageError):
+            await log.close()
+    stored = await cluster.metadata.get(PATH)
+    assert stored is not None
+    there = [each.ledger for each in parse_managed_ledger(NAME, stored.value).ledgers]
+    assert len(there) == 2
+    assert set(there) <= set(cluster.bookkeeper.ledgers)

@@ -38,7 +38,6 @@ async def delete_unlisted(client: LedgerClient, ledger: CurrentLedger) -> None:
 
 
 async def _end(ledger: CurrentLedger) -> None:
-    ledger.is_over = True
     with contextlib.suppress(BookKeeperError):
         await ledger.writer.close()
 

@@ -302,32 +302,22 @@ PLANTED_IN_TOPIC: dict[str, tuple[Plant, set[str]]] = {
 }
 
 
-@pytest.mark.parametrize("bug", PLANTED)
-def test_a_planted_bug_violates_its_invariant(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    plant, judges = PLANTED[bug]
-    plant(monkeypatch)
-    expect_violation(judges, "modular")
-
-
-@pytest.mark.parametrize("bug", PLANTED_IN_CHANNEL)
-def test_a_bug_in_the_channel_violates_its_invariant(
-    bug: str, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("plan", "plant", "judges"),
+    [
+        pytest.param(plan, *planted, id=f"{plan}: {bug}")
+        for plan, bugs in (
+            ("modular", PLANTED),
+            ("extensible", PLANTED_IN_CHANNEL),
+            ("extensible-topic", PLANTED_IN_TOPIC),
+        )
+        for bug, planted in bugs.items()
+    ],
+)
+def test_a_planted_bug_violates_its_invariant(
+    plan: str, plant: Plant, judges: set[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plant, judges = PLANTED_IN_CHANNEL[bug]
     plant(monkeypatch)
-    expect_violation(judges, "extensible")
-
-
-@pytest.mark.parametrize("bug", PLANTED_IN_TOPIC)
-def test_a_bug_on_the_topic_violates_its_invariant(
-    bug: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plant, judges = PLANTED_IN_TOPIC[bug]
-    plant(monkeypatch)
-    expect_violation(judges, "extensible-topic")
-
-
-def expect_violation(judges: set[str], plan: str) -> None:
     for seed in range(FIRST_SEED, FIRST_SEED + SEEDS_MAX):
         history = History(seed, replace(PLANS[plan], faults=30))
         try:

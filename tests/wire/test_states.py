@@ -49,27 +49,18 @@ def connection(state: ConnectionState) -> ServerProtocol:
     return protocol
 
 
-def producer(state: PeerState) -> ServerProtocol:
+def peer(kind: str, state: PeerState) -> ServerProtocol:
+    """A connection whose producer or consumer 0 is in this state."""
     protocol = connection(ConnectionState.OPEN)
+    change = protocol.change_producer if kind == "producer" else protocol.change_consumer
     if state is not PeerState.ABSENT:
-        protocol.receive(frames.producer(0))
+        protocol.receive(frames.producer(0) if kind == "producer" else frames.subscribe(0))
     if state in (PeerState.READY, PeerState.DETACHED):
-        protocol.change_producer(0, PeerChange.OPENED)
+        change(0, PeerChange.OPENED)
     if state is PeerState.DETACHED:
-        protocol.change_producer(0, PeerChange.DETACHED)
-    assert protocol.producer_state(0) is state
-    return protocol
-
-
-def consumer(state: PeerState) -> ServerProtocol:
-    protocol = connection(ConnectionState.OPEN)
-    if state is not PeerState.ABSENT:
-        protocol.receive(frames.subscribe(0))
-    if state in (PeerState.READY, PeerState.DETACHED):
-        protocol.change_consumer(0, PeerChange.OPENED)
-    if state is PeerState.DETACHED:
-        protocol.change_consumer(0, PeerChange.DETACHED)
-    assert protocol.consumer_state(0) is state
+        change(0, PeerChange.DETACHED)
+    reached = protocol.producer_state if kind == "producer" else protocol.consumer_state
+    assert reached(0) is state
     return protocol
 
 
@@ -170,7 +161,7 @@ def test_after_a_violation_nothing_is_heard(kind: int) -> None:
 
 @pytest.mark.parametrize(("command", "state", "becomes"), cases(PRODUCERS))
 def test_producer(command: str, state: str, becomes: str) -> None:
-    protocol = producer(PeerState[state])
+    protocol = peer("producer", PeerState[state])
     meets(protocol, command, state, becomes, protocol.change_producer)
     if becomes.islower() and becomes not in ("dropped", "violates"):
         assert protocol.producer_state(0).name == becomes.upper()
@@ -180,7 +171,7 @@ def test_producer(command: str, state: str, becomes: str) -> None:
 
 @pytest.mark.parametrize(("command", "state", "becomes"), cases(CONSUMERS))
 def test_consumer(command: str, state: str, becomes: str) -> None:
-    protocol = consumer(PeerState[state])
+    protocol = peer("consumer", PeerState[state])
     meets(protocol, command, state, becomes, protocol.change_consumer)
     if becomes.islower() and becomes not in ("dropped", "violates"):
         assert protocol.consumer_state(0).name == becomes.upper()
@@ -260,5 +251,5 @@ def test_what_was_shown_is_in_no_text_of_an_event() -> None:
 
 
 def test_producers_and_consumers_do_not_share_ids() -> None:
-    protocol = producer(PeerState.READY)
+    protocol = peer("producer", PeerState.READY)
     assert protocol.consumer_state(0) is PeerState.ABSENT

@@ -64,11 +64,17 @@ async def heard(broker: Broker, reporter: str, stats: Mapping[str, NamespaceBund
 BIG = NamespaceBundleStats(topics=2, producer_count=1)
 
 
+async def quiet(
+    brokers: BrokersOfTest, splitting: SplitOptions
+) -> tuple[Broker, Broker, BundleName]:
+    """Two brokers that report no load by themselves, and the first bundle."""
+    load_report = replace(brokers.load_report, min_interval_ms=600_000)
+    broker, other = await brokers.start_many(2, splitting=splitting, load_report=load_report)
+    return broker, other, await first_bundle(broker)
+
+
 async def test_the_owner_splits_a_bundle_above_a_limit(any_brokers: BrokersOfTest) -> None:
-    broker, other = await any_brokers.start_many(
-        2, splitting=LIMITS, load_report=replace(any_brokers.load_report, min_interval_ms=600_000)
-    )
-    bundle = await first_bundle(broker)
+    broker, other, bundle = await quiet(any_brokers, LIMITS)
     await report(broker, {str(bundle): BIG})
     await heard(other, broker.id, {str(bundle): BIG})
     assert await other.parts.balancing.auto_split.check() == [], "it is not the other's bundle"
@@ -80,12 +86,7 @@ async def test_the_owner_splits_a_bundle_above_a_limit(any_brokers: BrokersOfTes
 
 
 async def test_parts_are_unloaded_where_that_is_wanted(brokers: BrokersOfTest) -> None:
-    broker, other = await brokers.start_many(
-        2,
-        splitting=replace(LIMITS, auto_unload_enabled=True),
-        load_report=replace(brokers.load_report, min_interval_ms=600_000),
-    )
-    bundle = await first_bundle(broker)
+    broker, other, bundle = await quiet(brokers, replace(LIMITS, auto_unload_enabled=True))
     await report(broker, {str(bundle): BIG})
     await broker.parts.balancing.auto_split.check()
     assert owned(broker) == []
@@ -109,10 +110,7 @@ async def test_001_l322_l539_nothing_is_split_while_policies_are_read_only(
     any_brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "counterpoise.broker.bundles.auto_split")
-    broker, _ = await any_brokers.start_many(
-        2, splitting=LIMITS, load_report=replace(any_brokers.load_report, min_interval_ms=600_000)
-    )
-    bundle = await first_bundle(broker)
+    broker, _, bundle = await quiet(any_brokers, LIMITS)
     await report(broker, {str(bundle): BIG})
     await broker.metadata.put(paths.POLICIES_READ_ONLY, b"")
     for _ in range(2):
@@ -134,54 +132,35 @@ async def test_001_l322_l539_nothing_is_split_while_policies_are_read_only(
 async def test_it_stays_whole_below_the_limits_or_when_switched_off(
     brokers: BrokersOfTest, options: SplitOptions, stats: NamespaceBundleStats
 ) -> None:
-    broker, _ = await brokers.start_many(
-        2, splitting=options, load_report=replace(brokers.load_report, min_interval_ms=600_000)
-    )
-    bundle = await first_bundle(broker)
+    broker, _, bundle = await quiet(brokers, options)
     await report(broker, {str(bundle): stats})
     assert await broker.parts.balancing.auto_split.check() == []
     assert len((await broker.namespaces.bundles(NAMESPACE)).bundles) == 4
 
 
-async def test_why_a_bundle_stays_whole_is_said_once(
-    brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
+@pytest.mark.parametrize(
+    ("reported", "times"),
+    [([BIG, BIG, BIG], 1), ([BIG, replace(BIG, topics=1), BIG], 2)],
+    ids=["said once", "said again when it comes back"],
+)
+async def test_why_a_bundle_stays_whole_is_logged(
+    brokers: BrokersOfTest,
+    caplog: pytest.LogCaptureFixture,
+    reported: list[NamespaceBundleStats],
+    times: int,
 ) -> None:
     caplog.set_level(logging.INFO, "counterpoise.broker.bundles.auto_split")
-    broker, _ = await brokers.start_many(
-        2,
-        splitting=replace(LIMITS, maximum_bundles=4),
-        load_report=replace(brokers.load_report, min_interval_ms=600_000),
-    )
-    bundle = await first_bundle(broker)
-    await report(broker, {str(bundle): BIG})
-    for _ in range(3):
-        await broker.parts.balancing.auto_split.check()
-    assert [str(bundle) in each.message for each in caplog.records] == [True]
-
-
-async def test_a_reason_that_comes_back_is_logged_again(
-    brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
-) -> None:
-    caplog.set_level(logging.INFO, "counterpoise.broker.bundles.auto_split")
-    broker, _ = await brokers.start_many(
-        2,
-        splitting=replace(LIMITS, maximum_bundles=4),
-        load_report=replace(brokers.load_report, min_interval_ms=600_000),
-    )
-    bundle = await first_bundle(broker)
-    for stats in (BIG, replace(BIG, topics=1), BIG):
+    broker, _, bundle = await quiet(brokers, replace(LIMITS, maximum_bundles=4))
+    for stats in reported:
         await report(broker, {str(bundle): stats})
         await broker.parts.balancing.auto_split.check()
-    assert [str(bundle) in each.message for each in caplog.records] == [True, True]
+    assert [str(bundle) in each.message for each in caplog.records] == [True] * times
 
 
 async def test_a_bundle_that_moved_meanwhile_is_left_alone(
     brokers: BrokersOfTest, caplog: pytest.LogCaptureFixture
 ) -> None:
-    broker, other = await brokers.start_many(
-        2, splitting=LIMITS, load_report=replace(brokers.load_report, min_interval_ms=600_000)
-    )
-    bundle = await first_bundle(broker)
+    broker, other, bundle = await quiet(brokers, LIMITS)
     await report(broker, {str(bundle): BIG})
     await broker.namespaces.unload(bundle, other.id)
     assert await broker.parts.balancing.auto_split.check() == []

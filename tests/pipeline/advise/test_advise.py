@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import aiohttp
 import pytest
 
 from counterpoise.app.main import main
@@ -17,6 +18,7 @@ from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.plan_inputs import (
     LookOptions,
+    inputs_from_cluster,
     inputs_from_history,
     move_time,
     move_time_by_hand,
@@ -75,6 +77,28 @@ async def test_a_cluster_that_was_never_seen_before_gets_a_plan_and_is_not_touch
     assert made.after.imbalance < made.before.imbalance == 2.0
     assert f"<code>{made.id}</code>" in page.read_text()
     assert uneven.unloads == []
+
+
+async def test_of_so_many_polls_at_their_interval_the_last_has_to_find_a_broker(
+    uneven: FakeCluster, http: aiohttp.ClientSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    every_s, pauses, sleep = 0.1234, list[float](), asyncio.sleep
+
+    async def pass_at_once(seconds: float) -> None:
+        if seconds == every_s:
+            pauses.append(seconds)
+            for each in uneven.brokers:
+                each.silent = False
+        await sleep(0)
+
+    for each in uneven.brokers:
+        each.silent = True
+    monkeypatch.setattr(asyncio, "sleep", pass_at_once)
+    options = LookOptions(looks=3, every_s=every_s)
+    where = [uneven.admin_url]
+    found = await inputs_from_cluster(http, where, wall_clock_ms, None, options)
+    assert pauses == [every_s] * 2
+    assert set(found.snapshot.answering) == set(uneven.names)
 
 
 async def test_without_a_named_strategy_counterpoise_makes_the_plan(

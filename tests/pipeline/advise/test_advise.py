@@ -411,6 +411,9 @@ def test_a_broker_that_did_not_answer_the_last_look_is_a_note(tmp_path: Path) ->
     land(writer, poll(1, {**UNEVEN, "b2:80": None}))
     notes = inputs_from_history(writer, LookOptions()).notes
     assert notes[0] == "nothing is given to b2:80: no answer at the last look"
+    without = inputs_from_history(writer, LookOptions(cordoned={"b1:80": "repairs"}))
+    assert without.notes[0] == "b1:80 is cordoned: repairs"
+    assert "b1:80" not in without.snapshot.view.brokers
 
 
 async def test_a_cluster_that_sheds_load_by_itself_is_a_note(

@@ -336,3 +336,13 @@ def polls_of(history: Path) -> list[tuple[int, str, str, float]]:
         (row["poll_id"], row["kind"], row["broker"] + row["bundle"], row["msg_rate_in"])
         for row in rows_of(history)
     ]
+
+
+async def test_what_prometheus_warns_of_is_said_once(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """While it is imported, of whichever series; and among the notes at the end."""
+    series = steady("b1:8080", name_in(BUNDLE_OF), *range(10))
+    assert await imported(FakePrometheus(series, warnings=("half of it",)), tmp_path / "h") == 0
+    said = capsys.readouterr()
+    assert (said.out + said.err).count("warns: half of it") == 2

@@ -78,6 +78,8 @@ def test_a_day_of_few_polls_weighs_less_than_one_of_many(tmp_path: Path) -> None
          "busiest_hour": START + timedelta(days=1), "day": day(1)},
         {"bundle": "n/y", "broker": "b", "bytes_per_s": 0.5, "bytes_per_s_max": 1.0, "part": 0.1,
          "busiest_hour": START, "day": day(0)},
+        {"bundle": "n/z", "broker": "a", "bytes_per_s": 7.0, "bytes_per_s_max": 8.0, "part": 0.2,
+         "busiest_hour": START, "day": day(0)},
     ]  # fmt: skip
     refused = [
         {"rule": rule, "setting": "s", "times": times, "rounds": rounds, "subjects": subjects,
@@ -115,11 +117,12 @@ def test_a_day_of_few_polls_weighs_less_than_one_of_many(tmp_path: Path) -> None
     assert (a["bytes_per_s"], a["bundles"]) == pytest.approx((20.0, 2.0))
     assert (a["bytes_per_s_max"], a["cpu_percent_max"]) == (120.0, 30.0)
     assert (a["hottest_part"], a["above_part"]) == pytest.approx((0.1, 0.3))
-    y, x = shown.hottest
+    y, x, z = shown.hottest
     assert (y["bytes_per_s"], y["part"], y["days"]) == pytest.approx((6.5, 0.3, 2))
     assert y["busiest_hour"] == START + timedelta(days=1)
     assert (x["bytes_per_s"], x["part"], x["days"]) == pytest.approx((6.0, 0.2, 2))
-    assert [each["bundle"] for each in shown.hottest] == ["n/y", "n/x"]
+    assert (z["bytes_per_s"], z["part"], z["days"]) == pytest.approx((3.5, 0.1, 1)), "of both days"
+    assert [each["bundle"] for each in shown.hottest] == ["n/y", "n/x", "n/z"]
     assert (x["broker"], x["busiest_hour"], x["bytes_per_s_max"]) == ("b", START, 30.0)
     q, r = shown.rejections
     assert (q["rule"], q["times"], q["subjects"]) == ("q", 9, 1)

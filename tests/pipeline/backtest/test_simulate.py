@@ -277,8 +277,9 @@ def test_why_nothing_moved_is_the_rule_that_refused_most_at_its_highest() -> Non
 def test_moves_are_late_once_an_hour_has_passed_and_none_that_had_to_be_is_no_excess() -> None:
     trace = Plain([1.0], [0], [[True]])
     measure, hour = Measure(1.0), 60
-    for step in (5, 5 + hour - 1, 5 + hour, 5 + hour + 1, 5 + hour + 2):
+    for step in (5, 5 + hour - 1, 5 + hour, 5 + hour + 1, 5 + hour + 2, 5 + 2 * hour + 2):
         measure.moved(step, 0, trace.loads(0))
     result = measure.result("c", trace, 5, 200)
-    assert (result.moves, result.late_moves) == (5, 2)
-    assert (result.moved, result.needed, result.excess) == (5.0, 0.0, 0.0)
+    assert (result.moves, result.late_moves) == (6, 3)
+    assert result.thrash == 4, "a bundle that moves again after an hour has not moved for nothing"
+    assert (result.moved, result.needed, result.excess) == (6.0, 0.0, 0.0)

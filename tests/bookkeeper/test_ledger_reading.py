@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
@@ -224,8 +224,8 @@ class Heard:
         self.answers: list[int] = []
         self.errors: dict[int, str] = {}
 
-    def answered(self, _: str, answer: BookieAnswer) -> None:
-        self.answers.append(answer.entry)
+    def answered(self, _: str, answers: Sequence[BookieAnswer]) -> None:
+        self.answers += [each.entry for each in answers]
 
     def unanswered(self, _: str, request: BookieRequest, error: BookieError) -> None:
         self.errors[request.entry] = str(error)
@@ -242,7 +242,7 @@ async def test_a_client_that_is_closed_goes_on_connecting_to_no_bookie(
     monkeypatch.setattr(loop, "create_connection", connect_without_end)
     here = RegisteredBookie("b", BookieState.READ_WRITE, "127.0.0.1", 3181)
     bookies, before = Bookies({"b": here}, PATIENT), asyncio.all_tasks()
-    bookies.send("b", read_request(7, 0), Heard())
+    bookies.send("b", [read_request(7, 0)], Heard())
     await asyncio.sleep(0)
     bookies.close()
     (connecting,) = asyncio.all_tasks() - before
@@ -269,7 +269,7 @@ async def test_silence_is_noticed_in_time_whatever_was_answered_before() -> None
     connection.connection_made(Wire())
     for entry in range(3):
         request = read_request(7, entry)
-        connection.send(request, heard)
+        connection.send([request], heard)
         await pass_time(4)
         if entry < 2:
             connection.data_received(BookieDisk().answer(request.frame[4:]))

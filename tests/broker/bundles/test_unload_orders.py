@@ -130,13 +130,22 @@ async def test_by_records_a_bundle_goes_to_its_destination_or_to_the_chosen_brok
     ],
 )
 async def test_an_owner_that_does_not_confirm_an_unload_is_quoted(said: str, why: str) -> None:
-    async def answer(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    left = asyncio.Event()
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         if said:
             writer.write(f"HTTP/1.1 {said}".encode())
-            writer.close()
+        else:
+            while await reader.read(4096):
+                pass
+        writer.close()
+        await writer.wait_closed()
+        left.set()
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         order = UnloadOrder(BUNDLE, None, ME, within_s=10.0 if said else 0.05)
         with pytest.raises(BrokerError, match=f"{BUNDLE} was not unloaded: {url} {why}"):
             await unloads.order_unload(url, order, ANONYMOUS)
+        async with asyncio.timeout(10):
+            await left.wait()

@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 from bench._real_pulsar import cluster
 
-from counterpoise.pipeline.backtest.recorded import PLAYED
+from counterpoise.pipeline.backtest.recorded import REPLAYED
 from tests.real import agreement, agreement_by_stores
 from tests.real.observer import call
 from tests.real.parts import (
@@ -94,7 +94,7 @@ def play(home: Path, manager: str) -> None:
         env=environment(), check=True,
     )  # fmt: skip
     leader = home / f"{manager}.parquet"
-    pq.write_table(pq.read_table(whole, columns=list(PLAYED)), leader, compression="zstd")
+    pq.write_table(pq.read_table(whole, columns=list(REPLAYED)), leader, compression="zstd")
     balancing = ("loadBalance", "loadManager", "minUnload", "maxUnload", "statsUpdate")
     kept = [line for line in conf.read_text().splitlines() if line.startswith(balancing)]
     (home / f"{manager}.conf").write_text("".join(f"{line}\n" for line in kept))

@@ -41,7 +41,7 @@ async def strategy_of(
         return chosen.options, find_placement(args.placement).options
 
     given = read_conf(args.conf, args.settings, own)
-    wanted = _named(args, given)
+    class_name = _named(args, given)
     conf, notes = given, []
     try:
         async with client_session(args) as session:
@@ -54,23 +54,23 @@ async def strategy_of(
             notes.append(
                 f"{error}; Pulsar's defaults hold where --conf and --set name nothing else"
             )
-    if args.strategy is None and wanted is not None:
+    if args.strategy is None and class_name is not None:
         named = conf.values.get(SHEDDER_SETTING, "")
         own_name = f" ({named.rpartition('.')[2]})" if named else ""
         notes.append(
-            f"no strategy is named: {wanted} decides; --strategy {CLUSTERS_OWN} follows the "
+            f"no strategy is named: {class_name} decides; --strategy {CLUSTERS_OWN} follows the "
             f"cluster's own{own_name}"
         )
     try:
-        find_shedder(wanted, conf)
+        find_shedder(class_name, conf)
     except ConfigError as error:
-        if SHEDDER_SETTING in given.values or wanted:
+        if SHEDDER_SETTING in given.values or class_name:
             raise
         name = conf.values.get(SHEDDER_SETTING)
         raise UserError(f"the cluster sheds by {name}: {error}; name one with --strategy") from None
     strategy = strategy_from(
         conf,
-        shedder=wanted,
+        shedder=class_name,
         placement=args.placement,
         decide_every_s=getattr(args, "decide_every", None),
         grace_s=getattr(args, "grace_period", None),

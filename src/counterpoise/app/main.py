@@ -184,10 +184,10 @@ def full_parser() -> argparse.ArgumentParser:
 
 def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
     parser, subparsers = _frame()
-    asked = next((word for word in words if not word.startswith("-")), None)
+    verb_name = next((word for word in words if not word.startswith("-")), None)
     begins_with_one = any(verb.name == word for verb in VERBS for word in words[:1])
     for verb in VERBS:
-        if verb.name == asked:
+        if verb.name == verb_name:
             _add(verb, subparsers)
         elif not begins_with_one:
             # Each takes a millisecond, and a line that begins with a verb shows no list of them.

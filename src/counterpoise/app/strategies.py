@@ -98,8 +98,8 @@ def as_pulsar(
     configured = LeastUsage.name if by_stores else conf.values.get(PLACEMENT_SETTING)
     chosen = placement or configured or DEFAULT_PLACEMENT
     made = strategy_from(conf, shedder=shedder, placement=chosen, thrash_span_s=thrash_span_s)
-    wanted = settings_from(BalanceOptions, conf).shedding_enabled
-    balance = replace(made.balance, shedding_enabled=wanted)
+    is_enabled = settings_from(BalanceOptions, conf).shedding_enabled
+    balance = replace(made.balance, shedding_enabled=is_enabled)
     filters = settings_from(FilterOptions, conf)
     if by_stores:  # whose brokers count no bundles
         filters = replace(filters, distribute_evenly=False)

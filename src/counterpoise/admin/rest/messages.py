@@ -84,9 +84,9 @@ async def examine(request: web.Request) -> web.Response:
 async def by_id(request: web.Request) -> web.Response:
     """The entry at a position."""
     topic = await _stored_topic(request)
-    wanted = number_of(request, "ledgerId"), number_of(request, "entryId")
-    found = await stored_message(topic.log, topic.log.index(wanted))
-    return _message_answer(found if found is not None and found.position == wanted else None)
+    at = number_of(request, "ledgerId"), number_of(request, "entryId")
+    found = await stored_message(topic.log, topic.log.index(at))
+    return _message_answer(found if found is not None and found.position == at else None)
 
 
 @routes.get(f"{TOPIC}/messageid/{{timestamp}}", access.topic("PEEK_MESSAGES"))

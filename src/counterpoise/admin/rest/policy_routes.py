@@ -174,10 +174,10 @@ def _given(request: web.Request, policy: Policy) -> Json:
         return policy.value_by_path
     if policy.by_query is None:
         return body_of(request)
-    said = request.query.get(policy.by_query)
-    if said is None:
+    parameter = request.query.get(policy.by_query)
+    if parameter is None:
         raise precondition_failed(f"query parameter {policy.by_query} is missing")
-    return Shape(policy.shape).check(whole_number(said))
+    return Shape(policy.shape).check(whole_number(parameter))
 
 
 def _number(value: Json) -> Json:

@@ -21,12 +21,16 @@ class PulsarSetting:
 
     def is_changed(self, value: str) -> bool:
         """Whether a value differs from the default; a blank value counts as the default."""
-        said = value.strip()
-        return bool(said) and said.lower() != self.default.lower() and not self._is_same(said)
+        stripped = value.strip()
+        return (
+            bool(stripped)
+            and stripped.lower() != self.default.lower()
+            and not self._is_same(stripped)
+        )
 
-    def _is_same(self, said: str) -> bool:
+    def _is_same(self, stripped: str) -> bool:
         try:
-            return float(said) == float(self.default)
+            return float(stripped) == float(self.default)
         except ValueError:
             return False
 

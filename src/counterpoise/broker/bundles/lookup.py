@@ -198,9 +198,9 @@ class LookupService:
             return None
         if not self._balanced:
             return self._registry.my_id
-        wanted = self._affinity.pop(str(bundle), None)
-        if wanted is not None and wanted in await self._registry.active():
-            return wanted
+        preferred = self._affinity.pop(str(bundle), None)
+        if preferred is not None and preferred in await self._registry.active():
+            return preferred
         return await self._placer.choose(bundle)
 
     async def _take(self, bundle: BundleName) -> LookupResult:

@@ -38,13 +38,13 @@ class _Choice:
 
     def of(self, config: SheddingConfig) -> Shedder[Any, Any, Any]:
         """The named strategy, or this load manager's default one."""
-        wanted = SHEDDERS.find(config.strategy)
-        if wanted.view is self._view:
-            return wanted
+        configured = SHEDDERS.find(config.strategy)
+        if configured.view is self._view:
+            return configured
         if self._logged != config.strategy:
             self._logged = config.strategy
             log.info("%s sheds load: %s is not for this load manager", self._otherwise.name,
-                     wanted.name)  # fmt: skip
+                     configured.name)  # fmt: skip
         return self._otherwise
 
 
@@ -109,16 +109,28 @@ class LoadStoreSheddingSource:
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> LoadStoreView:
         """The cluster's load now, as the strategy reads it."""
         alive = await self._registry.active()
-        top = {broker: said for broker, said in self._stores.top_bundles.items() if broker in alive}
+        top = {
+            broker: reported
+            for broker, reported in self._stores.top_bundles.items()
+            if broker in alive
+        }
         return LoadStoreView.of(
             self._clock_ms(),
-            {broker: said for broker, said in self._stores.brokers.items() if broker in alive},
+            {
+                broker: reported
+                for broker, reported in self._stores.brokers.items()
+                if broker in alive
+            },
             top,
             available=alive,
             recently_unloaded=dict.fromkeys(recent),
             unloaded_brokers={broker: at for broker, at in unloaded.items() if broker in alive},
             rules=await self._rules(
-                [each.bundle_name for said in top.values() for each in said.top_bundles_load_data]
+                [
+                    each.bundle_name
+                    for reported in top.values()
+                    for each in reported.top_bundles_load_data
+                ]
             ),
         )
 

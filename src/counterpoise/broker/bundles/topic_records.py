@@ -188,8 +188,8 @@ class TopicRecords:
         await self._ready(path)
         found = self._view.version(bundle)
         if expected_version is not None:
-            wanted = None if expected_version == MUST_NOT_EXIST else expected_version
-            if found != wanted:
+            expected = None if expected_version == MUST_NOT_EXIST else expected_version
+            if found != expected:
                 raise BadVersion(path)
         why = await self._publish(path, bundle, value, {})
         if why is not None:

@@ -111,12 +111,12 @@ class CoordinatorTable:
     def end(self, transaction: TransactionId, *, commit: bool) -> Record | None:
         """The record that begins a commit or abort; None if that has begun already."""
         known = self.find(transaction)
-        wanted = TransactionState.COMMITTING if commit else TransactionState.ABORTING
-        if known.state is wanted:
+        end_state = TransactionState.COMMITTING if commit else TransactionState.ABORTING
+        if known.state is end_state:
             return None
         if known.state is not TransactionState.OPEN:
             raise _not_open(known)
-        return {"txn": transaction.number, "is": wanted.value}
+        return {"txn": transaction.number, "is": end_state.value}
 
     def ended(self, transaction: TransactionId) -> Record:
         """The record of a transaction that has ended everywhere."""

@@ -145,16 +145,16 @@ class MoveOutcome:
 
         Empty for every other outcome.
         """
-        wanted = self.destination or "any broker"
+        expected = self.destination or "any broker"
         match self.status:
             case MoveStatus.ELSEWHERE:
                 return (
-                    f"{self.bundle} was unloaded from {self.source} for {wanted}, and "
+                    f"{self.bundle} was unloaded from {self.source} for {expected}, and "
                     f"{self.owner or 'another broker'} took it first"
                 )
             case MoveStatus.UNOWNED:
                 return (
-                    f"{self.bundle} was unloaded from {self.source}, and no broker, {wanted} "
+                    f"{self.bundle} was unloaded from {self.source}, and no broker, {expected} "
                     "included, had taken it by then; the next lookup of one of its topics places it"
                 )
             case _:

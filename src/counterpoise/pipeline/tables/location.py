@@ -99,12 +99,12 @@ def _opened(uri: str) -> tuple[Any, str]:
 def _of_s3(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
     """The parameters of an S3 URI as `pyarrow` spells them, for delta-rs."""
     parts = urlsplit(uri)
-    asked = {name: values[-1] for name, values in parse_qs(parts.query).items()}
+    parameters = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     options = {}
-    if endpoint := asked.get("endpoint_override"):
-        scheme = asked.get("scheme", "https")
+    if endpoint := parameters.get("endpoint_override"):
+        scheme = parameters.get("scheme", "https")
         options["AWS_ENDPOINT_URL"] = endpoint if "://" in endpoint else f"{scheme}://{endpoint}"
-    if region := asked.get("region"):
+    if region := parameters.get("region"):
         options["AWS_REGION"] = region
     user, mark, _ = parts.netloc.rpartition("@")
     if mark:
@@ -138,21 +138,23 @@ def file_system(uri: str) -> tuple[Any, str]:
     known = _ALIKE.get(scheme.lower(), scheme.lower())
     if known == "file":
         return fs.LocalFileSystem(), _path_of_file(uri, slashes, rest)
-    said = f"history {address_of(uri)}"
+    subject = f"history {address_of(uri)}"
     if known not in _KNOWN:
         raise LocationError(
-            f"{said}: nothing here opens {scheme}: (there are directories, s3://, gs://, hdfs:// "
-            f"and abfs://; a directory of that name is ./{uri})"
+            f"{subject}: nothing here opens {scheme}: (there are directories, s3://, gs://, "
+            f"hdfs:// and abfs://; a directory of that name is ./{uri})"
         )
     if not slashes:
-        raise LocationError(f"{said}: expected {scheme}://…; a directory of that name is ./{uri}")
+        raise LocationError(
+            f"{subject}: expected {scheme}://…; a directory of that name is ./{uri}"
+        )
     if known in _BUCKETS and not rest.partition("?")[0].strip("/"):
-        raise LocationError(f"{said} names no bucket: expected {scheme}://bucket/path")
+        raise LocationError(f"{subject} names no bucket: expected {scheme}://bucket/path")
     try:
         filesystem, root = fs.FileSystem.from_uri(f"{known}://{rest}")
     except (pa.ArrowException, OSError) as error:
         why = str(error).partition("\n")[0]
-        raise LocationError(f"{said}: {why}{_NEEDS.get(known, '')}") from None
+        raise LocationError(f"{subject}: {why}{_NEEDS.get(known, '')}") from None
     return filesystem, root.rstrip("/")
 
 

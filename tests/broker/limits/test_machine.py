@@ -103,20 +103,21 @@ class Subscription:
         self.join(broker)
 
     def join(self, broker: Broker) -> None:
-        self.broker = broker
+        self.broker, self.is_open = broker, True
         self.flow = broker.limits.dispatch.join(self.topic.name, self.name, self)
         self.dispatch()
 
     def leave(self) -> None:
         self.broker.limits.dispatch.leave(self.topic.name, self.flow)
         assert self.flow.waits_at is None
+        self.is_open = False
 
     @property
     def behind(self) -> int:
         return self.topic.taken - self.delivered
 
     def dispatch(self) -> None:
-        while self.behind:
+        while self.behind and self.is_open:
             messages, size = self.flow.budget()
             if messages <= 0 or size <= 0:
                 assert self.flow.waits_at is not None, "nothing to deliver on, and no turn follows"

@@ -1,4 +1,4 @@
-"""A caller that stops waiting for a log to close leaves no file open."""
+"""A log leaves no file open, whatever happened while it opened or closed."""
 
 from __future__ import annotations
 
@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.storage.conftest import write
+from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.local_ids import LocalLedgerIds
+from tests.storage.conftest import Heard, write
 from tests.storage.faults import FaultyDisk, Hanging
-from tests.storage.test_faults import opened
+from tests.storage.test_faults import NAME, opened
 
 
 @pytest.mark.parametrize("store_closes", ["meanwhile", "afterwards"])
@@ -41,3 +43,25 @@ async def test_a_log_whose_closing_is_given_up(tmp_path: Path, store_closes: str
     assert log.end == 1
     await log.close()
     await again.close()
+
+
+class LateIds(LocalLedgerIds):
+    """None is at hand when a log is opened."""
+
+    fetched = 0
+
+    def next_id(self, above: int) -> int:
+        return super().next_id(above) if self.fetched else None  # type: ignore[return-value]
+
+    async def fetch(self, above: int) -> None:
+        self.fetched += 1
+
+
+async def test_a_log_that_waited_for_a_ledger_id_leaves_no_file_open(tmp_path: Path) -> None:
+    disk, heard, ids = FaultyDisk(), Heard(), LateIds()
+    store = FileLedgerStore(tmp_path, disk=disk)
+    log = await store.open(NAME, "a", heard, ids)
+    await write(log, heard, b"x")
+    await log.close()
+    await store.close()
+    assert (ids.fetched, list(disk.paths.values())) == (1, [])

@@ -12,7 +12,6 @@ from counterpoise.storage.files.fence import Fence
 from counterpoise.storage.files.recovery import take_over
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.grouplog import GroupLog
-from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import CursorState, Log, LogFencedError, StorageError
 from tests.storage.conftest import Heard, everything, settled, write
@@ -445,28 +444,6 @@ async def test_an_owner_that_was_fenced_while_it_saved_deletes_no_ledger(
     assert next(looks, None) is None, "it looked before the save and after"
     assert len(list((tmp_path / NAME).glob("*.ledger"))) == 4
     await store.close()
-
-
-class LateIds(LocalLedgerIds):
-    """None is at hand when a log is opened."""
-
-    fetched = 0
-
-    def next_id(self, above: int) -> int:
-        return super().next_id(above) if self.fetched else None  # type: ignore[return-value]
-
-    async def fetch(self, above: int) -> None:
-        self.fetched += 1
-
-
-async def test_a_log_that_waited_for_a_ledger_id_leaves_no_file_open(tmp_path: Path) -> None:
-    disk, heard, ids = FaultyDisk(), Heard(), LateIds()
-    store = FileLedgerStore(tmp_path, disk=disk)
-    log = await store.open(NAME, "a", heard, ids)
-    await write(log, heard, b"x")
-    await log.close()
-    await store.close()
-    assert (ids.fetched, list(disk.paths.values())) == (1, [])
 
 
 @pytest.mark.parametrize("kind", ["memory", "files"])

@@ -21,16 +21,12 @@ class PulsarSetting:
 
     def is_changed(self, value: str) -> bool:
         """Whether a value differs from the default; a blank value counts as the default."""
-        stripped = value.strip()
-        return (
-            bool(stripped)
-            and stripped.lower() != self.default.lower()
-            and not self._is_same(stripped)
-        )
+        given = value.strip()
+        return bool(given) and given.lower() != self.default.lower() and not self._is_same(given)
 
-    def _is_same(self, stripped: str) -> bool:
+    def _is_same(self, given: str) -> bool:
         try:
-            return float(stripped) == float(self.default)
+            return float(given) == float(self.default)
         except ValueError:
             return False
 

@@ -109,28 +109,16 @@ class LoadStoreSheddingSource:
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> LoadStoreView:
         """The cluster's load now, as the strategy reads it."""
         alive = await self._registry.active()
-        top = {
-            broker: reported
-            for broker, reported in self._stores.top_bundles.items()
-            if broker in alive
-        }
+        top = {broker: data for broker, data in self._stores.top_bundles.items() if broker in alive}
         return LoadStoreView.of(
             self._clock_ms(),
-            {
-                broker: reported
-                for broker, reported in self._stores.brokers.items()
-                if broker in alive
-            },
+            {broker: data for broker, data in self._stores.brokers.items() if broker in alive},
             top,
             available=alive,
             recently_unloaded=dict.fromkeys(recent),
             unloaded_brokers={broker: at for broker, at in unloaded.items() if broker in alive},
             rules=await self._rules(
-                [
-                    each.bundle_name
-                    for reported in top.values()
-                    for each in reported.top_bundles_load_data
-                ]
+                [each.bundle_name for data in top.values() for each in data.top_bundles_load_data]
             ),
         )
 

@@ -88,7 +88,7 @@ class HistoryImport:
         self._match: dict[str, str] = {}
         self._warned: set[str] = set()
         self._count = VALUES_MOST
-        self._groups: dict[str, tuple[Sequence[bytes], SeriesGroups | None]] = {}
+        self._groups: dict[str, tuple[Sequence[bytes], SeriesGroups]] = {}
         self._topic_loads_from_ms = 0
         """The next piece from then on has the loads of topics."""
 
@@ -264,11 +264,11 @@ class HistoryImport:
 
     async def _groups_of(self, name: str, labels: Sequence[bytes]) -> SeriesGroups:
         """What the series of a metric are about: most pieces have those of the piece before."""
-        known, groups = self._groups.get(name, ((), None))
-        if groups is None or known != labels:
-            groups = SeriesGroups(await self._labels.places(labels))
-            self._groups[name] = labels, groups
-        return groups
+        known = self._groups.get(name)
+        if known is None or known[0] != labels:
+            known = labels, SeriesGroups(await self._labels.places(labels))
+            self._groups[name] = known
+        return known[1]
 
     def _left_out(self) -> str:
         reason, example = next(iter(self._labels.unreadable.items()))

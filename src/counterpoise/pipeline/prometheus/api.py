@@ -20,8 +20,6 @@ from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 
 BODY_MOST: Final = 512 << 20
 """Bytes of one answer."""
-READ_AHEAD: Final = 8 << 20
-"""Bytes of an answer that wait while a part of another is parsed."""
 OUTLINE_POINTS: Final = 200
 _TRIES: Final = 5
 _AT_ONCE: Final = 2
@@ -145,13 +143,7 @@ class PrometheusApi:
         url = f"{self._url}/api/v1/query_range"
         try:
             # Not followed: what is shown to this server is for no other.
-            request = self._session.post(
-                url,
-                data=form,
-                timeout=timeout,
-                allow_redirects=False,
-                read_bufsize=READ_AHEAD,
-            )
+            request = self._session.post(url, data=form, timeout=timeout, allow_redirects=False)
             async with request as reply:
                 body = await _body(reply)
                 if 300 <= reply.status < 400:

@@ -11,6 +11,7 @@ from functools import partial
 from itertools import pairwise
 
 import pulsar
+from tests.waiting import answer_within
 
 from bench._admin import RefusedError, call
 from bench._client import connect
@@ -30,10 +31,11 @@ class Traffic:
         )
         self._consumer = self._client.subscribe(topic, "gap")
         self._stop = threading.Event()
-        self._flushed = threading.Event()
+        self._all_answered = threading.Event()
         self.acknowledged_at: list[float] = []
         self._acknowledged: set[int] = set()
         self.sent = 0
+        self.answered = 0
         self.received: list[int] = []
         self._threads = [threading.Thread(target=w) for w in (self._publish, self._receive)]
         for thread in self._threads:
@@ -53,16 +55,19 @@ class Traffic:
         if result == pulsar.Result.Ok:
             self.acknowledged_at.append(time.perf_counter())
             self._acknowledged.add(number)
+        self.answered += 1
 
     def _receive(self) -> None:
         seen: set[int] = set()
-        while not (self._flushed.is_set() and seen >= self._acknowledged):
+        last_at = time.monotonic()
+        while not (self._all_answered.is_set() and seen >= self._acknowledged):
             try:
-                message = self._consumer.receive(QUIET_SECONDS * 1_000)
+                message = self._consumer.receive(500)
             except pulsar.Timeout:
-                if self._flushed.is_set():
+                if self._all_answered.is_set() and time.monotonic() > last_at + QUIET_SECONDS:
                     return
                 continue
+            last_at = time.monotonic()
             number = int(message.data())
             seen.add(number)
             self.received.append(number)
@@ -70,17 +75,19 @@ class Traffic:
 
     def wait_for_acknowledgement(self, seconds: float = 60) -> None:
         """Return when one more message than now is acknowledged."""
-        before, deadline = len(self.acknowledged_at), time.monotonic() + seconds
-        while len(self.acknowledged_at) == before:
-            if time.monotonic() > deadline:
-                raise SystemExit(f"nothing was acknowledged for {seconds:.0f} s after an unload")
-            time.sleep(0.01)
+        before = len(self.acknowledged_at)
+        if not answer_within(lambda: len(self.acknowledged_at) > before, seconds, 0.01):
+            raise SystemExit(f"nothing was acknowledged for {seconds:.0f} s after an unload")
 
     def finish(self) -> dict[str, int]:
         self._stop.set()
         self._threads[0].join()
         self._producer.flush()
-        self._flushed.set()
+        # It may return before the callback of the last message has run. Were that message counted
+        # only after the consumer has stopped, it would pass for lost.
+        if not answer_within(lambda: self.answered == self.sent, 60, 0.01):
+            raise SystemExit(f"{self.sent - self.answered} of {self.sent} messages got no answer")
+        self._all_answered.set()
         self._threads[1].join()
         self._client.close()
         firsts = list(dict.fromkeys(self.received))

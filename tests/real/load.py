@@ -144,6 +144,9 @@ class Load:
         """Wait for what is under way, and count."""
         for producer in self._producers:
             producer.flush()
+        # It may return before the callback of the last message has run, which would then be counted
+        # as acknowledged after the consumer has stopped.
+        answer_within(lambda: len(self._ended_at) == self.sent, 60)
         answer_within(lambda: not self.received.missing_of(self.acknowledged), 60)
         self._ended.set()
         self._receiver.join()

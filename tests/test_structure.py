@@ -91,6 +91,7 @@ CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "connection_made": "asyncio.Protocol",
     "data_received": "asyncio.Protocol",
     "disk_full": "tests with an embedded cluster",
+    "find_spec": "Python, as a finder of modules",
     "pause_writing": "asyncio.Protocol",
     "pulsar_cluster": "pytest, as a fixture",
     "pulsar_cluster_module": "pytest, as a fixture",

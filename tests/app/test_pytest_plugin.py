@@ -1,7 +1,9 @@
 """The fixtures that other people's tests use, in a pytest run of its own."""
 
+import importlib.util
 import subprocess
 import sys
+from importlib.machinery import SourceFileLoader
 from pathlib import Path
 
 import pytest
@@ -151,6 +153,13 @@ def test_a_users_coroutines_pass_and_in_several_processes(
     done = run_pytest(tmp_path, *more)
     assert done.returncode == 0, done.stdout
     assert "4 passed" in done.stdout
+
+
+def test_pytest_rewrites_no_assertions_of_the_packages_modules() -> None:
+    """Its finder, asked for each of them, made a first test 0.15 s slower."""
+    spec = importlib.util.find_spec("counterpoise.app.clusters.embedded")
+    assert spec is not None
+    assert isinstance(spec.loader, SourceFileLoader)
 
 
 def test_the_plugin_costs_nothing_until_it_is_used() -> None:

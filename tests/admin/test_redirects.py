@@ -58,6 +58,7 @@ OWNERS: dict[tuple[str, str], Any] = {
     ("POST", f"{TOPIC}/trim"): None,
     ("PUT", f"{TOPIC}/compaction"): None,
     ("GET", f"{TOPIC}/compaction"): None,
+    ("GET", f"{TOPIC}/offload"): None,
     ("POST", f"{TOPIC}/terminate"): None,
     ("DELETE", f"{TOPIC}/truncate"): None,
     ("POST", f"{TOPIC}/all_subscription/expireMessages/{{expireTimeInSeconds}}"): None,

@@ -126,6 +126,19 @@ def test_the_backlog_is_counted(api: Api, topic: str, connect: Connect) -> None:
     assert (answer["entries"], answer["messages"], answer["aborted"]) == (9, 9, False)
 
 
+def test_the_offload_of_a_topic_has_not_run(api: Api, topic: str) -> None:
+    """The expected values are what Pulsar's class of this status becomes as JSON, not yet run."""
+    nothing = dict.fromkeys(("ledgerId", "entryId", "partitionIndex", "batchIndex"), -1)
+    assert api.get(f"{topic}/offload") == {
+        "status": "NOT_RUN",
+        "lastError": "",
+        "firstUnoffloadedMessage": {**nothing, "batchSize": 0},
+    }
+    missing = api("GET", f"{topic}-missing/offload")
+    assert missing.status == 404
+    assert missing.value == {"reason": f"Topic {name_of(topic)}-missing not found"}
+
+
 def test_trimming_deletes_what_no_subscription_needs(
     api: Api, topic: str, connect: Connect
 ) -> None:

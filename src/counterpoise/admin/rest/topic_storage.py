@@ -1,4 +1,4 @@
-"""The storage of a topic: its ledgers, its backlog's size, trimming, compaction, termination."""
+"""A topic's storage: ledgers, size of its backlog, trimming, compaction, offload, termination."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from counterpoise.broker.face import BrokerError, Subscription, survey
 from counterpoise.names.topic import TopicName
 
 POSITION = Shape(nullable(MESSAGE_ID.schema))
-
+_NO_MESSAGE: Json = {
+    **dict.fromkeys(("ledgerId", "entryId", "partitionIndex", "batchIndex"), -1),
+    "batchSize": 0,
+}
 
 routes = route.Routes()
 
@@ -105,6 +108,13 @@ async def compaction_status(request: web.Request) -> web.Response:
     """``LongRunningProcessStatus`` of the last compaction since the topic was loaded."""
     compaction = (await stored(request, await storing_topic(request))).compaction
     return answer({"status": compaction.status, "lastError": compaction.last_error})
+
+
+@routes.get(f"{TOPIC}/offload", access.topic("OFFLOAD"), AUTHORITATIVE)
+async def offload_status(request: web.Request) -> web.Response:
+    """``OffloadProcessStatus``, as without an offloader: nothing was offloaded."""
+    await stored(request, await storing_topic(request))
+    return answer({"status": "NOT_RUN", "lastError": "", "firstUnoffloadedMessage": _NO_MESSAGE})
 
 
 @routes.post(f"{TOPIC}/terminate", access.topic("TERMINATE"), query=AUTHORITATIVE)

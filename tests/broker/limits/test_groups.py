@@ -11,7 +11,7 @@ from counterpoise.broker.base import paths
 from counterpoise.broker.limits.groups import ResourceGroupShares
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
-from counterpoise.metadata import MemoryTree, StoreUnavailable, open_store
+from counterpoise.metadata import MemoryTree, NotificationKind, StoreUnavailable, open_store
 from counterpoise.quota import SECOND_NS
 from tests.broker.limits.groups import (
     INTERVAL_S,
@@ -322,3 +322,34 @@ async def test_a_group_that_could_not_be_read_is_read_again_for_the_next_topic(
     source.away = False
     await groups.know("g")
     assert "b9" in await first.store.children(paths.group_usages("g"))
+
+
+@on_jumping_loop
+async def test_a_group_that_was_left_while_it_was_read_again_is_not_reported(group: Group) -> None:
+    """Or the others would make room for it until it is seen to have gone."""
+    await group.start()
+    store = group.brokers[0].store
+    limits = PublishLimits("b9", no_rates, clock_ns=now_ns)
+    answers = asyncio.Event()
+    answers.set()
+
+    class Slow(Definitions):
+        async def resource_group(self, name: str) -> Mapping[str, Any] | None:
+            await answers.wait()
+            return await super().resource_group(name)
+
+    groups = ResourceGroupShares("b9", store, Slow(), limits, lambda: 1, now_ns)
+    await groups.know("g")
+    answers.clear()
+    again = asyncio.create_task(groups.refresh("g"))
+    await asyncio.sleep(0)
+    await groups.round()
+    made: list[str] = []
+    store.subscribe(
+        lambda each: made.append(each.path) if each.kind is NotificationKind.CREATED else None
+    )
+    answers.set()
+    await again
+    await pass_time(0.01)
+    assert not groups.names
+    assert paths.group_usage("g", "b9") not in made

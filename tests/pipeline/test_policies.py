@@ -86,13 +86,15 @@ async def test_a_round_heeds_the_policies_of_its_moment(
     assert made.moves
 
 
-@pytest.mark.parametrize("path", [POLICIES, GROUP.format("public/default"), RUNTIME])
+@pytest.mark.parametrize(
+    ("path", "status"), [(POLICIES, 403), (GROUP.format("public/default"), 500), (RUNTIME, 401)]
+)
 async def test_no_round_is_made_while_policies_cannot_be_read(
-    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter, path: str
+    uneven: FakeCluster, http: aiohttp.ClientSession, history: JournalWriter, path: str, status: int
 ) -> None:
     logged = LogLines()
     one = balancer(http, [uneven.admin_url], history, logged)
-    answer(uneven, path, 500, b"no metadata")
+    answer(uneven, path, status, b"no metadata")
     for number in range(3):
         assert await one.step(seen(uneven, number)) is None
     [said] = logged
@@ -101,6 +103,19 @@ async def test_no_round_is_made_while_policies_cannot_be_read(
     uneven.brokers[1].answers[path] = (404, b"")
     assert await one.step(seen(uneven, 3)) is not None, "another broker answers"
     assert logged[1] == "rounds are made again: policies can be read"
+
+
+@pytest.mark.parametrize(
+    ("status", "body"),
+    [(200, b'{"loadBalancerDistributeBundlesEvenlyEnabled": "true"}'), (404, b"")],
+)
+async def test_bundles_need_not_be_even_by_number_whatever_brokers_say_of_it(
+    uneven: FakeCluster, http: aiohttp.ClientSession, status: int, body: bytes
+) -> None:
+    """A round evens out their load."""
+    answer(uneven, RUNTIME, status, body)
+    found = await RoundPolicies(http, [uneven.admin_url]).read(seen(uneven))
+    assert not found.filters.distribute_evenly
 
 
 async def test_of_two_reasons_the_last_one_is_over_when_rounds_are_made_again(

@@ -1,13 +1,15 @@
 """What consumers have not acknowledged, by what brokers say of their subscriptions."""
 
+import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from counterpoise.load.fields import LoadDataError
-from counterpoise.pipeline.unacknowledged import seconds_by_bundle
+from counterpoise.pipeline.collect.admin import Admin, RefusedError
+from counterpoise.pipeline.unacknowledged import GOOD_FOR_S, Unacknowledged, seconds_by_bundle
 
 RECORDED = Path(__file__).parent / "recorded" / "extensible-topics.json"
 
@@ -48,3 +50,51 @@ def test_messages_are_counted_one_by_one_or_by_entries_as_the_subscription_does(
 def test_what_is_no_answer_is_an_error(body: bytes) -> None:
     with pytest.raises((LoadDataError, ValueError)):
         seconds_by_bundle(body)
+
+
+class Topics:
+    """A broker's answers to `broker-stats/topics`, the last one for ever."""
+
+    def __init__(self, *answers: bytes) -> None:
+        self.answers = [*answers]
+        self.asked = 0
+        self.held = asyncio.Event()
+        self.held.set()
+
+    async def get(self, _: str, *, of_itself: bool) -> bytes:
+        self.asked += 1
+        await self.held.wait()
+        body = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+        if not body:
+            raise RefusedError("not now")
+        return body
+
+
+async def test_a_broker_is_asked_once_for_half_a_minute_and_again_where_it_said_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    loop, ahead = asyncio.get_running_loop(), 0.0
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + ahead)
+    consumed = answer({"a": subscription("Shared", 100.0, unackedMessages=25)})
+    broker = Topics(b"", b"<html>", b"{}", consumed)
+    read = Unacknowledged(cast("Admin", broker))
+
+    async def seconds(bundle: str = "t/n/0x0_0x1") -> float | None:
+        return await read.seconds(bundle, "http://b")
+
+    assert [await seconds() for _ in range(3)] == [None] * 3
+    assert broker.asked == 3
+    broker.held.clear()
+    asked = [asyncio.create_task(seconds()) for _ in range(3)]
+    await asyncio.sleep(0)
+    asked[0].cancel()
+    broker.held.set()
+    assert [await each for each in asked[1:]] == [0.25, 0.25]
+    assert await seconds("t/n/0x1_0x2") is None
+    ahead += GOOD_FOR_S - 1
+    assert await seconds() == 0.25
+    assert broker.asked == 4
+    ahead += 2.0
+    assert await seconds() == 0.25
+    assert broker.asked == 5

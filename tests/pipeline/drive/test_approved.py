@@ -170,41 +170,12 @@ async def test_a_world_that_changed_refuses_the_whole_plan_unless_a_part_will_do
     with pytest.raises(PlanRefusedError, match="the cluster changed for") as refused:
         await carried_out(uneven, http, writer, plan)
     assert said in str(refused.value)
+    assert f" of its {len(plan.steps)} steps (" in str(refused.value)
     assert uneven.unloads == []
     came = await carried_out(uneven, http, writer, plan, replace(DO_IT, partial=True))
     assert said in came.left[plan.steps[0].bundle]
     assert plan.steps[0].bundle not in {bundle for bundle, _ in uneven.unloads}
     assert all(one.status is MoveStatus.MOVED for one in came.outcomes)
-
-
-async def test_a_round_waits_until_brokers_report_what_the_former_round_did(
-    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
-) -> None:
-    """Pulsar's brokers measure once a minute, and answer with the old figures until then."""
-    plan = await planned(uneven, http)
-    rounds = [replace(step, round=1 + number // 2) for number, step in enumerate(plan.steps)]
-    plan = replace(plan, steps=tuple(rounds)).sealed()
-    before = {broker.name: broker.report().to_json() for broker in uneven.brokers}
-    said, unloads = list[str](), list[int]()
-
-    def log(sentence: str) -> None:
-        """Freeze the reports with the first move; they are new again once they are waited for."""
-        said.append(sentence)
-        waits = "waits for new measurements of" in sentence
-        if waits:
-            unloads.append(len(uneven.unloads))
-        for broker in uneven.brokers:
-            broker.says = None if waits else before[broker.name]
-
-    options = replace(DO_IT, balance=BalanceOptions(report_interval_ms=0), look_every_s=0.01)
-    writer = writer_of(tmp_path)
-    came = await ApprovedPlan(
-        http, (uneven.admin_url,), writer, plan, wall_clock_ms, log, options
-    ).carry_out()
-    assert unloads[0] == 2, "two steps a round, and none of the second before the brokers measured"
-    assert [each for each in said if each.startswith("round 2 of ")]
-    assert (came.done_before, came.left, came.refused) == (0, {}, "")
-    assert len(came.outcomes) == len(plan.steps)
 
 
 async def test_a_plan_that_would_make_things_worse_by_now_is_refused(

@@ -8,7 +8,9 @@ from pathlib import Path
 import aiohttp
 import pytest
 
+from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.drive.approved import ApprovedPlan
 from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.faults import SupersededError
@@ -117,6 +119,49 @@ async def test_nothing_more_is_moved_once_another_has_taken_the_history_over(
     with pytest.raises(SupersededError):
         await carried_out(uneven, http, writer, plan, logged=taken)
     assert len(uneven.unloads) == 1
+
+
+async def test_a_round_waits_until_brokers_report_what_the_former_round_did(
+    uneven: FakeCluster, http: aiohttp.ClientSession, tmp_path: Path
+) -> None:
+    """Pulsar's brokers measure once a minute, and answer with the old figures until then."""
+    plan = await planned(uneven, http)
+    rounds = [replace(step, round=1 + number // 2) for number, step in enumerate(plan.steps)]
+    plan = replace(plan, steps=tuple(rounds)).sealed()
+    before = {broker.name: broker.report().to_json() for broker in uneven.brokers}
+    said, unloads = list[str](), list[int]()
+    requests = uneven.brokers[0].requests
+
+    async def measured_later(looks: int) -> None:
+        await until(lambda: len(requests) >= looks)
+        for broker in uneven.brokers:
+            broker.says = None
+
+    def log(sentence: str) -> None:
+        """Freeze the reports with the first move; they are new some looks after they are waited
+        for.
+        """
+        said.append(sentence)
+        if "waits for new measurements of" in sentence:
+            unloads.append(len(uneven.unloads))
+            later.append(asyncio.create_task(measured_later(len(requests) + 30)))
+        else:
+            for broker in uneven.brokers:
+                broker.says = before[broker.name]
+
+    later: list[asyncio.Task[None]] = []
+
+    options = replace(DO_IT, balance=BalanceOptions(report_interval_ms=0), look_every_s=0.01)
+    writer = writer_of(tmp_path)
+    came = await ApprovedPlan(
+        http, (uneven.admin_url,), writer, plan, wall_clock_ms, log, options
+    ).carry_out()
+    assert unloads[0] == 2, "two steps a round, and none of the second before the brokers measured"
+    waits = [each for each in said if each.startswith("round ")]
+    assert waits[0].startswith("round 2 of ")
+    assert len(waits) == len(set(waits)), "each is said once"
+    assert (came.done_before, came.left, came.refused) == (0, {}, "")
+    assert len(came.outcomes) == len(plan.steps)
 
 
 async def test_a_plan_is_carried_out_behind_a_history_whose_clock_was_ahead(

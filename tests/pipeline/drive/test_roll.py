@@ -328,29 +328,6 @@ async def test_the_cluster_has_to_be_well_for_a_while_on_end_before_the_next_bro
     await asyncio.gather(running, return_exceptions=True)
 
 
-@pytest.mark.parametrize("change", [{"seen_ms": 1}, {"ended_ms": 1, "abandoned": True}])
-async def test_what_another_process_carries_out_or_is_given_up_is_not_taken_over(
-    roller: Roller, change: dict[str, int]
-) -> None:
-    first, second = roller.roll(), roller.roll()
-    state = await first.begin(await first.plan(), "me", "")
-    taking = asyncio.create_task(second.take_over(state))
-    await until(lambda: any("a moment ago" in each for each in roller.logged))
-    write_roll(roller.trail.place, changed := replace(state, **change))
-    with pytest.raises(RollStoppedError, match="was given up, or another process carries it out"):
-        await taking
-    assert roller.trail.roll() == changed
-
-
-async def test_a_process_whose_rolling_restart_was_taken_over_stops(roller: Roller) -> None:
-    first, second = roller.roll(), roller.roll()
-    state = await first.begin(await first.plan(), "me", "")
-    await second.take_over(roller.silent_since_long())
-    with pytest.raises(RollStoppedError, match="was given up, or taken over by another"):
-        await first.run(state)
-    assert roller.machines.restarted == []
-
-
 async def test_a_signal_ends_the_command_too_and_the_same_line_goes_on(
     roller: Roller, tmp_path: Path
 ) -> None:

@@ -1,5 +1,6 @@
 """Figures of days that are unlike each other, and the sentences that they come to."""
 
+import re
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -10,8 +11,14 @@ import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
 
+from counterpoise.pipeline.page.drawing import AFTER, BEFORE, QUIET
 from counterpoise.pipeline.report.page import page_of, summary_of
-from counterpoise.pipeline.report.plots import load_text, share_text
+from counterpoise.pipeline.report.plots import (
+    imbalance_plot,
+    load_text,
+    moves_plot,
+    share_text,
+)
 from counterpoise.pipeline.report.recorded_days import (
     BrokerHours,
     HourlyImbalance,
@@ -203,8 +210,10 @@ def test_moves_that_relieved_their_source_most_come_first_and_the_latest_failure
         (0.0, "0%"),
         (0.0004, "<0.1%"),
         (0.0005, "0.1%"),
-        (0.04, "4.0%"),
+        (0.0949, "9.5%"),
+        (0.095, "10%"),
         (0.5, "50%"),
+        (0.905, "90%"),
         (0.949, "94.9%"),
         (0.9994, "99.9%"),
         (0.9996, ">99.9%"),
@@ -217,3 +226,31 @@ def test_a_part_near_nothing_or_all_has_one_more_figure(part: float, text: str) 
 
 def test_no_load_is_a_dash_and_none_at_all_is_said() -> None:
     assert (load_text(None), load_text(0.0)) == ("-", "0 B/s")
+
+
+def heights(svg: str, colour: str) -> list[float]:
+    """How far up each dot of a colour is; the legend's, which is the last, is left out."""
+    return [-float(y) for y in re.findall(rf' y="([\d.]+)" style="fill: {colour}', svg)[:-1]]
+
+
+def test_each_round_has_a_dot_for_before_and_one_for_after_it() -> None:
+    at_once = {"poll_id": round(START.timestamp() * 1000)}
+    moves = [move(0, 2.0, 1.0, **at_once), move(1, 3.0, 2.0, **at_once), move(2, 1.5, 1.25)]
+    svg = moves_plot(replace(NOTHING, moves=moves))
+    one, other = heights(svg, BEFORE)
+    after, after_other = heights(svg, AFTER)
+    # From 2.5 to 1.5, and from 1.5 to 1.25.
+    assert other == pytest.approx(after)
+    assert (one - after, other - after_other) == pytest.approx((one - after, (one - after) / 4))
+    assert one > after
+
+
+def test_the_line_of_imbalance_breaks_where_hours_are_missing_and_silence_is_grey() -> None:
+    hours = [START + timedelta(hours=number) for number in (0, 1, 5, 6)]
+    line = HourlyImbalance(hours, np.full(4, 1.1), np.full(4, 1.2))
+    svg = imbalance_plot(
+        replace(NOTHING, imbalance=line, gaps=[gap("silence", 1), gap("broker", 3), gap("poll", 2)])
+    )
+    [path] = re.findall(rf'd="([^"]*)"[^>]*stroke: {AFTER}; stroke-width: 1.6', svg)[:1]
+    assert [len(part.split("L")) for part in path.split("M")[1:]] == [2, 2]
+    assert svg.count(f'style="fill: {QUIET}; opacity: 0.25"') == 1

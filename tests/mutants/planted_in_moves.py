@@ -23,7 +23,8 @@ IN_MOVES: tuple[Fault, ...] = (
         "            if await asyncio.to_thread(self._trail.roll) != state:\n",
         "            now = await asyncio.to_thread(self._trail.roll)\n"
         "            if now is None or now.seen_ms != state.seen_ms:\n",
-        f"{_ROLL}::test_what_another_process_carries_out_or_is_given_up_is_not_taken_over",
+        "tests/pipeline/drive/test_roll_taken_over.py::"
+        "test_what_another_process_carries_out_or_is_given_up_is_not_taken_over",
     ),
     Fault(
         "a cluster that is well has no time left to show it",

@@ -164,6 +164,26 @@ async def test_a_heartbeat_of_another_machine_counts_until_it_stays_the_same(
     renewing.cancel()
 
 
+async def test_each_renewal_of_another_machine_begins_its_time_again(
+    location: Location, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is renewed once a second for longer than it counts, and than is waited."""
+    loop, ahead = asyncio.get_running_loop(), 0.0
+    now, read = loop.time, heartbeat.read_plain
+    monkeypatch.setattr(loop, "time", lambda: now() + ahead)
+
+    def renewed(*of: object) -> bytes | None:
+        nonlocal ahead
+        ahead += 1.0
+        left(location, at_ms=round(ahead), lasts_s=5.0)
+        return read(*of)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(heartbeat, "read_plain", renewed)
+    waits = HeartbeatOptions(lasts_s=5.0, renew_every_s=0.1, wait_s=7.0)
+    with pytest.raises(HistoryInUseError, match="elsewhere, process 1"):
+        await _epoch(location, waits)
+
+
 @pytest.mark.parametrize("said", [b"", b"{", b"[1]", b'{"writer": 3}'])
 def test_a_heartbeat_that_cannot_be_read_keeps_no_writer_away(
     location: Location, said: bytes

@@ -115,6 +115,20 @@ def test_every_table_refuses_an_earlier_writer(tmp_path: Path) -> None:
         assert TablesReader(location).version(table) == before
 
 
+def test_an_earlier_writer_removes_no_file_and_takes_nothing_back(tmp_path: Path) -> None:
+    """It knows of none that was written since."""
+    location = open_location(tmp_path)
+    take_over(location).keep_versions(0)
+    *earlier, newest = (take_over(location) for _ in range(3))
+    land(newest, poll(1, {"a:1": {"t/n/0x0_0x1": 1.0}}, every_ms=EVERY_MS))
+    with pytest.raises(SupersededError):
+        earlier[0].vacuum(REPORTS)
+    with pytest.raises(SupersededError):
+        earlier[1].keep_versions(3)
+    land(newest, poll(2, {"a:1": {"t/n/0x0_0x1": 1.0}}, every_ms=EVERY_MS))
+    assert len(landed_polls(TablesReader(location))) == 2
+
+
 def test_a_former_writer_that_commits_meanwhile_is_taken_over_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -182,7 +196,8 @@ def test_a_file_that_no_commit_names_is_no_row(tmp_path: Path) -> None:
     rows = rows_to_arrow(poll(1, {"a:1": {"t/n/0x0_0x1": 1.0}}))
     write_file(writer.location, REPORTS, rows)
     assert landed_polls(TablesReader(writer.location)) == []
-    assert writer.vacuum(REPORTS, at_once=True) == 1
+    writer.keep_versions(0)
+    assert writer.vacuum(REPORTS) == 1
 
 
 def test_changes_of_owners_of_a_poll_that_never_landed_are_found_again(tmp_path: Path) -> None:

@@ -130,33 +130,26 @@ class TablesWriter(TablesReader):
                 self._ended = error
                 raise
 
-    def vacuum(self, table: str, *, at_once: bool = False) -> int:
+    def vacuum(self, table: str) -> int:
         """Remove data files that no readable version needs; returns their number.
 
-        That includes files that no commit lists, left by failed tasks. With `at_once`, all files
-        that the newest version does not need: no task may be writing then.
+        That includes files that no commit lists, left by failed tasks. Raises `SupersededError`
+        before anything is removed if another writer has taken the history over: its files are in no
+        version that is known here.
         """
-        with self._current(table) as handle:
-            gone: list[str] = handle.vacuum(
-                retention_hours=0 if at_once else None,
-                dry_run=False,
-                full=True,
-                enforce_retention_duration=not at_once,
-                commit_properties=self._of_epoch(),
-            )
-            handle.update_incremental()
-            self._expect_epoch(handle)
+        with self._held(table) as handle:
+            # Without the epoch: unlike other commits, that of a vacuum would put it back.
+            gone: list[str] = handle.vacuum(dry_run=False, full=True)
         return len(gone)
 
     def keep_versions(self, days: int) -> None:
         """Keep old versions of all tables but `fold_state` readable for so many days."""
         kept = dict.fromkeys((LOG_KEPT, FILES_KEPT), days_kept(days))
         for table in (table for table in TABLES if table != FOLD_STATE):
-            with self._current(table) as handle:
+            with self._held(table) as handle:
                 if not kept.items() <= handle.metadata().configuration.items():
-                    handle.alter.set_table_properties(kept, commit_properties=self._of_epoch())
-                    handle.update_incremental()
-                    self._expect_epoch(handle)
+                    of_epoch = CommitProperties(app_transactions=[Transaction(WRITER, self.epoch)])
+                    handle.alter.set_table_properties(kept, commit_properties=of_epoch)
 
     def forget_versions(self, table: str) -> None:
         """Remove log entries of versions that cannot be read any more."""
@@ -175,17 +168,12 @@ class TablesWriter(TablesReader):
 
     def expect_held(self) -> None:
         """Raise `SupersededError` if another writer has taken the history over."""
-        self._expect_going_on()
         with self._current(JOURNAL) as handle:
-            handle.update_incremental()
-            self._expect_epoch(handle)
+            self._expect_newest(handle)
 
     def _expect_going_on(self) -> None:
         if self._ended is not None:
             raise type(self._ended)(str(self._ended))
-
-    def _of_epoch(self) -> CommitProperties:
-        return CommitProperties(app_transactions=[Transaction(WRITER, self.epoch)])
 
     @contextmanager
     def _current(self, table: str) -> Iterator[DeltaTable]:
@@ -193,6 +181,16 @@ class TablesWriter(TablesReader):
             self._expect_going_on()
             # What is committed here is known already: the writer is the only one.
             yield self._handles[table]
+
+    @contextmanager
+    def _held(self, table: str) -> Iterator[DeltaTable]:
+        """The table at its newest version, to be tidied; raises `SupersededError` before that and
+        after it.
+        """
+        with self._current(table) as handle:
+            self._expect_newest(handle)
+            yield handle
+            self._expect_newest(handle)
 
     def _committed(
         self, table: str, actions: Sequence[Any], transactions: Mapping[str, int]
@@ -218,6 +216,11 @@ class TablesWriter(TablesReader):
             for name, number in transactions.items():
                 self._transactions[table, name] = number
             return handle.version()
+
+    def _expect_newest(self, handle: DeltaTable) -> None:
+        """Read a table's newest version; raises `SupersededError` if another writer wrote it."""
+        handle.update_incremental()
+        self._expect_epoch(handle)
 
     def _expect_epoch(self, handle: DeltaTable) -> None:
         if handle.transaction_version(WRITER) != self.epoch:

@@ -6,9 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
 
 from counterpoise import Cluster
 from counterpoise.admin.app import all_routes
+from counterpoise.admin.errors import RestError
+from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.route import Route
 from tests.admin.conftest import Api
 
@@ -163,3 +167,25 @@ def test_what_every_broker_knows_needs_no_owner(place: Place, route: Route) -> N
 def test_the_table_has_no_route_that_is_not_there() -> None:
     assert {*OWNERS} <= {(each.method, each.template) for each in ALL}
     assert all(re.fullmatch(r"[^{}]*", path_of(template)) for _, template in OWNERS)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "tls", "there"),
+    [
+        ("http", "https://b:8443", "http://b:8080"),
+        ("https", "https://b:8443", "https://b:8443"),
+        ("https", None, None),
+    ],
+)
+def test_a_request_that_came_by_tls_is_never_redirected_to_plain_http(
+    scheme: str, tls: str | None, there: str | None
+) -> None:
+    request = make_mocked_request("GET", "/admin/v2/x%2Fy?a=1").clone(scheme=scheme)
+    with pytest.raises((web.HTTPTemporaryRedirect, RestError)) as found:
+        to_broker(request, "http://b:8080", tls)
+    if there is None:
+        assert isinstance(found.value, RestError)
+        assert found.value.status == 412
+    else:
+        assert isinstance(found.value, web.HTTPTemporaryRedirect)
+        assert str(found.value.location) == f"{there}/admin/v2/x%2Fy?a=1&authoritative=false"

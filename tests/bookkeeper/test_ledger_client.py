@@ -269,6 +269,21 @@ async def test_a_bookie_that_refuses_what_a_recovery_writes_gets_no_ledger_after
     await other.close()
 
 
+async def test_a_bookie_that_has_no_entry_behind_the_last_gets_ledgers_as_before(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    writer, _heard = await written(client, b"first")
+    there = (await metadata(cluster, writer)).segments[0].ensemble
+    other = await open_client(cluster)
+    assert (await other.recover(writer.ledger)).last_entry == 0
+    ensembles = []
+    for _ in range(12):
+        next_one = await other.create({}, Confirmed())
+        ensembles.append(set((await metadata(cluster, next_one)).segments[0].ensemble))
+    assert set(there) in ensembles
+    await other.close()
+
+
 async def test_a_cancelled_recovery_looks_for_no_other_bookie_any_more(
     cluster: FakeCluster, client: BookieLedgerClient, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,13 @@ from random import Random
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoise.bookkeeper.client.rack_placement import DEFAULT_RACK, place, read_racks
+from counterpoise.bookkeeper.client.rack_placement import (
+    DEFAULT_RACK,
+    RackPolicy,
+    place,
+    place_by_policy,
+    read_racks,
+)
 
 BOOKIES = [f"b{number}" for number in range(6)]
 SETUPS = st.tuples(
@@ -64,6 +70,22 @@ def test_where_it_cannot_be_neighbours_differ_as_far_as_possible() -> None:
     assert found is not None
     assert not found.is_spread
     assert [racks[each] for each in found.ensemble[:2]] == ["/a", "/b"]
+    beside = place([None, "b3", None], ["b4", "b0", "b1"], racks, 2, 2)
+    assert beside is not None
+    assert beside.ensemble[:2] == ("b0", "b3")
+
+
+def test_no_more_racks_are_asked_for_than_there_are_unless_that_is_enforced() -> None:
+    one_rack = dict.fromkeys(BOOKIES, "/a")
+
+    def spread(policy: RackPolicy, racks_there: int) -> bool | None:
+        found = place_by_policy(policy, [None] * 2, BOOKIES, one_rack, 2, racks_there)
+        return None if found is None else found.is_spread
+
+    assert spread(RackPolicy(), racks_there=1)
+    assert spread(RackPolicy(), racks_there=2) is False
+    assert spread(RackPolicy(is_enforced=True), racks_there=1) is None
+    assert spread(RackPolicy(is_enabled=False, is_enforced=True), racks_there=2)
 
 
 def test_without_racks_the_first_candidates_are_taken_and_too_few_are_none() -> None:

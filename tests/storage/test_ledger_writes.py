@@ -98,3 +98,31 @@ def test_a_file_system_that_takes_no_advice_still_has_the_write(
     flood = [os.urandom(300_000)]
     file.write(file.encode(flood, [1], 0))
     assert file.read(0, 1, 1).entries == flood
+
+
+def test_a_read_goes_on_where_the_system_returned_less(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = os.pread
+    monkeypatch.setattr(os, "pread", lambda at, size, begin: whole(at, min(size, 3), begin))
+    (tmp_path / "x").write_bytes(b"0123456789")
+    disk = LedgerDisk()
+    descriptor = disk.open(tmp_path / "x", os.O_RDONLY)
+    assert (disk.read(descriptor, 8, 1), disk.read(descriptor, 8, 4)) == (b"12345678", b"456789")
+    disk.close(descriptor)
+
+
+def test_a_directory_that_cannot_be_synced_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[int] = []
+
+    def refuse(descriptor: int) -> None:
+        synced.append(descriptor)
+        raise OSError(errno.EIO, "no sync")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(OSError, match="no sync"):
+        LedgerDisk().sync_directory(tmp_path)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(synced[0])

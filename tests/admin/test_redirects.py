@@ -1,18 +1,22 @@
 """Each verb of a topic or a bundle, asked at a broker that does not own it."""
 
+import contextlib
 import re
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
+from yarl import URL
 
 from counterpoise import Cluster
 from counterpoise.admin.app import all_routes
 from counterpoise.admin.errors import RestError
-from counterpoise.admin.redirect import to_broker
+from counterpoise.admin.redirect import PEERS, ask, to_broker
+from counterpoise.admin.request import BROKER
 from counterpoise.admin.route import Route
 from tests.admin.conftest import Api
 
@@ -189,3 +193,47 @@ def test_a_request_that_came_by_tls_is_never_redirected_to_plain_http(
     else:
         assert isinstance(found.value, web.HTTPTemporaryRedirect)
         assert str(found.value.location) == f"{there}/admin/v2/x%2Fy?a=1&authoritative=false"
+
+
+class Peers:
+    """Answers every request with no content, and remembers where they went."""
+
+    def __init__(self) -> None:
+        self.urls: list[str] = []
+
+    @contextlib.asynccontextmanager
+    async def request(self, method: str, url: URL, json: object) -> AsyncIterator[SimpleNamespace]:
+        del method, json
+        self.urls.append(str(url))
+        yield SimpleNamespace(status=204)
+
+
+@pytest.mark.parametrize(
+    ("tls", "plain_url", "tls_url", "there"),
+    [
+        (True, "http://b:1", "https://b:2", "https://b:2"),
+        (True, "http://b:1", None, "http://b:1"),
+        (False, "http://b:1", "https://b:2", "http://b:1"),
+        (False, None, "https://b:2", "https://b:2"),
+    ],
+)
+async def test_brokers_ask_each_other_by_tls_where_their_client_uses_it(
+    tls: bool, plain_url: str | None, tls_url: str | None, there: str
+) -> None:
+    async def report_of(broker_id: str) -> SimpleNamespace | None:
+        found = SimpleNamespace(web_service_url=plain_url, web_service_url_tls=tls_url)
+        return found if broker_id == "b" else None
+
+    app, peers = web.Application(), Peers()
+    app[BROKER] = SimpleNamespace(  # type: ignore[misc]
+        config=SimpleNamespace(client=SimpleNamespace(tls=tls)),
+        addresses=SimpleNamespace(web_url=plain_url, web_url_tls=tls_url),
+        report_of=report_of,
+    )
+    app[PEERS] = peers  # type: ignore[misc]
+    request = make_mocked_request("GET", "/", app=app)
+    assert await ask(request, "GET", "/x") is None
+    assert await ask(request, "GET", "/y", broker_id="b") is None
+    assert peers.urls == [f"{there}/x", f"{there}/y"]
+    with pytest.raises(RestError, match="web service url"):
+        await ask(request, "GET", "/z", broker_id="gone")

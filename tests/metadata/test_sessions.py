@@ -12,11 +12,17 @@ from types import SimpleNamespace
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, SessionExpiredError
+from kazoo.exceptions import (
+    ConnectionClosedError,
+    ConnectionLoss,
+    NoNodeError,
+    SessionExpiredError,
+)
 from kazoo.protocol.states import KazooState
 
 from counterpoise.app.clusters.zookeeper import ZooKeeper
 from counterpoise.metadata import (
+    BadVersion,
     InvalidMetadataUrl,
     MemoryTree,
     MetadataStore,
@@ -27,10 +33,12 @@ from counterpoise.metadata import (
     open_reader,
     open_store,
 )
+from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.metadata.zk import ZooKeeperStore
 from counterpoise.metadata.zk_session import SessionWatch
 from counterpoise.metadata.zk_watch import SubtreeWatch
 from tests.quota.jumping import on_jumping_loop, pass_time
+from tests.waiting import until
 
 LOST_AND_BACK = [SessionEvent.SESSION_LOST, SessionEvent.SESSION_REESTABLISHED]
 
@@ -261,6 +269,38 @@ async def test_an_error_of_kazoo_is_said_in_words(
     with pytest.raises(StoreUnavailable, match=rf"get /a\): {why}$"):
         await store.get("/a")
     await store.close()
+
+
+@pytest.mark.zookeeper
+async def test_a_node_is_created_though_a_parent_was_removed_between(
+    zookeeper: ZooKeeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    gone = SimpleNamespace(exception=NoNodeError(), value=None)
+    answers = [SimpleNamespace(rawlink=lambda settle: settle(gone))] * 2
+    create = KazooClient.create_async
+
+    def create_async(*args: object, **how: object) -> object:
+        return answers.pop() if answers else create(*args, **how)
+
+    store = await open_store(f"{zookeeper.metadata_url}/between")
+    monkeypatch.setattr(KazooClient, "create_async", create_async)
+    assert await store.put("/a/b", b"", expected_version=MUST_NOT_EXIST) == 0
+    assert answers == []
+    answers += [SimpleNamespace(rawlink=lambda settle: settle(gone))] * 100
+    with pytest.raises(BadVersion):
+        await store.put("/a/c", b"", expected_version=MUST_NOT_EXIST)
+    await store.close()
+
+
+@pytest.mark.zookeeper
+async def test_a_root_that_cannot_be_made_leaves_no_session(zookeeper: ZooKeeper) -> None:
+    whole = await open_store(zookeeper.metadata_url)
+    await whole.put("/ephemeral", b"", ephemeral=True)
+    before = set(threading.enumerate())
+    with pytest.raises(StoreUnavailable, match="NoChildrenForEphemerals"):
+        await open_store(f"{zookeeper.metadata_url}/ephemeral/root")
+    await until(lambda: set(threading.enumerate()) <= before, "its threads ended")
+    await whole.close()
 
 
 @pytest.mark.zookeeper

@@ -91,6 +91,7 @@ def test_bundles_of_a_namespace_are_on_their_way_for_so_long_an_hour() -> None:
         PastMove(NOON - 59 * MINUTE, 0.1, "t/n", 2.0),
         PastMove(NOON - 60 * MINUTE, 0.1, "t/n", 9.0),  # an hour ago
         PastMove(NOON - MINUTE, 0.1, "other/ns", 2.0),
+        *[PastMove(NOON - MINUTE, 0.1, "third/ns")] * 3,  # their time is not known
     )
     assert let_through(rules, lately) == [0, 1]
     assert let_through(ApprovalRules(unavailable_an_hour_s=2.5)) == [0, 1]

@@ -80,6 +80,8 @@ def test_who_had_an_orphan_is_remembered_so_that_it_closes_what_it_has_left() ->
     assert (owned.state, owned.destination, owned.source) == (ServiceUnitState.OWNED, B, C)
     released = repair_all(record(ServiceUnitState.RELEASING, C, A, version=4), B)
     assert (released.state, released.destination, released.source) == (ServiceUnitState.OWNED, B, A)
+    parts = replace(record(ServiceUnitState.OWNED, C, A, version=4), children={"x": None})
+    assert repair_all(parts, B).children == repair_all(parts, None).children == {}
     back = repair_all(record(ServiceUnitState.RELEASING, C, A, version=4), A)
     assert (back.state, back.destination, back.source) == (ServiceUnitState.OWNED, A, None)
 

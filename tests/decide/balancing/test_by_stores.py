@@ -99,6 +99,15 @@ def test_a_broker_that_was_unloaded_is_waited_for_until_it_has_measured_long_eno
     assert ("CoolDown" in {each.rule for each in made.rejections}) is cools, "the same measurement"
 
 
+@pytest.mark.parametrize(("gap_ms", "forgets"), [(300_000, False), (300_001, True)])
+def test_averages_of_brokers_begin_again_after_a_gap(gap_ms: int, forgets: bool) -> None:
+    empty = fold(FoldState.empty(), Batch.of(poll(0, {"b1:80": {}, "b2:80": {}})))
+    was_busy = {"b1:80": Ema(0.9, 9e6, START - gap_ms), "b2:80": Ema(0.1, 1e6, START - gap_ms)}
+    memory = RoundMemory(loads=was_busy, decided_at_ms=START - gap_ms)
+    fresh = decide(empty, RoundMemory(), transfer()).memory.loads
+    assert (decide(empty, memory, transfer()).memory.loads == fresh) is forgets
+
+
 def test_what_a_bundle_carried_last_counts_and_not_its_average() -> None:
     """Half of what the third broker is behind goes there; a while ago a bundle carried that."""
     names = [bundle_name(n) for n in range(4)]

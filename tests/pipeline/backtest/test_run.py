@@ -63,6 +63,29 @@ def test_plays_here_are_plays_in_their_order() -> None:
     assert log.done == [1, 2, 3, 4]
 
 
+def test_spans_of_a_candidate_are_joined_by_their_time_and_replays_by_their_median() -> None:
+    [one, *_] = replay_here(
+        tasks_of([BacktestCandidate("c", None)], small(), parts=1, move_s=1.0, seed=1),
+        LoggedReplays(),
+    )
+    spans = [
+        replace(one, first_ms=first_ms, hours=hours, imbalance=imbalance, worst=worst, moves=moves,
+                why_not=why, usage=usage, begins_ms=begins_ms)
+        for first_ms, hours, imbalance, worst, moves, why, usage, begins_ms in (
+            (200, 3.0, 1.2, 4.0, 5, "early", 70.0, 0), (100, 1.0, 2.0, 3.0, 2, "late", 60.0, 0),
+            (100, 4.0, 1.1, 1.5, 9, "", 80.0, 7), (100, 4.0, 1.9, 2.0, 3, "", 90.0, 9),
+        )
+    ]  # fmt: skip
+    [whole] = joined(spans[:2])
+    assert (whole.first_ms, whole.hours, whole.moves) == (100, 4.0, 7)
+    assert (whole.imbalance, whole.worst, whole.usage) == (pytest.approx(1.4), 4.0, 70.0)
+    assert whole.why_not == "late"
+    [median] = joined(spans)
+    assert (median.imbalance, median.moves, median.beginnings) == (pytest.approx(1.4), 7, 3)
+    assert (median.imbalance_least, median.imbalance_most) == (1.1, 1.9)
+    assert (median.moves_least, median.moves_most) == (3, 9)
+
+
 @pytest.mark.spark
 def test_plays_on_spark_are_plays(spark: "SparkSession") -> None:
     threshold = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")

@@ -8,6 +8,7 @@ import pytest
 
 from counterpoise.app.strategies import as_pulsar, strategy_from
 from counterpoise.decide.balancing.moves import Round, RoundMemory
+from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.plan import Rejection
@@ -15,6 +16,7 @@ from counterpoise.load.rates import Indices, Rates
 from counterpoise.load.view import Integers, Masks
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.measure import BacktestResult, Measure
+from counterpoise.pipeline.backtest.publications import Publications
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
 from counterpoise.pipeline.backtest.trace import Hosts, LoadTrace
@@ -91,6 +93,29 @@ def test_the_figures_by_hand() -> None:
     assert (result.imbalance, result.worst, result.deviation) == (1.5, 1.5, 0.5)
     assert (result.uneven, result.moves, result.moved, result.hours) == (1.0, 0, 0.0, 0.05)
     assert result.score == pytest.approx(0.5)
+
+
+def test_a_broker_that_is_half_as_large_counts_its_bytes_twice() -> None:
+    """Fifteen each by their mean size, though one carries twice as much as the other."""
+    sizes = np.array([1e6, 2e6])
+    measure = Measure(1.0)
+    measure.step(np.array([10.0, 20.0]), np.array([0, 1]), np.array([True, True]), sizes, 0.0)
+    assert measure.result("c", Plain([1.0], [0], [[True]]), 0, 1).imbalance == pytest.approx(1.0)
+
+
+def test_what_had_to_move_and_until_when_is_counted_from_a_broker_that_joins() -> None:
+    """A third one joins two that are even, and has one of two bundles two minutes later; then it
+    leaves, which moves nothing by itself.
+    """
+    through, sizes, measure = np.array([10.0, 10.0]), np.ones(3), Measure(1.0)
+    two, three = np.array([True, True, False]), np.array([True] * 3)
+    for owners, up, steps in (([0, 1], two, 3), ([0, 0], three, 2), ([0, 2], three, 4)):
+        for _ in range(steps):
+            measure.step(through, np.array(owners), up, sizes, 0.0)
+    result = measure.result("c", Plain([1.0], [0], [[True]]), 0, 9)
+    assert (result.converged_min, result.needed) == (2.0, pytest.approx(2 / 3))
+    measure.step(through, np.array([0, 0]), two, sizes, 0.0)
+    assert measure.result("c", Plain([1.0], [0], [[True]]), 0, 10).needed == result.needed
 
 
 def test_what_a_move_costs_by_hand() -> None:
@@ -234,6 +259,42 @@ def test_what_was_recorded_is_followed_and_a_broker_that_leaves_is_no_move() -> 
     result = simulate(AS_RECORDED, trace, 0, 60, move_s=1.0, seed=1)
     assert (result.moves, result.orphans, result.as_recorded) == (1, 1, True)
     assert result.worst == pytest.approx(2.25), "three of four on one of three"
+
+
+def test_a_span_begins_with_the_owners_that_the_recording_had_by_then() -> None:
+    went = ((0, 0, 0, 1), (19, 1, 0, 1), (20, 2, 0, 1), (30, 3, 0, 1))
+    trace = Measured([100.0] * 4, [0] * 4, [[True, True]] * 60, went=went)
+    result = simulate(AS_RECORDED, trace, 20, 30, move_s=1.0, seed=1)
+    assert (result.moves, result.imbalance) == (1, 1.5), "three of four on the second of two"
+
+
+@pytest.mark.parametrize(
+    ("later_ms", "figures", "publishes"),
+    [
+        (0, [100.0, 100.0, 10.0, 50.0], False),
+        (900_000, [110.0, 90.0, 11.0, 60.0], False),
+        (900_001, [100.0, 100.0, 10.0, 50.0], True),
+        (0, [110.1, 100.0, 10.0, 50.0], True),
+        (0, [100.0, 89.9, 10.0, 50.0], True),
+        (0, [100.0, 100.0, 12.0, 50.0], True),
+        (0, [100.0, 100.0, 10.0, 60.1], True),
+    ],
+)
+def test_a_broker_publishes_changes_of_more_than_ten_percent_and_after_fifteen_minutes(
+    later_ms: int, figures: list[float], publishes: bool
+) -> None:
+    """`needBrokerDataUpdate` of Pulsar 4.0.7: per cent used count as they are."""
+    published, both = Publications(2, BalanceOptions()), np.array([True, True])
+    first = np.array([[100.0, 100.0, 10.0, 50.0]] * 2)
+    published.publish(START, both, first, np.array([0.1, 0.1]))
+    assert published.at_ms.tolist() == [START, START]
+    now_ms = START + later_ms
+    published.publish(now_ms, np.array([True, False]), np.array([figures] * 2), np.full(2, 0.2))
+    assert published.averages.tolist() == [0.2 if publishes else 0.1, 0.1]
+    assert published.at_ms.tolist() == [now_ms if publishes else START, START]
+    published.moved(np.array([1]))
+    published.publish(START + 1, both, first, np.full(2, 0.3))
+    assert published.averages[1] == 0.3, "what it has is other bundles"
 
 
 def test_what_a_broker_left_is_placed_as_the_recordings_cluster_did() -> None:

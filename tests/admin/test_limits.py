@@ -3,13 +3,17 @@
 import threading
 import uuid
 from collections.abc import Callable, Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pulsar
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.admin.metrics.limits import figures
 from counterpoise.app.main import main
+from counterpoise.broker.face import BrokerFace, LimitSnapshot, PauseReason
+from counterpoise.broker.limits.snapshot import ThrottledProducer
 from tests.admin.conftest import Api
 from tests.waiting import found_soon
 
@@ -232,3 +236,22 @@ def test_a_dispatch_limit_is_seen_at_work_and_removed(
         consumer.acknowledge(consumer.receive(30_000))
     assert found_soon(lambda: not waiting())
     client.close()
+
+
+def test_a_connection_is_throttled_once_by_what_it_published_whether_it_is_read_or_not() -> None:
+    """Not by what it has not read, nor while others have their turn."""
+    producers = tuple(
+        ThrottledProducer("p", address, "t", 3, 100, 1.0, 1) for address in ("read:1", "paused:1")
+    )
+    limit = LimitSnapshot("topicPublishRate", "t", 5, 0, 1, 9, 900, 2, 1.5, producers)
+    paused = {reason: [f"{reason}:1"] for reason in PauseReason}
+    paused[PauseReason.PUBLISH_RATE] = ["paused:1"]
+    broker = SimpleNamespace(
+        config=SimpleNamespace(cluster_name="c"),
+        limits=lambda: [limit],
+        listener=SimpleNamespace(paused=lambda: paused),
+    )
+    found = {each.name: each.value for each in figures(cast("BrokerFace", broker))}
+    assert found["pulsar_broker_throttled_connections"] == 3.0
+    assert found["counterpoise_publish_limit_held_entries"] == 6
+    assert found["counterpoise_publish_limit_held_bytes"] == 200

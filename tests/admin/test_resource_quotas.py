@@ -41,7 +41,7 @@ def test_a_quota_is_for_a_bundle_that_there_is(api: Api, namespace: str) -> None
     bundle = f"{QUOTAS}/{namespace}/0x00000000_0xffffffff"
     assert api("POST", bundle, {"msgRateIn": "many"}).status == 400
     assert api.get(bundle) == INITIAL
-    assert api("POST", bundle, {"msgRateIn": 3}).status == 204
+    assert api("POST", bundle, {"msgRateIn": 3, "memory": None}).status == 204
     assert api.get(bundle) == {**dict.fromkeys(INITIAL, 0.0), "msgRateIn": 3, "dynamic": False}
 
 

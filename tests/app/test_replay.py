@@ -10,6 +10,7 @@ import pytest
 from counterpoise import Cluster
 from counterpoise.app.main import main
 from counterpoise.app.recordings.recording_file import RecordingFile
+from counterpoise.app.verbs import replay
 from counterpoise.faults.recording import RecordKind, read_recording
 from counterpoise.wire.requests import connect
 
@@ -80,6 +81,34 @@ def test_a_fault_makes_the_replay_differ_and_the_story_names_it(
     refused = "message 1 of a producer of persistent://public/default/orders"
     assert f"{refused} was answered with done then, with PersistenceError now" in story
     assert "billing of persistent://public/default/orders got" in story
+
+
+@pytest.mark.parametrize(("found", "more"), [(50, ""), (51, "  and 1 more\n")])
+def test_fifty_differences_are_shown_and_how_many_more_there_are(
+    recording: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    found: int,
+    more: str,
+) -> None:
+    class Different:
+        commands, logs = 7, ("one", "two")
+
+        def __init__(self, _: object) -> None:
+            pass
+
+        async def run(self, _: object) -> None:
+            pass
+
+        def differences(self) -> list[str]:
+            return [f"difference {number}" for number in range(found)]
+
+    monkeypatch.setattr(replay, "Replay", Different)
+    assert main(["replay", str(recording), "--url", "pulsar://127.0.0.1:1"]) == 1
+    said = capsys.readouterr().out
+    assert f"7 commands sent again on 2 connections, {found} differences\n" in said
+    assert said.count("difference ") == 50
+    assert said.endswith(f"  difference 49\n{more}")
 
 
 def test_a_token_is_not_recorded(tmp_path: Path) -> None:

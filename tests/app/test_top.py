@@ -1,8 +1,13 @@
 """What ``counterpoise top`` shows of limits: what they allow, what passes, and what waits."""
 
+import asyncio
 from typing import Any
 
+import pytest
+
+from counterpoise.app.main import main
 from counterpoise.app.verbs.top import screen
+from tests.pipeline.fake_cluster import FakeCluster
 
 WAITING: dict[str, Any] = {
     "level": "topicPublishRate",
@@ -71,3 +76,19 @@ def test_a_limit_at_which_none_waits_is_shown_on_request_and_what_passes_once_it
     assert limit[3].strip() == "-"
     [limit] = rows(("b:2", FREE), everything=True, before=known)
     assert limit[3].strip() == "-", "another broker's figures"
+
+
+@pytest.mark.parametrize("listing", [2, 1])
+async def test_its_status_says_whether_each_broker_lists_its_limits(
+    listing: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Apache's brokers do not."""
+    async with FakeCluster() as cluster:
+        brokers = [await cluster.add_broker() for _ in range(2)]
+        for each in brokers[:listing]:
+            each.answers["/admin/v2/broker-stats/throttling"] = (200, b"[]")
+        words = ["top", "--once", "--admin-url", cluster.admin_url]
+        assert await asyncio.to_thread(main, words) == (0 if listing == 2 else 1)
+    said = capsys.readouterr().out
+    assert "no client waits at a limit" in said
+    assert (f"{brokers[1].name} does not list clients" in said) is (listing == 1)

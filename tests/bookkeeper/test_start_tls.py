@@ -10,6 +10,12 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from cryptography.hazmat.primitives.serialization import (
+    BestAvailableEncryption,
+    Encoding,
+    PrivateFormat,
+    load_pem_private_key,
+)
 
 from counterpoise.app.clusters.throwaway import KeyPair, ThrowAwayAuthority
 from counterpoise.bookkeeper.bookie_frames import AnswerDecoder, BadFrame
@@ -214,6 +220,22 @@ def test_what_cannot_be_used_is_said_at_the_start(
     with pytest.raises(ConfigError) as refused:
         bookie_tls(replace(certificates.options, **changed))  # type: ignore[arg-type]
     assert refused.value.name == setting
+
+
+def test_a_password_ends_before_the_end_of_its_line(
+    certificates: Certificates, tmp_path: Path
+) -> None:
+    key = load_pem_private_key(certificates.client.key.read_bytes(), None)
+    locked, password = tmp_path / "locked.pem", tmp_path / "password"
+    locked.write_bytes(
+        key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, BestAvailableEncryption(b"let me in"))
+    )
+    options = replace(certificates.options, key=str(locked), key_password_file=str(password))
+    password.write_text("let me in\n")
+    assert bookie_tls(options)
+    password.write_text("let me out\n")
+    with pytest.raises(ConfigError):
+        bookie_tls(options)
 
 
 def test_without_tls_its_files_are_not_read() -> None:

@@ -211,6 +211,15 @@ def test_averages_survive_being_written_down(polls: list[ReportRows]) -> None:
     assert with_averages(state, {name: BundleData.unseen() for name in written}, 0) is state
 
 
+def test_a_bundle_has_the_topics_that_were_reported_of_it_last() -> None:
+    """By whichever broker; that of its former one comes later in the table."""
+    state = folded([poll(1, {"b1:80": {BUNDLES[0]: 1.0}})])
+    rows = {name: np.repeat(column, 2) for name, column in state.served.items()}
+    rows["topics"], rows["poll_id"] = np.array([7, 3]), rows["poll_id"] - np.array([0, 5000])
+    written = reported_bundles(FoldState(state.averages, rows, state.brokers))
+    assert written[BUNDLES[0]].topics == 7
+
+
 TEN_MINUTES_S = 600
 """For so long it is where no option says otherwise."""
 

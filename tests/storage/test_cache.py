@@ -54,8 +54,9 @@ def test_a_closed_log_gives_its_memory_back() -> None:
     first, second = LogCache(cache), LogCache(cache)
     first.add(group(0, 20))
     second.add(group(0, 5))
-    first.close()
-    assert cache.size == second.size
+    for _ in range(2):
+        first.close()
+        assert cache.size == second.size
     for n in range(1, 40):
         second.add(group(5 * n, 5, n))
     assert cache.size == second.size <= 5_000

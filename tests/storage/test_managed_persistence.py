@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from counterpoise.metadata import MemoryTree
+from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.metadata import MemoryTree, MetadataError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed_options import ManagedLedgerOptions
@@ -132,6 +133,20 @@ async def test_a_log_is_released_soon_although_its_ledgers_cannot_be_closed(
     assert isinstance(closing.exception(), StorageError)
     assert tried == 4, "the ledgers of the topic and of its cursor, once more when it is given up"
     assert loop.time() - begun < 30
+
+
+async def test_the_metadata_store_is_closed_though_bookies_cannot_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    broker = OneBroker()
+
+    async def away() -> None:
+        raise BookKeeperError("no bookie answers")
+
+    monkeypatch.setattr(broker.client, "close", away)
+    await broker.store.close()
+    with pytest.raises(MetadataError):
+        await broker.metadata.get("/ledgers")
 
 
 async def test_a_topic_has_the_policy_from_its_first_ledger_and_a_change_from_the_next() -> None:

@@ -14,7 +14,7 @@ from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, check_local_nam
 TEXT_MAX = 1024
 """Bytes of a name that Pulsar does not restrict otherwise."""
 _WHOLE = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
-_INT64_MAX = 2**63 - 1
+_LONG = range(-(2**63), 2**63)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Parameter:
 
 def whole_number(text: str) -> int:
     """A whole number as Java's ``Long.parseLong`` reads it; raises `InvalidName`."""
-    if _WHOLE.fullmatch(text) is None or abs(int(text)) > _INT64_MAX:
+    if _WHOLE.fullmatch(text) is None or int(text) not in _LONG:
         raise InvalidName(text, "not a whole number of 64 bits")
     return int(text)
 

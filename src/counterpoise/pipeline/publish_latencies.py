@@ -87,7 +87,7 @@ class LatencyWatch:
             await asyncio.gather(watching, return_exceptions=True)
         if not watching.cancelled():
             return  # these were too slow to be a basis
-        self._before.extend(list(since)[1:])
+        self._before.extend(since)
 
     async def _watch(self, brokers: Collection[str], since: deque[_Timed], stop: MoveStop) -> None:
         """Look until publish latency has risen too far."""

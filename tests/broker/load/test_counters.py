@@ -47,13 +47,17 @@ def test_a_topic_loaded_again_does_not_go_backwards() -> None:
     assert rates.take([again], [], 1.0)[TOPIC.bundle].msg_rate_in == 10.0
 
 
-def test_counters_that_fall_start_again_and_never_give_a_negative_rate() -> None:
+@pytest.mark.parametrize(("msg_in", "msg_out"), [(7, 0), (7, 900), (900, 7)])
+def test_counters_that_fall_start_again_and_never_give_a_negative_rate(
+    msg_in: int, msg_out: int
+) -> None:
     rates = BundleRates()
     rates.take([TOPIC], [], 0.0)
-    fallen = replace(TOPIC, msg_in=7, bytes_in=70, msg_out=0, bytes_out=0)
+    counts = {"msg_in": msg_in, "bytes_in": 10 * msg_in}
+    fallen = replace(TOPIC, **counts, msg_out=msg_out, bytes_out=10 * msg_out)
     stats = rates.take([fallen], [], 1.0)[TOPIC.bundle]
-    assert (stats.msg_rate_in, stats.msg_throughput_in) == (7.0, 70.0)
-    assert (stats.msg_rate_out, stats.msg_throughput_out) == (0.0, 0.0)
+    assert (stats.msg_rate_in, stats.msg_throughput_in) == (msg_in, 10 * msg_in)
+    assert (stats.msg_rate_out, stats.msg_throughput_out) == (msg_out, 10 * msg_out)
 
 
 def test_many_topics_are_counted_in_steps() -> None:

@@ -127,6 +127,17 @@ def test_the_busiest_broker_gives_to_an_idle_one_when_none_is_far_above() -> Non
     assert {d.reason for d in made.decisions} == {"LowerBoundary"}
 
 
+@pytest.mark.parametrize(("worth_mib", "sheds"), [(275.0, True), (275.1, False)])
+def test_the_lower_boundary_sheds_what_is_just_worth_it(worth_mib: float, sheds: bool) -> None:
+    """Half of half of 1,100 MiB/s, in and out."""
+    settings = {
+        "lowerBoundarySheddingEnabled": "true",
+        "loadBalancerBrokerThresholdShedderPercentage": "50",
+        "loadBalancerBundleUnloadMinThroughputThreshold": worth_mib,
+    }
+    assert bool(plan("ThresholdShedder", uneven(), **settings).decisions) is sheds
+
+
 def test_the_lower_boundary_needs_an_idle_broker() -> None:
     """testLowerBoundarySheddingNoBrokerToOffload."""
     made = plan("ThresholdShedder", uneven(idle=78.0), lowerBoundarySheddingEnabled="true")

@@ -69,6 +69,24 @@ async def test_a_drained_broker_is_filled_and_takes_part_again(
     assert not cordoned(trail.actions())
 
 
+async def test_each_of_two_brokers_has_an_action_with_what_it_was_given(
+    grown: FakeCluster, tmp_path: Path
+) -> None:
+    await grown.add_broker()
+    for each in grown.brokers:
+        base = "/admin/v2/brokers/configuration"
+        each.answers |= {f"{base}/runtime": (200, OFF), f"{base}/values": (200, b"{}")}
+    filled = grown.names[2:]
+    words = ["refill", *filled, "--admin-url", grown.admin_url, "--warm-up", "0s", "--execute"]
+    assert await asyncio.to_thread(main, [*words, "--history", str(tmp_path)]) == 0
+    actions = ActionTrail(open_location(str(tmp_path))).actions()
+    assert sorted(each.broker for each in actions) == sorted(filled)
+    given = {move.bundle: each.broker for each in actions for move in each.moves}
+    assert given == {bundle: to for bundle, to in grown.owners.items() if to in filled}
+    assert sum(len(each.moves) for each in actions) == len(given)
+    assert set(given.values()) == set(filled)
+
+
 async def test_rules_hold_and_are_part_of_the_plan(
     grown: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -110,6 +110,7 @@ FORGED = {
     "two parts": "e30.e30",
     "no UTF-8": b"\xff\xfe.\xff.\xff",
     "deep": base64.urlsafe_b64encode(b"[" * 100_000).decode() + ".e30.e30",
+    "deep claims, signed": jwt.PyJWS().encode(b"[" * 100_000, SECRET, algorithm="HS256"),
 }
 
 

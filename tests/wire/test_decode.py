@@ -180,6 +180,15 @@ CASES: list[tuple[str, dict[str, object], events.Event]] = [
     ),
     (
         "ack",
+        {
+            "consumer_id": 0,
+            "ack_type": 1,
+            "message_id": [{"ledger_id": 1, "entry_id": 2**64 - 1}],
+        },
+        events.Ack(0, True, ((1, -1, ()),)),
+    ),
+    (
+        "ack",
         {"consumer_id": 0, "ack_type": 0, "txnid_most_bits": 3, "txnid_least_bits": 9},
         events.Ack(0, False, (), transaction=TransactionId(3, 9)),
     ),

@@ -193,15 +193,19 @@ def _ack_of(
 ) -> events.Event:
     # Hot: a client acknowledges every message. Empty ack sets are not copied, and the fields of
     # a position that an acknowledgement has no use for are not read.
+    cumulative = command.ack_type == commands.CommandAck.Cumulative
+    acked = [
+        (each.ledger_id, each.entry_id, tuple(words) if (words := each.ack_set) else ())
+        for each in positions
+    ]
+    if cumulative:
+        # Up to entry -1: what Java's client sends for a message in the middle of a ledger's first
+        # batch. An acknowledgement of single messages names those that were delivered.
+        acked = [(signed(ledger), signed(entry), words) for ledger, entry, words in acked]
     return events.Ack(
         command.consumer_id,
-        command.ack_type == commands.CommandAck.Cumulative,
-        tuple(
-            [
-                (each.ledger_id, each.entry_id, tuple(words) if (words := each.ack_set) else ())
-                for each in positions
-            ]
-        ),
+        cumulative,
+        tuple(acked),
         _optional(command, "validation_error"),
         tuple((pair.key, pair.value) for pair in command.properties),
         _optional(command, "request_id") if is_last else None,

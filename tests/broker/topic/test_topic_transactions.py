@@ -140,6 +140,19 @@ async def test_pending_acknowledgements_outlive_their_broker(world: World, kille
     await received(world, consumer, ["m1", "m2"])
 
 
+@pytest.mark.parametrize("cumulative", [False, True])
+async def test_what_precedes_the_first_message_is_acknowledged_in_no_transaction(
+    world: World, cumulative: bool
+) -> None:
+    producer = await world.producer()
+    consumer = await world.consumer()
+    await world.publish(producer, "m0")
+    [(ledger, _, _)] = world.wire.ids(consumer)
+    with pytest.raises(BrokerError) as refusal:
+        await consumer.ack_in_transaction(ONE, [(ledger, -1, ())], cumulative=cumulative)
+    assert code_of(refusal) is ServerError.TransactionConflict
+
+
 async def test_a_part_of_a_batch_that_is_pending_outlives_its_broker(world: World) -> None:
     producer = await world.producer()
     publish(producer, 0, 0, batch(3))

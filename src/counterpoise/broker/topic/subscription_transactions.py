@@ -97,6 +97,8 @@ class SubscriptionTransactions:
         ledger_id, entry_id, words = acked
         log = self._subscription.log
         index = log.index((ledger_id, entry_id))
+        if index < log.end and log.position(index) > (ledger_id, entry_id):
+            return EntryAck(index - 1)  # it was trimmed, or never was: what comes next is not meant
         if not words or not log.begin <= index < log.end:
             return EntryAck(index)
         try:

@@ -2,7 +2,7 @@
 
 Fetches what is missing of them (the jars by Maven, the Go client by Go's module proxy, the Python
 client's suite by git), builds what has to be built, and runs everything that drives them, their own
-suites for Go and Python whole, and the examples for Go, Java and Node.
+suites for Go, Python and Java, and the examples for Go, Java and Node.
 """
 
 import argparse
@@ -14,7 +14,7 @@ import pytest
 
 from tests.app.faults import test_faults_again
 from tests.client import own_suite, test_examples, whole_suites
-from tests.client.official import driver, go_suite
+from tests.client.official import driver, go_suite, java_suite
 from tests.conformance.jars import pulsar_lib
 
 
@@ -31,6 +31,8 @@ def main() -> int:
         return subprocess.run(command, env=environ, check=False).returncode
     if pulsar_lib() is None:
         sys.stderr.write("without Maven there is no Java client\n")
+    if not java_suite.build():
+        sys.stderr.write("without Maven and a JDK there are no tests of the Java client\n")
     if driver.go_command(build=True) is None or not go_suite.build():
         sys.stderr.write("without Go there is no Go client\n")
     try:
@@ -42,6 +44,7 @@ def main() -> int:
     status = int(pytest.main(["-m", "client", "tests/client", "tests/security"]))
     whole = [*(("go", "go-admin") if go_suite.is_there() else ())]
     whole += ["python"] if own_suite.is_there() else []
+    whole += ["java"] if java_suite.is_there() else []
     return whole_suites.main(whole) or status
 
 

@@ -1,0 +1,175 @@
+"""The tests of Pulsar 4.0.7 that use its Java client, on clusters of ours.
+
+They are Apache's and are not copied here: Maven brings them compiled. Each starts a broker in its
+process by a base class; ours of the same name (``java/``), which comes first on the class path,
+has `serve` start a cluster with the test's settings instead. A test that looks into the broker
+cannot be run so, and is skipped.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from urllib.parse import urlsplit
+
+from counterpoise import Cluster
+from tests.conformance.jars import FETCH_SECONDS, MAIN_VERSION, cache, pulsar_lib
+
+SUITE = cache() / f"pulsar-java-suite-{MAIN_VERSION}"
+SOURCES = Path(__file__).with_name("java")
+PACKAGE = "org.apache.pulsar.client"
+CLASSES = {
+    "api": "BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive",
+    "impl": """
+        AutoScaledReceiverQueueSize ConsumeBaseException ConsumerClose ConsumerDedupPermitsUpdate
+        ConsumerMemoryLimit DisabledSystemTopic DispatchAccordingPermits DynamicReceiverQueueSize
+        KeySharedSubscriptionMaxUnackedMessages LookupService MessageChecksum MessageId
+        PartialPartitionedProducer ProduceWithMessageId ProducerClose ProducerConsumerInternal
+        ProducerMemoryLimit TopicDoesNotExists TopicFromMessage
+    """,
+}
+"""Those that need little more of a broker than its addresses, by package, without ``Test``."""
+TIMEOUT_MS = 40_000
+"""How long a test may take."""
+_OPENED = ("sun.net", "java.lang", "java.io", "java.util.zip", "java.nio", "jdk.internal.misc")
+_LOG = """\
+status=error
+appender.c.type=Console
+appender.c.name=C
+appender.c.layout.type=PatternLayout
+appender.c.layout.pattern=%d{HH:mm:ss.SSS} %-5p %c{1} %m%n
+rootLogger.level=error
+rootLogger.appenderRef.c.ref=C
+"""
+
+
+def is_there() -> bool:
+    """Whether the suite can be run."""
+    return (SUITE / "classes" / "Verdicts.class").is_file()
+
+
+def build() -> bool:
+    """Fetch the tests and compile the base class, unless that is done; False without a JDK."""
+    maven, javac, lib = shutil.which("mvn"), shutil.which("javac"), pulsar_lib()
+    if maven is None or javac is None or lib is None:
+        return is_there()
+    if not (SUITE / "lib").is_dir():
+        SUITE.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=SUITE.parent, prefix=SUITE.name) as scratch:
+            made = Path(scratch) / "suite"
+            fetch = [maven, "-q", "-B", "-f", str(SOURCES / "pom.xml")]
+            fetch += ["dependency:copy-dependencies", f"-DoutputDirectory={made / 'lib'}"]
+            subprocess.run(fetch, check=True, timeout=FETCH_SECONDS, cwd=scratch)
+            made.rename(SUITE)
+    classes = SUITE / "classes"
+    sources = [str(each) for each in SOURCES.rglob("*.java")]
+    compiler = [javac, "-nowarn", "-proc:none", "-d", str(classes), "-cp", class_path(lib)]
+    subprocess.run([*compiler, *sources], check=True, timeout=FETCH_SECONDS)
+    return True
+
+
+def class_path(lib: Path) -> str:
+    """Our base class, Pulsar, its tests."""
+    return f"{SUITE / 'classes'}:{lib}/*:{SUITE / 'lib'}/*"
+
+
+def classes() -> list[str]:
+    """The names of the classes: ``api.BytesKeyTest``."""
+    return [f"{kind}.{each}Test" for kind, names in CLASSES.items() for each in names.split()]
+
+
+def command(clusters: str, folder: Path, chosen: Sequence[str] = ()) -> list[str]:
+    """Runs these test classes, or all, on clusters that are asked for at this URL."""
+    lib = pulsar_lib(fetch=False)
+    assert lib is not None
+    (folder / "log4j2.properties").write_text(_LOG)
+    opened = [f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in _OPENED]
+    return [
+        *("java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened),
+        "-Dio.netty.tryReflectionSetAccessible=true",
+        f"-Dlog4j.configurationFile={folder / 'log4j2.properties'}",
+        *(f"-Dclusters={clusters}", f"-DtimeoutMs={TIMEOUT_MS}"),
+        *("-cp", class_path(lib), "org.testng.TestNG", "-usedefaultlisteners", "false"),
+        *("-listener", "Verdicts", "-verbose", "0", "-excludegroups", "quarantine,flaky"),
+        *("-testclass", ",".join(f"{PACKAGE}.{each}" for each in chosen or classes())),
+    ]
+
+
+class _Clusters:
+    """A cluster for each object of a test class; one that was stopped goes on with its data."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._running: dict[str, Cluster] = {}
+        self._ports: dict[str, dict[str, object]] = {}
+
+    def start(self, name: str, settings: dict[str, str]) -> dict[str, str]:
+        """Its addresses; the same ones after a stop. One whose start was given up is ended."""
+        if name in self._running:
+            self.end(name, {})
+        made = Cluster(
+            1, config={**settings, **self._ports.get(name, {})}, data=self._folder / name
+        )
+        self._running[name] = made.start()
+        urls = {"broker": made.service_url, "admin": made.admin_url}
+        ports = dict(zip(("brokerServicePort", "webServicePort"), urls.values(), strict=True))
+        self._ports[name] = {key: urlsplit(url).port for key, url in ports.items()}
+        return urls
+
+    def stop(self, name: str, _: dict[str, str]) -> dict[str, str]:
+        """Stop its brokers, and keep the data."""
+        running = self._running.pop(name, None)
+        if running is not None:
+            running.stop()
+        return {}
+
+    def end(self, name: str, _: dict[str, str]) -> dict[str, str]:
+        """Stop it, and drop the data."""
+        running = self._running.pop(name, None)
+        if running is not None:
+            running.stop(orderly=False)
+        self._ports.pop(name, None)
+        shutil.rmtree(self._folder / name, ignore_errors=True)
+        return {}
+
+    def stop_all(self) -> None:
+        """Stop whatever runs."""
+        for name in [*self._running]:
+            self.end(name, {})
+
+
+@contextmanager
+def serve(folder: Path) -> Iterator[str]:
+    """The URL at which the base class asks for clusters, whose data is in the folder."""
+    clusters = _Clusters(folder)
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            _, verb, name = self.path.split("/")
+            body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+            try:
+                status, answer = 200, json.dumps(getattr(clusters, verb)(name, body))
+            except Exception as error:
+                status, answer = 500, str(error)
+            self.send_response(status)
+            self.end_headers()
+            self.wfile.write(answer.encode())
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever).start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}"
+        finally:
+            server.shutdown()
+            with suppress(OSError):
+                clusters.stop_all()

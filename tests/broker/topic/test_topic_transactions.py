@@ -71,9 +71,14 @@ async def publish_in(
 
 
 async def end(
-    world: World, transaction: TransactionId, *, commit: bool, subscription: str | None = None
+    world: World,
+    transaction: TransactionId,
+    *,
+    commit: bool,
+    subscription: str | None = None,
+    mark: int = -1,
 ) -> None:
-    request = EndOnParticipant(0, transaction, commit, -1, str(world.name), subscription)
+    request = EndOnParticipant(0, transaction, commit, mark, str(world.name), subscription)
     async with asyncio.timeout(10):
         await LocalParticipants(world.registry).end(request)
 
@@ -116,6 +121,19 @@ async def test_a_reloaded_topic_delivers_what_was_committed_and_hides_the_rest(
     late = await world.producer()
     send(late, THREE, entry("late", txnid_most_bits=0, txnid_least_bits=2))
     assert world.wire.errors[-1][2].code is ServerError.NotAllowedError
+
+
+async def test_what_is_open_below_the_low_watermark_ended_elsewhere(world: World) -> None:
+    producer, consumer = await world.producer(), await world.consumer(SHARED)
+    await world.publish(producer, "m")
+    ids = world.wire.ids(consumer)
+    await consumer.ack_in_transaction(ONE, ids, cumulative=False)
+    await publish_in(world, producer, TWO, "late")
+    await world.publish(producer, "after")
+    await end(world, THREE, commit=True, mark=1)
+    await received(world, consumer, ["m", "after"])
+    await end(world, THREE, commit=True, subscription="s", mark=1)
+    await received(world, consumer, ["m", "after", "m"])
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from counterpoise.load.average import BundleData
 from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold, merged
-from counterpoise.load.fold_view import cluster_view
+from counterpoise.load.fold_view import cluster_view, newest_measured
 from counterpoise.load.poll_batch import poll_batch
 from counterpoise.load.poll_rows import poll_rows
 from counterpoise.load.remembered import reported_bundles, with_averages
@@ -211,13 +211,17 @@ def test_averages_survive_being_written_down(polls: list[ReportRows]) -> None:
     assert with_averages(state, {name: BundleData.unseen() for name in written}, 0) is state
 
 
-def test_a_bundle_has_the_topics_that_were_reported_of_it_last() -> None:
+def test_a_bundle_has_the_topics_and_the_load_that_were_reported_of_it_last() -> None:
     """By whichever broker; that of its former one comes later in the table."""
     state = folded([poll(1, {"b1:80": {BUNDLES[0]: 1.0}})])
     rows = {name: np.repeat(column, 2) for name, column in state.served.items()}
     rows["topics"], rows["poll_id"] = np.array([7, 3]), rows["poll_id"] - np.array([0, 5000])
-    written = reported_bundles(FoldState(state.averages, rows, state.brokers))
-    assert written[BUNDLES[0]].topics == 7
+    rows["msg_throughput_in"] = np.array([1.0, 9.0])
+    both = FoldState(state.averages, rows, state.brokers)
+    assert reported_bundles(both)[BUNDLES[0]].topics == 7
+    view = cluster_view(both, START)
+    assert view.bundle.topics.tolist() == [7]
+    assert newest_measured(both, view).throughput_in.tolist() == [1.0]
 
 
 TEN_MINUTES_S = 600

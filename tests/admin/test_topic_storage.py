@@ -126,6 +126,16 @@ def test_the_backlog_is_counted(api: Api, topic: str, connect: Connect) -> None:
     assert (answer["entries"], answer["messages"], answer["aborted"]) == (9, 9, False)
 
 
+def test_what_is_acknowledged_of_an_empty_topic_is_before_its_ledgers_first_entry(
+    api: Api, topic: str
+) -> None:
+    """As of the topic itself; recorded of Pulsar 4.0.7: ``6:-1``."""
+    internal = api.get(f"{topic}/internalStats")
+    [ledger] = internal["ledgers"]
+    assert internal["lastConfirmedEntry"] == f"{ledger['ledgerId']}:-1"
+    assert internal["cursors"]["s"]["markDeletePosition"] == internal["lastConfirmedEntry"]
+
+
 def test_the_offload_of_a_topic_has_not_run(api: Api, topic: str) -> None:
     """The expected values are what Pulsar's class of this status becomes as JSON, not yet run."""
     nothing = dict.fromkeys(("ledgerId", "entryId", "partitionIndex", "batchIndex"), -1)

@@ -282,9 +282,8 @@ async def _cursor_json(subscription: Subscription) -> JsonObject:
         return f"({_position(first)}..{_position(last)}]"
 
     ranges = await each_in_turns(acks.ranges(), shown, RANGES_IN_A_TURN)
-    marked = acks.mark >= log.begin
     return {
-        "markDeletePosition": _position(log.position(acks.mark)) if marked else "-1:-1",
+        "markDeletePosition": _position(log.position(max(acks.mark, log.begin - 1))),
         "readPosition": _position(log.position(min(acks.mark + 1, log.end))),
         "waitingReadOp": False,
         "pendingReadOps": 0,

@@ -28,11 +28,12 @@ PACKAGE = "org.apache.pulsar.client"
 CLASSES = {
     "api": "BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive",
     "impl": """
-        AutoScaledReceiverQueueSize ConsumeBaseException ConsumerClose ConsumerDedupPermitsUpdate
-        ConsumerMemoryLimit DisabledSystemTopic DispatchAccordingPermits DynamicReceiverQueueSize
-        KeySharedSubscriptionMaxUnackedMessages LookupService MessageChecksum MessageId
-        PartialPartitionedProducer ProduceWithMessageId ProducerClose ProducerConsumerInternal
-        ProducerMemoryLimit TopicDoesNotExists TopicFromMessage
+        AutoScaledReceiverQueueSize BatchMessageIndexAckDisable ConsumeBaseException ConsumerAck
+        ConsumerClose ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic
+        DispatchAccordingPermits DynamicReceiverQueueSize KeySharedSubscriptionMaxUnackedMessages
+        LookupService MessageChecksum MessageId PartialPartitionedProducer ProduceWithMessageId
+        ProducerClose ProducerConsumerInternal ProducerMemoryLimit Reader TableView
+        TopicDoesNotExists TopicFromMessage
     """,
 }
 """Those that need little more of a broker than its addresses, by package, without ``Test``."""

@@ -405,6 +405,16 @@ async def test_clients_find_the_schemas_that_pulsars_brokers_register(
     assert {"sourceBroker": UNREAL, "versionId": 1, "force": True} in read
 
 
+def test_numbers_of_a_record_have_as_many_bits_in_its_schema() -> None:
+    fields = json.loads(SCHEMAS[SERVICE_UNIT_STATE].data)["fields"]
+    kinds = {each["name"]: each["type"] for each in fields}
+    most = ServiceUnitStateData(
+        ServiceUnitState.OWNED, "a:1", timestamp_ms=2**63 - 1, version=2**63 - 1
+    )
+    wide = [name for name, value in json.loads(most.to_json()).items() if value == 2**63 - 1]
+    assert {name: kinds[name] for name in wide} == {"timestamp": "long", "versionId": "long"}
+
+
 async def eventually_has(broker: Broker, topic: TopicName, schema: Schema) -> None:
     async with asyncio.timeout(10):
         while True:

@@ -225,8 +225,10 @@ async def test_a_marker_that_could_not_be_stored_is_stored_later(world: World) -
         await end(world, ONE, commit=True)
     assert code_of(refusal) is ServerError.ServiceNotReady
     log.disk = None  # type: ignore[attr-defined]
+    # Until it is there, the transaction goes on.
+    await publish_in(world, await world.producer(), ONE, "m1")
     await end(world, ONE, commit=True)
-    await received(world, await world.consumer(), ["m0"])
+    await received(world, await world.consumer(), ["m0", "m1"])
 
 
 async def test_no_marker_precedes_the_note_that_there_are_transactions(world: World) -> None:

@@ -26,9 +26,7 @@ def least_fullest(load: Floats, size: Floats) -> float:
     largest = np.sort(load)[::-1][: count + 1]
     pair = largest[count - 1] + largest[count] if len(largest) > count else 0.0
     relief = size.mean() / size.max()
-    # Each broker in proportion to its size: no fullest is below the whole by the whole.
-    even = size.mean() * count / size.sum()
-    return float(max(even, largest[0] * relief / mean, pair * relief / mean))
+    return float(max(1.0, largest[0] * relief / mean, pair * relief / mean))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from counterpoise.pipeline.bundle_lookup import name_in
@@ -40,9 +41,17 @@ async def test_moments_between_the_first_and_the_last_that_were_asked_for_are_re
         file_of(tmp_path / f"{first}.json", both, FIRST_MS + first * STEP_MS, 5) for first in (0, 5)
     ]
     half_later = TimeGrid(FIRST_MS + 2 * STEP_MS + STEP_MS // 2, STEP_MS, 6)
-    found = await ExportedFiles(files).outline(NAME, half_later)
+    source = ExportedFiles(files)
+    found = await source.outline(NAME, half_later)
     assert found.grid.moments.tolist() == moments(3, 4, 5, 6, 7)
     assert (found.most, found.clusters) == (2, {"c": 2})
+    # A piece may begin with the last moment of a file and end with the first of another.
+    last, first = moments(4, 5)
+    read = await source.values(NAME, {}, TimeGrid(last, STEP_MS, 2))
+    assert np.nansum(read.values, axis=0).tolist() == [
+        2 * (100.0 + last % 977),
+        100.0 + first % 977,
+    ]
 
 
 async def test_files_of_other_moments_are_named(tmp_path: Path) -> None:

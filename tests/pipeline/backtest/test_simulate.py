@@ -164,6 +164,15 @@ def test_bundles_of_a_broker_that_leaves_are_placed_and_come_not_back_by_themsel
     assert placed.worst == pytest.approx(1.5), "one each on those that stay, then 3, 0 and 3"
 
 
+def test_a_bundle_that_is_placed_counts_for_the_next_one() -> None:
+    """Four of a broker that leaves: by messages/s as reported, all would go to the idle one."""
+    trace = Plain([50_000.0] * 4 + [5000.0], [0] * 4 + [1], [[True] * 3, [False, True, True]])
+    by = strategy("OverloadShedder", "LeastLongTermMessageRate")
+    placed = simulate(BacktestCandidate("c", by), trace, 0, 2, move_s=1.0, seed=1, followed=1)
+    assert (placed.orphans, placed.moves) == (4, 0)
+    assert placed.worst == pytest.approx(105 / 102.5), "two each"
+
+
 SMALL = {"count_of_brokers": 9, "count_of_bundles": 120, "hours": 1.5}
 
 

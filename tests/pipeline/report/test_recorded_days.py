@@ -15,6 +15,7 @@ from counterpoise.pipeline.page.drawing import AFTER, BEFORE, QUIET
 from counterpoise.pipeline.report.page import page_of, summary_of
 from counterpoise.pipeline.report.plots import (
     imbalance_plot,
+    load_plot,
     load_text,
     moves_plot,
     share_text,
@@ -254,3 +255,17 @@ def test_the_line_of_imbalance_breaks_where_hours_are_missing_and_silence_is_gre
     [path] = re.findall(rf'd="([^"]*)"[^>]*stroke: {AFTER}; stroke-width: 1.6', svg)[:1]
     assert [len(part.split("L")) for part in path.split("M")[1:]] == [2, 2]
     assert svg.count(f'style="fill: {QUIET}; opacity: 0.25"') == 1
+    for label in ("highest", "mean of the hour", "uneven above 1.25"):
+        assert f">{label}</text>" in svg
+
+
+def test_each_broker_is_named_beside_the_middle_of_its_row() -> None:
+    load = BrokerHours([START], ["one", "two"], np.array([[2.0], [1.0]]))
+    svg = load_plot(replace(NOTHING, load=load))
+    names = svg[svg.index('id="matplotlib.axis_2"') :]
+    places = [float(y) for y in re.findall(r'<use [^>]* y="([\d.]+)"', names)[:2]]
+    box = r'id="patch_2">\s*<path d="M \S+ (\S+) \s*L \S+ \S+ \s*L \S+ (\S+)'
+    [(bottom, top)] = re.findall(box, svg)
+    height = float(bottom) - float(top)
+    assert [(y - float(top)) / height for y in places] == pytest.approx([0.25, 0.75], abs=0.01)
+    assert names.index(">one</text>") < names.index(">two</text>")

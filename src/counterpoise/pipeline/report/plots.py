@@ -165,7 +165,7 @@ def _with_breaks(
     made: list[list[float]] = [[] for _ in columns]
     for number, hour in enumerate(hours):
         if number and hour - hours[number - 1] > HOUR:
-            at.append(hours[number - 1] + HOUR)
+            at.append(hour)
             for column in made:
                 column.append(float("nan"))
         at.append(hour + HOUR / 2)

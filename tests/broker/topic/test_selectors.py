@@ -72,13 +72,18 @@ def test_a_number_that_is_free_again_is_taken_again() -> None:
     ring.add("third", "name")
     after = [ring.select(slot) for slot in range(1, 65536, 97)]
     assert after == [{"first": "third"}.get(each or "", each) for each in before]
+    ring.add("stays", "name")
+    after = [ring.select(slot) for slot in range(1, 65536, 97)]
     ring.remove("second")
     ring.remove("third")
     ring.add("last", "name")
     ring.add("next", "name")
     found = [ring.select(slot) for slot in range(1, 65536, 97)]
     # The lowest first, in whichever order they were given back.
-    assert found == [{"third": "last", "second": "next"}[each or ""] for each in after]
+    for gone, came in (("third", "last"), ("second", "next")):
+        now = [new for old, new in zip(after, found, strict=True) if old == gone]
+        # Where points meet, the slot is of whoever joined first.
+        assert now.count(came) > 0.9 * len(now)
 
 
 def test_slots_stay_in_their_ranges() -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import numpy as np
 import pytest
 from deltalake.exceptions import CommitFailedError
 from hypothesis import settings
@@ -211,6 +212,24 @@ def test_changes_of_owners_of_a_poll_that_never_landed_are_found_again(tmp_path:
     land(again, logged[1])
     [file] = again.files("ownership_changes")
     assert file.first_poll == int(logged[1]["poll_id"][0])
+
+
+def test_of_two_brokers_that_report_a_bundle_the_later_report_counts_else_the_new_owners() -> None:
+    def seen(**at_ms: int) -> dict[str, Any]:
+        count = len(at_ms)
+        return {
+            "poll_id": np.full(count, 9), "kind": np.full(count, "bundle"),
+            "bundle": np.full(count, "t/n/0x0_0x1"), "broker": np.array([*at_ms]),
+            "report_at_ms": np.array([*at_ms.values()]),
+        }  # fmt: skip
+
+    owners = BundleOwners()
+    owners.changes(seen(a=1))
+    assert len(owners.changes(seen(a=5, b=4))) == 0, "it was asked before the bundle came back"
+    for reports in ({"a": 6, "b": 6}, {"a": 8, "b": 7}, {"b": 9, "a": 9}):
+        [change] = owners.changes(seen(**reports)).to_pylist()
+        assert change["destination"] != change["source"]
+        assert {change["destination"], change["source"]} == {"a", "b"}
 
 
 def test_a_commit_whose_answer_was_lost_counts_once(

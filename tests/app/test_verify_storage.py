@@ -67,6 +67,12 @@ def test_damage_is_named_ledger_by_ledger(stored: Path, capsys: pytest.CaptureFi
     assert snapshot(stored) == before
 
 
+def test_one_damaged_log_is_enough(stored: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    next((stored / "t/n/persistent/a").glob("*.ledger")).unlink()
+    assert main(["verify-storage", str(stored)]) == 3
+    assert capsys.readouterr().out.endswith("12 entries: 2 lost\n")
+
+
 def test_damage_to_what_an_owner_left_is_named(
     stored: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

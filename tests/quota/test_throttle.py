@@ -249,6 +249,13 @@ def test_a_rate_that_is_set_again_admits_nothing_that_is_owed() -> None:
     assert not world.offer(flow, 1), "setting a rate gave an entry away"
 
 
+def test_a_lowered_rate_takes_back_what_was_set_aside() -> None:
+    world, limit, flow = limited(1000)
+    assert world.offer(flow)
+    world.throttle.set_rate(limit, 10, 0, world.now)
+    assert sum(world.offer(flow) for _ in range(20)) == 1
+
+
 def test_a_raised_rate_is_felt_by_those_who_wait() -> None:
     world, limit, flow = limited(10)
     world.offer(flow, 1000)
@@ -322,6 +329,7 @@ def test_who_waits_at_a_limit_that_no_longer_applies_waits_at_the_next_one() -> 
     assert flow.waits_at is kept
     assert list(removed.waiting) == [other]
     assert list(flow.finished) == [], "it remembers a limit that is gone"
+    assert flow.throttled_count == 1, "it goes on waiting"
     passed = len(world.passed[flow])
     world.run_until(world.now + 110 * MS)
     world.judge()

@@ -26,6 +26,10 @@ def authority(tmp_path: Path) -> ThrowAwayAuthority:
     return ThrowAwayAuthority(tmp_path)
 
 
+def test_a_key_is_read_by_its_owner_alone(authority: ThrowAwayAuthority) -> None:
+    assert authority.server().key.stat().st_mode & 0o777 == 0o600
+
+
 def files_of(authority: ThrowAwayAuthority, pair: KeyPair) -> dict[str, str]:
     return {
         "tlsCertificateFilePath": str(pair.certificate),

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.storage.files import fence
+from counterpoise.storage.files import committed, fence, state
 from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.record import MarkedFormat
+from counterpoise.storage.files.recovery import survey
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.files.verify import verify
 from counterpoise.storage.port import Lost
@@ -125,6 +126,22 @@ async def test_a_ledger_that_is_gone_is_named_and_passed_over(
         assert await everything(log) == [b""] * 4 + [b"more"]
         await log.close()
         await store.close()
+
+
+async def test_a_note_of_a_ledger_that_was_deleted_since_is_no_loss(tmp_path: Path) -> None:
+    """Its owner died before it noted how far the next one is."""
+    store, heard = FileLedgerStore(tmp_path, ledger_bytes=1), Heard()
+    log = await store.open(NAME, "a", heard)
+    for each in ENTRIES:
+        await write(log, heard, each)
+    log.trim(log.end - 1)
+    await log.flush()
+    await store.close()
+    (epoch,) = state.epochs(tmp_path / NAME)
+    committed.note(tmp_path / NAME, epoch, committed.Committed(0, 1), LedgerDisk())
+    found = survey(tmp_path / NAME, LedgerDisk())
+    assert found.last.first > 0, "the first ledger was deleted"
+    assert (found.lost, found.missing) == ((), ())
 
 
 async def test_few_descriptors_serve_many_logs(tmp_path: Path) -> None:

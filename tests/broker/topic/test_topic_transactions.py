@@ -171,6 +171,18 @@ async def test_what_precedes_the_first_message_is_acknowledged_in_no_transaction
     assert code_of(refusal) is ServerError.TransactionConflict
 
 
+async def test_an_entry_that_its_ledger_never_had_acknowledges_no_other(world: World) -> None:
+    """In memory it is behind the last one; on bookies another ledger follows."""
+    producer, consumer = await world.producer(), await world.consumer(SHARED)
+    for number in range(6):
+        await world.publish(producer, f"m{number}")
+    await world.wire.until(lambda: len(world.wire.ids(consumer)) == 6)
+    (ledger, _, _) = world.wire.ids(consumer)[0]
+    with pytest.raises(BrokerError, match=f"{ledger}:99 ") as refusal:
+        await consumer.ack_in_transaction(ONE, [(ledger, 99, ())], cumulative=False)
+    assert code_of(refusal) is ServerError.TransactionConflict
+
+
 async def test_a_part_of_a_batch_that_is_pending_outlives_its_broker(world: World) -> None:
     producer = await world.producer()
     publish(producer, 0, 0, batch(3))

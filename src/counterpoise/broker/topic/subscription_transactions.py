@@ -72,7 +72,7 @@ class SubscriptionTransactions:
         Raises `BrokerError` TransactionConflict if one of them is acknowledged already, permanently
         or in a transaction; then none of them is.
         """
-        acks = [await self._read(each) for each in acked]
+        acks = [await self._read(transaction, each, cumulative=cumulative) for each in acked]
         self._check(transaction)
         if cumulative:
             self._acknowledge_through(transaction, acks[0])
@@ -92,13 +92,18 @@ class SubscriptionTransactions:
                 f"Transaction {transaction} has ended: acknowledge in a new one",
             )
 
-    async def _read(self, acked: Acked) -> EntryAck:
+    async def _read(
+        self, transaction: TransactionId, acked: Acked, *, cumulative: bool
+    ) -> EntryAck:
         """An acknowledgement as bits, which needs the size of its batch."""
         ledger_id, entry_id, words = acked
         log = self._subscription.log
         index = log.index((ledger_id, entry_id))
         if index < log.end and log.position(index) > (ledger_id, entry_id):
-            return EntryAck(index - 1)  # it was trimmed, or never was: what comes next is not meant
+            # It was trimmed, or never was: neither what comes next nor what is before is meant.
+            if not cumulative:
+                raise self._conflict(transaction, (ledger_id, entry_id))
+            return EntryAck(index - 1)
         if not words or not log.begin <= index < log.end:
             return EntryAck(index)
         try:
@@ -115,7 +120,7 @@ class SubscriptionTransactions:
     ) -> None:
         for ack in acks:
             if self._is_acked(ack) or self.pending.conflicts(ack):
-                raise self._conflict(transaction, ack.at)
+                raise self._conflict(transaction, self._subscription.log.position(ack.at))
         dispatcher = self._subscription.dispatcher
         for ack in acks:
             self.pending.add(transaction, ack)
@@ -144,18 +149,17 @@ class SubscriptionTransactions:
             None if whole else last,
         )
         if self._is_acked(last) or self.pending.refuses_cumulative(ack):
-            raise self._conflict(transaction, last.at)
+            raise self._conflict(transaction, self._subscription.log.position(last.at))
         self.pending.cumulative = ack
         if self._subscription.dispatcher is not None:
             self._subscription.dispatcher.acked_through(ack.through)
 
-    def _conflict(self, transaction: TransactionId, index: int) -> BrokerError:
+    def _conflict(self, transaction: TransactionId, at: tuple[int, int]) -> BrokerError:
         sub = self._subscription
-        at = sub.log.position(index)
         return BrokerError(
             ServerError.TransactionConflict,
             f"[{sub.log.name}][{sub.name}] Transaction:{transaction} try to ack message:"
-            f"{at.ledger_id}:{at.entry_id} in pending ack status or acknowledged already",
+            f"{at[0]}:{at[1]} in pending ack status or acknowledged already",
         )
 
     async def end(self, transaction: TransactionId, *, commit: bool, low_watermark: int) -> None:

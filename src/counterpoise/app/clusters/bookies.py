@@ -7,9 +7,9 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from counterpoise.app.clusters.free_port import free_port
 from counterpoise.app.clusters.java import find_java
 from counterpoise.app.clusters.processes import Child, ChildSpec
+from counterpoise.app.clusters.reserved_port import ReservedPort
 from counterpoise.app.errors import UserError
 
 LIB_VARIABLE: Final = "COUNTERPOISE_PULSAR_LIB"
@@ -46,6 +46,7 @@ class LocalBookies:
     def __init__(self, java: Path, lib: Path, home: Path, zookeeper: str) -> None:
         """``zookeeper``: ``host:port``. ``home``: where data, logs and settings are."""
         self.children: list[Child] = []
+        self._ports: dict[str, ReservedPort] = {}
         self._on_ended: Callable[[str, int], None] | None = None
         self.home = home
         """Below it each bookie's data, log and settings, by its name."""
@@ -100,7 +101,7 @@ class LocalBookies:
         done = self.home / "metadata-is-there"
         if done.exists():
             return
-        conf = self._conf(0, free_port())
+        conf = self._conf(0, port=0)
         Child.start(
             ChildSpec(
                 name="BookKeeper's set-up",
@@ -122,8 +123,10 @@ class LocalBookies:
         on_ended = self._on_ended
         name = f"bookie-{number}"
         path = self.home / f"{name}.port"
-        # Its id is its address, which its data belong to.
-        port = int(path.read_text()) if path.exists() else free_port()
+        if name not in self._ports:
+            # Its id is its address, which its data belong to.
+            self._ports[name] = ReservedPort(int(path.read_text()) if path.exists() else 0)
+        port = self._ports[name].number
         path.write_text(str(port))
         return Child(
             ChildSpec(
@@ -151,6 +154,8 @@ class LocalBookies:
             child.terminate()
         for child in self.children:
             child.stop()
+        for port in self._ports.values():
+            port.release()
 
     def __enter__(self) -> LocalBookies:
         return self

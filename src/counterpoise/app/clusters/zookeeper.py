@@ -8,9 +8,9 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from counterpoise.app.clusters.free_port import free_port
 from counterpoise.app.clusters.java import find_java
 from counterpoise.app.clusters.processes import Child, ChildSpec
+from counterpoise.app.clusters.reserved_port import ReservedPort
 from counterpoise.app.errors import UserError
 
 MAIN_CLASS = "org.apache.zookeeper.server.ZooKeeperServerMain"
@@ -48,10 +48,12 @@ class ZooKeeper:
     Use it as a context manager, or call :meth:`stop`. It ends when this process does.
     """
 
-    def __init__(self, child: Child, port: int, scratch: tempfile.TemporaryDirectory[str] | None):
+    def __init__(
+        self, child: Child, port: ReservedPort, scratch: tempfile.TemporaryDirectory[str] | None
+    ) -> None:
         self._child = child
         self._scratch = scratch
-        self.port = port
+        self._port = port
 
     @classmethod
     def start(
@@ -65,7 +67,8 @@ class ZooKeeper:
 
         Without a directory, a temporary one that :meth:`stop` removes; with port 0, a free one.
         ``on_ended`` gets the exit status of a server that ends by itself, on its own thread. Raises
-        :class:`UserError` if Java or pyspark is missing, or the server does not start.
+        :class:`UserError` if Java or pyspark is missing, the port is in use, or the server does not
+        start.
         """
         java, jars = find_java(), _jars()
         scratch = None if directory else tempfile.TemporaryDirectory(prefix="counterpoise-zk-")
@@ -73,8 +76,8 @@ class ZooKeeper:
         home.mkdir(parents=True, exist_ok=True)
         logging = home / "log4j2.properties"
         logging.write_text(LOGGING)
-        port = port or free_port()
-        (home / "zoo.cfg").write_text(_configuration(home / "data", port))
+        reserved = ReservedPort(port)
+        (home / "zoo.cfg").write_text(_configuration(home / "data", reserved.number))
         spec = ChildSpec(
             name="ZooKeeper",
             argv=[
@@ -97,7 +100,11 @@ class ZooKeeper:
             log=home / "zookeeper.log",
             on_ended=on_ended,
         )
-        return cls(_started(spec, port), port, scratch)
+        try:
+            return cls(_started(spec, reserved.number), reserved, scratch)
+        except BaseException:
+            reserved.release()
+            raise
 
     def restart(self) -> None:
         """Restart the server on its port and data after it ended; raises :class:`UserError`.
@@ -106,6 +113,11 @@ class ZooKeeper:
         """
         self._child.stop()
         self._child = _started(self._child.spec, self.port)
+
+    @property
+    def port(self) -> int:
+        """The TCP port on which it serves, also after a restart."""
+        return self._port.number
 
     @property
     def address(self) -> str:
@@ -129,6 +141,7 @@ class ZooKeeper:
     def stop(self) -> None:
         """End the server, and remove its data if the directory was a temporary one."""
         self._child.stop()
+        self._port.release()
         if self._scratch is not None:
             self._scratch.cleanup()
 

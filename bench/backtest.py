@@ -11,7 +11,7 @@ from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.run import Task, replay_on_spark, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
-from counterpoise.pipeline.stream.session import start_session, stop_session
+from counterpoise.pipeline.stream.session import start_session, stop_spark
 
 BAR_S = 30.0
 SHEDDERS = ("ThresholdShedder", "OverloadShedder", "UniformLoadShedder", "AvgShedder")
@@ -84,4 +84,4 @@ def _on_spark(master: str, conf: dict[str, str], tasks: list[Task]) -> float:
         replay_on_spark(spark, tasks, _Unseen())
         return time.perf_counter() - began
     finally:
-        stop_session(spark)
+        stop_spark(spark)

@@ -28,7 +28,7 @@ from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.spark.job import JobWatch
 from counterpoise.pipeline.stream.fold import ReportFold, SparkTasks
-from counterpoise.pipeline.stream.session import start_session, stop_session
+from counterpoise.pipeline.stream.session import start_context, stop_spark
 from counterpoise.pipeline.tables.history import take_over
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.ownership import BundleOwners
@@ -83,7 +83,7 @@ async def _cycles(home: str, ports: list[int], stages: dict[str, list[float]]) -
         return time.perf_counter()
 
     strategy = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
-    spark = await asyncio.to_thread(start_session, "local[2]", partitions=2)
+    spark = await asyncio.to_thread(start_context, "local[2]")
     job = JobWatch(spark, "fold")
     fold = ReportFold(writer, SparkTasks(spark, job), shards=2)
     found: set[int] = set()
@@ -108,5 +108,5 @@ async def _cycles(home: str, ports: list[int], stages: dict[str, list[float]]) -
                 found |= {int(name.rpartition(":")[2]) for name in gap["broker"]}
     finally:
         job.close()
-        await asyncio.to_thread(stop_session, spark)
+        await asyncio.to_thread(stop_spark, spark)
     return found

@@ -18,7 +18,7 @@ from bench.figures import Figure
 from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.spark.job import JobWatch
 from counterpoise.pipeline.stream.fold import FoldBatch, ReportFold, SparkTasks, fold_shard
-from counterpoise.pipeline.stream.session import start_session, stop_session
+from counterpoise.pipeline.stream.session import start_context, stop_spark
 from counterpoise.pipeline.tables.data_files import write_file
 from counterpoise.pipeline.tables.history import TablesWriter, take_over
 from counterpoise.pipeline.tables.location import open_location
@@ -42,7 +42,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         last = _recorded(writer, rows, polls)
         print(f"   {polls:,} polls are recorded", flush=True)
         began = time.perf_counter()
-        spark = start_session("local[2]", partitions=2)
+        spark = start_context("local[2]")
         try:
             with JobWatch(spark, "fold") as job:
                 tasks = SparkTasks(spark, job)
@@ -52,7 +52,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
                 _fold_the_last(writer, last)
                 each = _batches(ReportFold(writer, tasks, shards=2), writer, rows, last)
         finally:
-            stop_session(spark)
+            stop_spark(spark)
     later = each[1:]
     worst, median = max(later), statistics.median(later)
     note = f"{polls:,} polls in the history"

@@ -17,7 +17,7 @@ from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, POLL, RATES, TEXT, ReportRows
 from counterpoise.pipeline.spark.job import JobWatch
 from counterpoise.pipeline.stream.fold import ReportFold, SparkTasks
-from counterpoise.pipeline.stream.session import start_session, stop_session
+from counterpoise.pipeline.stream.session import start_context, stop_spark
 from counterpoise.pipeline.tables.history import take_over
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import land
@@ -120,7 +120,7 @@ def _on_spark(
     polls: list[ReportRows], master: str, *, shards: int, conf: dict[str, str] | None = None
 ) -> tuple[float, float, FoldState]:
     """The median batch with its commit, what a round needs besides, and the state at the end."""
-    spark = start_session(master, partitions=shards, conf=conf)
+    spark = start_context(master, conf=conf)
     took = []
     try:
         with TemporaryDirectory(prefix="bench-") as home, JobWatch(spark, "fold") as job:
@@ -135,5 +135,5 @@ def _on_spark(
             state = merged([read_state(writer.location, file) for file in states.files])
             round_s = time.perf_counter() - began
     finally:
-        stop_session(spark)
+        stop_spark(spark)
     return statistics.median(took[WARM_UP:]), round_s, state

@@ -11,7 +11,7 @@ from tests.pipeline.gold.recorded import START, history
 
 from bench.figures import Figure
 from counterpoise.pipeline.gold.rollup import SETTINGS, days_to_roll_up, roll_up
-from counterpoise.pipeline.stream.session import start_session, stop_session
+from counterpoise.pipeline.stream.session import start_session, stop_spark
 from counterpoise.pipeline.tables.location import open_location
 
 
@@ -30,7 +30,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
                 took[at_once] = time.perf_counter() - began
             print(f"   {days} days, {at_once} at once: {took[at_once]:.1f} s", flush=True)
     finally:
-        stop_session(spark)
+        stop_spark(spark)
     return [
         Figure(f"{days} days are rolled up", took[days], "s", anchor="a day at a time",
                anchor_value=took[1], note="12 gold tables, local[2]")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import aiohttp
 import pytest
 
-from counterpoise.pipeline.stream.session import start_session, stop_session
+from counterpoise.pipeline.stream.session import start_session, stop_spark
 from counterpoise.pipeline.tables.journal import JournalWriter
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import journal_of
@@ -34,7 +34,7 @@ def spark() -> "Iterator[SparkSession]":
     """Ends with the room: finalisers that run later would connect again, and leave a socket."""
     session = start_session("local[2]", partitions=2)
     yield session
-    stop_session(session)
+    stop_spark(session)
 
 
 @pytest.fixture(scope="module")

@@ -5,21 +5,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from unittest.mock import MagicMock, Mock
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.load.fold import Batch, FoldState, fold, merged
-from counterpoise.pipeline.stream.fold import FoldBatch, ReportFold, SparkTasks, fold_shard
+from counterpoise.pipeline.stream.fold import FoldBatch, ReportFold, fold_shard
 from counterpoise.pipeline.tables.data_files import DataFile
 from counterpoise.pipeline.tables.faults import SupersededError
 from counterpoise.pipeline.tables.history import TablesWriter
-from counterpoise.pipeline.tables.location import open_location
-from counterpoise.pipeline.tables.reports import ReportSlice, land
+from counterpoise.pipeline.tables.reports import land
 from counterpoise.pipeline.tables.schema import FOLD_STATE, REPORTS
 from counterpoise.pipeline.tables.states import current_states, read_state
 from tests.load.story import START, joined, poll
@@ -156,14 +153,6 @@ def test_a_batch_is_limited_by_rows_however_many_polls_have_landed(tmp_path: Pat
         pass
     assert [batch.part.rows for batch in tasks.ran] == [24, 24, 12]
     assert_same(folded(tmp_path), expected(10))
-
-
-def test_states_are_in_the_order_of_their_shards_however_tasks_end(tmp_path: Path) -> None:
-    location = open_location(tmp_path)
-    ended = pa.table({"shard": [1, 2, 0], "path": ["d=1/b", "d=1/c", "d=1/a"], "size": [2, 3, 1]})
-    tasks = SparkTasks(MagicMock(), Mock(run=Mock(return_value=ended)))
-    files = tasks.run(FoldBatch(location, ReportSlice(0, at(1), (), 0), (), 3))
-    assert [(file.path, file.size) for file in files] == [("d=1/a", 1), ("d=1/b", 2), ("d=1/c", 3)]
 
 
 def test_polls_wait_for_each_other_until_a_batch_is_worth_it(tmp_path: Path) -> None:

@@ -29,15 +29,15 @@ from tests.pipeline.histories import kept, reader_of, writer_of
 from tests.pipeline.kills.without_spark import LocalTasks, NoJob
 from tests.waiting import until
 
-SESSION: Any = SimpleNamespace(version="none", sparkContext=SimpleNamespace(master="local"))
+CONTEXT: Any = SimpleNamespace(version="none", master="local")
 
 
 @pytest.fixture
 def stopped(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Without Spark; the sessions that were stopped."""
+    """Without Spark; the contexts that were stopped."""
     found: list[object] = []
-    monkeypatch.setattr(runner, "start_session", lambda *_, **__: SESSION)
-    monkeypatch.setattr(runner, "stop_session", found.append)
+    monkeypatch.setattr(runner, "start_context", lambda *_, **__: CONTEXT)
+    monkeypatch.setattr(runner, "stop_spark", found.append)
     monkeypatch.setattr(runner, "SparkTasks", LocalTasks)
     monkeypatch.setattr(runner, "JobWatch", NoJob)
     return found
@@ -75,9 +75,9 @@ async def test_moves_of_the_last_hour_count_after_a_restart_and_a_round_too_earl
     logged = await ran(settings)
     assert any("withheld" in each and "--max-moves-an-hour" in each for each in logged)
     assert len(uneven.unloads) == 1
-    assert stopped == [SESSION] * 3
-    await ran(settings, spark=SESSION)
-    assert stopped == [SESSION] * 3, "the session is its owner's"
+    assert stopped == [CONTEXT] * 3
+    await ran(settings, spark=CONTEXT)
+    assert stopped == [CONTEXT] * 3, "the context is its owner's"
 
 
 async def test_no_round_is_made_of_a_poll_in_the_future(

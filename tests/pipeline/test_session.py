@@ -15,7 +15,6 @@ import pytest
 from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext, java_gateway
 from pyspark.errors import PySparkException
-from pyspark.sql import SparkSession
 
 from counterpoise.pipeline.stream import jvm, session
 from counterpoise.pipeline.stream.running import TRIES, PatientFold, StreamFailedError
@@ -24,7 +23,7 @@ from counterpoise.pipeline.stream.session import (
     patient,
     python_of,
     start_session,
-    stop_session,
+    stop_spark,
 )
 from counterpoise.pipeline.stream.trouble import sentence_of
 from counterpoise.pipeline.tables.faults import DamagedError, SupersededError, damaged
@@ -113,10 +112,8 @@ def test_a_start_that_fails_names_the_file_of_what_the_jvm_printed(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setattr(session, "launch", lambda _: tmp_path / "printed.log")
-    builder = Mock()
-    builder.config.return_value = builder
-    builder.getOrCreate.side_effect = RuntimeError("java.net.ConnectException: refused")
-    monkeypatch.setattr(SparkSession, "builder", builder)
+    refuses = Mock(side_effect=RuntimeError("java.net.ConnectException: refused"))
+    monkeypatch.setattr(SparkContext, "getOrCreate", refuses)
     with pytest.raises(SessionError, match=r"refused; .*\(what it printed: .*printed\.log\)"):
         start_session("spark://host:7077", partitions=2)
 
@@ -151,7 +148,7 @@ def test_a_session_ends_with_its_jvm_and_leaves_no_file(
     monkeypatch.setattr(SparkContext, "_jvm", None)
     monkeypatch.setattr(jvm, "STOP_WITHIN_S", 10.0 if command == "cat" else 0.01)
     try:
-        stop_session(Mock())
+        stop_spark(Mock())
         assert process.returncode == (0 if command == "cat" else -signal.SIGKILL)
         assert not printed.exists()
     finally:
@@ -299,6 +296,6 @@ def test_a_session_whose_jvm_ended_first_is_stopped_without_a_warning(
     started.stop.side_effect = lambda: SparkContext.stop(context)  # type: ignore[arg-type]
     with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
-        stop_session(started)
+        stop_spark(started)
     java.stop.assert_called_once()
     assert warned == []

@@ -17,6 +17,7 @@ from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.executor import ExecutorOptions
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.spark.job import JobWatch
+from counterpoise.pipeline.stream import fold as fold_module
 from counterpoise.pipeline.stream.fold import ReportFold, SparkTasks
 from counterpoise.pipeline.stream.running import PatientFold
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
@@ -62,8 +63,8 @@ def stream(spark: "SparkSession", home: Path) -> list[Folded]:
     """Fold all that has landed, a poll to a batch, and give each batch's poll and states."""
     folded: list[Folded] = []
     writer = writer_of(home)
-    with JobWatch(spark, "test") as job:
-        running = ReportFold(writer, SparkTasks(spark, job), shards=3, most_rows=1)
+    with JobWatch(spark.sparkContext, "test") as job:
+        running = ReportFold(writer, SparkTasks(spark.sparkContext, job), shards=3, most_rows=1)
         while states := running.next():
             parts = [read_state(writer.location, file) for file in states.files]
             folded.append((states.up_to, parts))
@@ -76,12 +77,29 @@ def landed(home: Path, polls: Sequence[ReportRows]) -> None:
         land(writer, rows)
 
 
+def tasks_of_jobs(spark: "SparkSession") -> dict[int, int]:
+    """How many tasks each job has that Spark knows of."""
+    tracker = spark.sparkContext.statusTracker()
+    jobs = {job: tracker.getJobInfo(job) for job in tracker.getJobIdsForGroup()}
+    stages = {job: tracker.getStageInfo(info.stageIds[0]) for job, info in jobs.items() if info}
+    return {job: stage.numTasks for job, stage in stages.items() if stage}
+
+
+@pytest.mark.parametrize(("rows_of_a_task", "tasks"), [(8, 2), (1, 3), (20_000, 1)])
 def test_spark_folds_number_for_number_what_the_process_folds(
-    spark: "SparkSession", tmp_path: Path
+    spark: "SparkSession",
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    rows_of_a_task: int,
+    tasks: int,
 ) -> None:
+    """A task has a shard of its own, unless so few rows are worth no second Python worker."""
+    monkeypatch.setattr(fold_module, "ROWS_OF_A_TASK", rows_of_a_task)
+    before = tasks_of_jobs(spark)
     polls, state = story(), FoldState.empty()
     landed(tmp_path, polls)
     streamed = stream(spark, tmp_path)
+    assert {n for job, n in tasks_of_jobs(spark).items() if job not in before} == {tasks}
     assert [up_to for up_to, _ in streamed] == [START + 5000 * number for number in range(6)]
     for (_, shards), rows in zip(streamed, polls, strict=True):
         state = fold(state, Batch.of(rows))
@@ -97,8 +115,8 @@ def test_a_damaged_poll_ends_the_fold_with_a_sentence(
     damaged = writer.files(REPORTS)[1].name
     (tmp_path / damaged).write_bytes(b"PAR1")
     logged: list[str] = []
-    with JobWatch(spark, "test") as job:
-        fold = ReportFold(writer, SparkTasks(spark, job), shards=2)
+    with JobWatch(spark.sparkContext, "test") as job:
+        fold = ReportFold(writer, SparkTasks(spark.sparkContext, job), shards=2)
         with pytest.raises(DamagedError) as error:
             PatientFold(fold, writer, logged.append).next()
     assert damaged in str(error.value)
@@ -130,7 +148,7 @@ async def test_the_balancer_evens_a_cluster_out_and_releases_its_lease(
         keeping=KeepingOptions(compact_from=3, look_every=1),
     )
     running = asyncio.create_task(
-        SparkBalancer(settings, strategy(interval_ms=1), log, spark=spark).run(stop)
+        SparkBalancer(settings, strategy(interval_ms=1), log, spark=spark.sparkContext).run(stop)
     )
     done, _ = await asyncio.wait(
         [running, asyncio.create_task(enough.wait())], return_when=asyncio.FIRST_COMPLETED
@@ -138,7 +156,7 @@ async def test_the_balancer_evens_a_cluster_out_and_releases_its_lease(
     if running in done:
         await running
     with pytest.raises(HistoryInUseError, match="another balancer"):
-        await SparkBalancer(settings, strategy(), log, spark=spark).run(stop)
+        await SparkBalancer(settings, strategy(), log, spark=spark.sparkContext).run(stop)
     stop.set()
     await running
     loads = cluster.throughputs().values()
@@ -164,7 +182,7 @@ async def test_a_pause_shows_in_the_figure_for_as_long_as_it_lasts(
         (cluster.admin_url,), str(tmp_path), 0.3, executor=ExecutorOptions(execute=True)
     )
     stop = asyncio.Event()
-    balancer = SparkBalancer(settings, strategy(interval_ms=1), log, spark=spark)
+    balancer = SparkBalancer(settings, strategy(interval_ms=1), log, spark=spark.sparkContext)
     running = asyncio.create_task(balancer.run(stop))
 
     async def becomes(held: float) -> None:

@@ -83,7 +83,9 @@ async def test_the_balancer_on_spark_evens_out_brokers_and_loses_nothing(
                 executor=ExecutorOptions(execute=True),
             )
             stop = asyncio.Event()
-            balancing = asyncio.create_task(SparkBalancer(settings, by, log, spark=spark).run(stop))
+            balancing = asyncio.create_task(
+                SparkBalancer(settings, by, log, spark=spark.sparkContext).run(stop)
+            )
             waiting = asyncio.create_task(moved.wait())
             await asyncio.wait([balancing, waiting], return_when=asyncio.FIRST_COMPLETED)
             stop.set()

@@ -16,7 +16,7 @@ from counterpoise.pipeline.stream.session import (
     SessionError,
     register_sources,
     start_session,
-    stop_session,
+    stop_spark,
 )
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def spark_session(
         register_sources(spark)
         yield spark
     finally:
-        stop_session(spark)
+        stop_spark(spark)
 
 
 def written(error: BaseException) -> str:

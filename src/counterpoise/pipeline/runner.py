@@ -23,7 +23,7 @@ from counterpoise.pipeline.policies import RoundPolicies
 from counterpoise.pipeline.spark.job import EXECUTORS_WITHIN_S, JobWatch, has_executors, no_executor
 from counterpoise.pipeline.stream.fold import ReportFold, SparkTasks
 from counterpoise.pipeline.stream.running import PatientFold
-from counterpoise.pipeline.stream.session import start_session, stop_session
+from counterpoise.pipeline.stream.session import start_context, stop_spark
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.states import FoldedStates, read_state
@@ -35,7 +35,7 @@ from counterpoise.pipeline.watch.history_keeper import (
 from counterpoise.pipeline.watch.polling import Polling
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 
 BATCH_EVERY_MOST_MS = 10_000
@@ -61,9 +61,9 @@ class RunSettings(WatchSettings):
 
 @dataclass(frozen=True, slots=True)
 class _Spark:
-    """A Spark session with the balancer's fold."""
+    """Spark with the balancer's fold."""
 
-    session: "SparkSession"
+    context: "SparkContext"
     job: JobWatch
     fold: PatientFold
 
@@ -71,8 +71,8 @@ class _Spark:
 class SparkBalancer(HistoryKeeper):
     """Runs one history's balancer: collects, folds on Spark, decides, moves.
 
-    Without `spark` it starts a session, and stops it together with its JVM; a session passed in is
-    left running.
+    Without `spark` it starts Spark, and stops it together with its JVM; one passed in is left
+    running.
     """
 
     _settings: RunSettings
@@ -83,7 +83,7 @@ class SparkBalancer(HistoryKeeper):
         strategy: Strategy,
         log: SentenceSink,
         *,
-        spark: "SparkSession | None" = None,
+        spark: "SparkContext | None" = None,
     ) -> None:
         super().__init__(settings, log)
         self._spark = spark
@@ -141,22 +141,21 @@ class SparkBalancer(HistoryKeeper):
         settings = self._settings
         began = time.monotonic()
         self._log(f"starting Spark on {settings.master}")
-        session = self._spark or start_session(
+        context = self._spark or start_context(
             settings.master,
-            partitions=settings.shards,
             conf=dict(settings.spark_conf),
             strategies=(self._strategy.shedder, self._strategy.placement),
         )
-        job = JobWatch(session, "fold")
+        job = JobWatch(context, "fold")
         fold = ReportFold(
             self._writer,
-            SparkTasks(session, job),
+            SparkTasks(context, job),
             shards=settings.shards,
             every_ms=0 if settings.once else self._batch_every_ms(),
         )
         took = time.monotonic() - began
-        self._log(f"Spark {session.version} is up after {took:.1f} s; its first batch runs")
-        return _Spark(session, job, PatientFold(fold, self._writer, self._log))
+        self._log(f"Spark {context.version} is up after {took:.1f} s; its first batch runs")
+        return _Spark(context, job, PatientFold(fold, self._writer, self._log))
 
     def _batch_every_ms(self) -> int:
         """The interval of batches: no round is late by more than a quarter of its interval."""
@@ -165,7 +164,7 @@ class SparkBalancer(HistoryKeeper):
     def _stop(self, spark: _Spark) -> None:
         spark.job.close()
         if not self._spark:
-            stop_session(spark.session)
+            stop_spark(spark.context)
 
     async def _collect(
         self, polling: Polling, folding: "asyncio.Task[None]", stop: asyncio.Event
@@ -209,7 +208,7 @@ class SparkBalancer(HistoryKeeper):
         batch = asyncio.create_task(asyncio.to_thread(spark.fold.next))
         try:
             late = not (await asyncio.wait([batch], timeout=EXECUTORS_WITHIN_S))[0]
-            if late and not self._reported_alone and not has_executors(spark.session):
+            if late and not self._reported_alone and not has_executors(spark.context):
                 self._reported_alone = True
                 self._log(no_executor(self._settings.master, "nothing is folded"))
             return await batch

@@ -31,8 +31,8 @@ class NoJob:
 
 def fold_without_spark() -> None:
     """From now on, in this process."""
-    session = SimpleNamespace(version="none", sparkContext=SimpleNamespace(master="local"))
-    runner.start_session = lambda *_, **__: session  # type: ignore[assignment, return-value]
-    runner.stop_session = lambda _: None
+    context = SimpleNamespace(version="none", master="local")
+    runner.start_context = lambda *_, **__: context  # type: ignore[assignment, return-value]
+    runner.stop_spark = lambda _: None
     runner.SparkTasks = LocalTasks  # type: ignore[assignment, misc]
     runner.JobWatch = NoJob  # type: ignore[assignment, misc]

@@ -169,7 +169,7 @@ def replay_on_spark(
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
         _Replays(tasks), spark_type(_REPLAYED)
     )
-    with ThreadPoolExecutor(1) as pool, JobWatch(spark, "backtest") as watch:
+    with ThreadPoolExecutor(1) as pool, JobWatch(spark.sparkContext, "backtest") as watch:
         try:
             table = _awaited(pool.submit(watch.run, frame), watch, len(tasks), log)
         except Exception as error:

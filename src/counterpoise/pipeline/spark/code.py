@@ -30,10 +30,19 @@ def ship_code(spark: "SparkSession", strategies: Iterable[object] = ()) -> None:
     """
     from pyspark.sql import is_remote
 
-    if is_remote() or not str(spark.conf.get("spark.master", "")).startswith("local"):
-        spark.addArtifacts(_package(), pyfile=True)
+    elsewhere = is_remote() or not str(spark.conf.get("spark.master", "")).startswith("local")
+    for archive in archives(strategies, elsewhere=elsewhere):
+        spark.addArtifacts(archive, pyfile=True)
+
+
+def archives(strategies: Iterable[object], *, elsewhere: bool) -> Iterator[str]:
+    """The paths of the zips that executors need: this package if they run `elsewhere` than here,
+    and the code of an operator's own strategies.
+    """
+    if elsewhere:
+        yield _package()
     if own := archive_of(strategies):
-        spark.addArtifacts(own, pyfile=True)
+        yield own
 
 
 def archive_of(objects: Iterable[object]) -> str | None:

@@ -1,11 +1,13 @@
 """One Spark job, run in a thread and watched from another by Spark's public status API."""
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Final
 from uuid import uuid4
 
 import pyarrow as pa
-from pyspark.sql import DataFrame, SparkSession
+from pyspark import SparkContext
+from pyspark.sql import DataFrame
 
 EXECUTORS_WITHIN_S: Final = 30.0
 """What Spark may take to start one; it awaits them without a word."""
@@ -13,11 +15,9 @@ LOOK_EVERY_S: Final = 1.0
 
 
 class JobWatch:
-    """Runs data frames and counts their tasks; interrupts a job that still runs when it is
-    closed.
-    """
+    """Counts the tasks of jobs, and cancels those that still run when it is closed."""
 
-    def __init__(self, spark: SparkSession, name: str) -> None:
+    def __init__(self, spark: SparkContext, name: str) -> None:
         self._spark = spark
         self._tag = f"counterpoise-{name}-{uuid4().hex}"
 
@@ -28,26 +28,32 @@ class JobWatch:
         self.close()
 
     def close(self) -> None:
-        """Interrupt the jobs that still run."""
-        with suppress(Exception):  # a session that is gone has no job left
-            self._spark.interruptTag(self._tag)
+        """Cancel the jobs that still run."""
+        with suppress(Exception):  # a context that is gone has no job left
+            self._spark.cancelJobsWithTag(self._tag)
 
     @property
     def master(self) -> str:
-        """The session's master URL, such as ``local[2]``."""
-        return str(self._spark.sparkContext.master)
+        """The master's URL, such as ``local[2]``."""
+        return str(self._spark.master)
+
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Watch the jobs that this thread starts during the block."""
+        self._spark.addJobTag(self._tag)
+        try:
+            yield
+        finally:
+            self._spark.removeJobTag(self._tag)
 
     def run(self, frame: DataFrame) -> pa.Table:
         """Run the job that computes a frame's rows, and return them."""
-        self._spark.addTag(self._tag)
-        try:
+        with self.watched():
             return frame.toArrow()
-        finally:
-            self._spark.removeTag(self._tag)
 
     def done(self) -> int:
         """The number of finished tasks of the stages that run now."""
-        tracker = self._spark.sparkContext.statusTracker()
+        tracker = self._spark.statusTracker()
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
         return sum(stage.numCompletedTasks for stage in stages if stage is not None)
 
@@ -56,13 +62,12 @@ class JobWatch:
         return not has_executors(self._spark)
 
 
-def has_executors(spark: SparkSession) -> bool:
+def has_executors(spark: SparkContext) -> bool:
     """Whether an executor has registered; a local master needs none."""
-    context = spark.sparkContext
-    if str(context.master).startswith("local"):
+    if str(spark.master).startswith("local"):
         return True
     # The driver is one of those listed.
-    return len(context.statusTracker().getExecutorInfos()) > 1
+    return len(spark.statusTracker().getExecutorInfos()) > 1
 
 
 def no_executor(master: str, idle: str) -> str:

@@ -2,22 +2,20 @@
 
 State is kept by shard, not by bundle: a keyed Python state costs half a millisecond a key, while a
 shard's thousands of bundles are columns that NumPy folds at once. Columns do not pass through the
-JVM. A batch is one task for each shard: it reads the shard's rows of the next polls, folds them
-into the shard's state, and writes that to a data file with a unique name. Only the names of files
-go through Spark. The driver commits the files of all shards at once, with the number of the last
+JVM. A task reads a shard's rows of the next polls, folds them into the shard's state, and writes
+that to a data file with a unique name. Only the names of files go through Spark. The driver commits the files of all shards at once, with the number of the last
 poll. A task that was retried, speculated or killed leaves a file that no commit names.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from __future__ import annotations
 
-import pyarrow as pa
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Final, Protocol
 
 from counterpoise.load.fold import FoldState, fold
-from counterpoise.pipeline.spark.job import JobWatch
 from counterpoise.pipeline.tables.data_files import DataFile
-from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.reports import (
     ROWS_MOST,
@@ -26,7 +24,6 @@ from counterpoise.pipeline.tables.reports import (
     next_slice,
     read_shard,
 )
-from counterpoise.pipeline.tables.schema import FOLD_STATE
 from counterpoise.pipeline.tables.states import (
     FoldedStates,
     commit_states,
@@ -35,8 +32,14 @@ from counterpoise.pipeline.tables.states import (
     write_state,
 )
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+if TYPE_CHECKING:  # executors do without delta-rs
+    from pyspark import SparkContext
+
+    from counterpoise.pipeline.spark.job import JobWatch
+    from counterpoise.pipeline.tables.history import TablesWriter
+
+ROWS_OF_A_TASK: Final = 20_000
+"""Rows of reports that one core folds in less time than a second Python worker takes to start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,32 +77,19 @@ class ShardTasks(Protocol):
 class SparkTasks:
     """Runs a batch's tasks as one Spark job; a job that still runs on closing is cancelled."""
 
-    def __init__(self, spark: "SparkSession", job: JobWatch) -> None:
+    def __init__(self, spark: SparkContext, job: JobWatch) -> None:
         self._spark = spark
         self._job = job
 
     def run(self, batch: FoldBatch) -> Sequence[DataFile]:
-        """Run a batch's tasks; returns the files that they wrote, by shard."""
-        shards = self._spark.range(0, batch.shards, 1, batch.shards)
-        frame = shards.mapInArrow(_folding(batch), "shard long, path string, size long")
-        rows = sorted(self._job.run(frame).to_pylist(), key=lambda row: int(row["shard"]))
-        up_to = batch.part.up_to
-        return [DataFile(FOLD_STATE, row["path"], row["size"], 1, up_to, up_to) for row in rows]
+        """Run a batch's tasks; returns the files that they wrote, by shard.
 
-
-def _folding(
-    batch: FoldBatch,
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """A task, as Spark takes one: numbers of shards in, the files of their states out."""
-
-    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for each in numbers:
-            for shard in each.column(0).to_pylist():
-                file = fold_shard(batch, shard)
-                row: dict[str, Any] = {"shard": [shard], "path": [file.path], "size": [file.size]}
-                yield pa.RecordBatch.from_pydict(row)
-
-    return run
+        One Spark task folds several shards of a small batch: each Python worker takes memory.
+        """
+        tasks = min(batch.shards, 1 + batch.part.rows // ROWS_OF_A_TASK)
+        shards = self._spark.parallelize(range(batch.shards), tasks)
+        with self._job.watched():
+            return shards.map(partial(fold_shard, batch)).collect()
 
 
 class ReportFold:

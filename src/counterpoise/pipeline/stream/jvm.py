@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 STOP_WITHIN_S = 15.0
 NOTICED_WITHIN_S = 2.0
@@ -57,9 +57,9 @@ def _not_by_py4j(record: logging.LogRecord) -> bool:
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 
-def hush(spark: "SparkSession") -> None:
+def hush(spark: "SparkContext") -> None:
     """Keep PySpark's server from printing a traceback when its JVM ends first."""
-    server = spark.sparkContext._accumulatorServer
+    server = spark._accumulatorServer
     server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
 
 

@@ -4,8 +4,11 @@ A stream's offset is the number of a poll. These numbers only grow, and each fil
 its least and greatest, so an offset stays valid after compaction and after cleanup of the log.
 """
 
+from __future__ import annotations
+
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +23,6 @@ from counterpoise.pipeline.tables.data_files import (
     reading_file,
     writing_file,
 )
-from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.row_groups import ALL_ROWS, NO_BUNDLES, extent, of_polls, rows_of
 from counterpoise.pipeline.tables.schema import (
@@ -31,6 +33,9 @@ from counterpoise.pipeline.tables.schema import (
     completed,
     rows_to_arrow,
 )
+
+if TYPE_CHECKING:  # executors do without delta-rs
+    from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 
 LANDED = "counterpoise-poll"
 """The application transaction whose version is the newest poll."""

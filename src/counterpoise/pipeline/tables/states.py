@@ -6,11 +6,13 @@ states are committed for all shards or for none, and once, whichever process fol
 that was retried or killed leaves a file that no commit lists.
 """
 
+from __future__ import annotations
+
 import contextlib
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +21,12 @@ from counterpoise.load.fold import AVERAGES, BROKERS, FoldState, merged, select
 from counterpoise.load.rows import SERVED, Column, Table
 from counterpoise.pipeline.tables.data_files import DataFile, read_file, write_file
 from counterpoise.pipeline.tables.faults import damaged
-from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.reports import shard_of
 from counterpoise.pipeline.tables.schema import FOLD_STATE, MOMENT, SCHEMAS, columns_of
+
+if TYPE_CHECKING:  # executors do without delta-rs
+    from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 
 FOLD = "counterpoise-fold"
 """The application transaction whose version is the poll up to which the stream has folded."""

@@ -37,6 +37,11 @@ class JobWatch:
         """The master's URL, such as ``local[2]``."""
         return str(self._spark.master)
 
+    @property
+    def is_local(self) -> bool:
+        """Whether tasks run on this machine, by Spark's own threads."""
+        return self.master.startswith("local")
+
     @contextmanager
     def watched(self) -> Iterator[None]:
         """Watch the jobs that this thread starts during the block."""

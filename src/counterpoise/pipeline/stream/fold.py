@@ -3,8 +3,9 @@
 State is kept by shard, not by bundle: a keyed Python state costs half a millisecond a key, while a
 shard's thousands of bundles are columns that NumPy folds at once. Columns do not pass through the
 JVM. A task reads a shard's rows of the next polls, folds them into the shard's state, and writes
-that to a data file with a unique name. Only the names of files go through Spark. The driver commits the files of all shards at once, with the number of the last
-poll. A task that was retried, speculated or killed leaves a file that no commit names.
+that to a data file with a unique name. Only the names of files go through Spark. The driver commits
+the files of all shards at once, with the number of the last poll. A task that was retried,
+speculated or killed leaves a file that no commit names.
 """
 
 from __future__ import annotations
@@ -84,9 +85,12 @@ class SparkTasks:
     def run(self, batch: FoldBatch) -> Sequence[DataFile]:
         """Run a batch's tasks; returns the files that they wrote, by shard.
 
-        One Spark task folds several shards of a small batch: each Python worker takes memory.
+        A shard is a task; on this machine alone, one folds several shards of a small batch, since
+        each Python worker takes memory.
         """
-        tasks = min(batch.shards, 1 + batch.part.rows // ROWS_OF_A_TASK)
+        tasks = batch.shards
+        if self._job.is_local:
+            tasks = min(tasks, 1 + batch.part.rows // ROWS_OF_A_TASK)
         shards = self._spark.parallelize(range(batch.shards), tasks)
         with self._job.watched():
             return shards.map(partial(fold_shard, batch)).collect()

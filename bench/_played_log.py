@@ -44,6 +44,9 @@ def play_polls(home: Path, polls: int, until_ms: int, at_once: int) -> None:
     writer = take_over(open_location(home))
     version = writer.commit(REPORTS, [_file(first_ms, 0)], transactions={LANDED: first_ms})
     landed = [json.loads(line) for line in _entry(log, version).read_text().splitlines()]
+    for entry in log.iterdir():
+        # An entry is never older than those before it: none would be removed after one of now.
+        _date(entry, min(first_ms, round(entry.stat().st_mtime * 1000)))
     handle = DeltaTable(str(log.parent))
     for batch in range(first_ms, until_ms + 1, at_once * EVERY_MS):
         end = min(until_ms + 1, batch + at_once * EVERY_MS)

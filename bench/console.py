@@ -44,7 +44,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     brokers, bundles = (10, 1_000) if quick else (100, 10_000)
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
-        return []
+        raise SystemExit("there is no Chromium here: install the Debian package chromium")
     with _cluster(brokers, bundles) as url, _console(url) as (address, process):
         time.sleep(2 * EVERY_S)
         idle = _cpu(process, 5 * EVERY_S) / 5

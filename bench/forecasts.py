@@ -57,13 +57,14 @@ def ours(counts: Floats) -> Floats:
     places = counts.shape[1]
     tracks, made = Tracks.empty(places), np.full_like(counts, np.nan)
     nothing, none_held = np.zeros((places, 3), np.float32), np.zeros(places, np.bool_)
+    of_one = np.ones(places, np.int64)
     last_ms = 0
     for hour, row in enumerate(counts):
         now_ms = (hour + 1) * HOUR_MS + HOUR_MS // 2
         expected = np.nan_to_num(made[hour], nan=0.0)
         sample = nothing.copy()
         sample[:, 1] = np.where(np.isfinite(row), row, expected)
-        tracks = advance(tracks, sample, sample, (last_ms, now_ms), none_held)
+        tracks = advance(tracks, sample, sample, of_one, (last_ms, now_ms), none_held)
         last_ms = now_ms
         if hour + 1 < len(counts):
             # The mean of two hours ahead is the load in an hour.

@@ -30,7 +30,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     """Measure; ``out`` is not needed."""
     lib = pulsar_lib()
     if lib is None or not _pulsar_perf.available(lib):
-        return []
+        raise SystemExit("Pulsar's jars are not here, or have no pulsar-perf: make conformance")
     count = 200 if quick else 3_000
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))

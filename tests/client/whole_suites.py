@@ -53,7 +53,6 @@ EXPECTED = {
         ),
         "its topic has a name with a cluster, as in Pulsar 1",
     ),
-    "ReaderTest.testKeyHashRangeReader": "not yet: a reader is sent all keys, not its hash range",
     "TableViewTest.testTableViewWithEncryptedMessages": "its keys are not among what Maven has",
     "PulsarTest.test_connect_timeout": "it needs an address that drops what it is sent",
 }

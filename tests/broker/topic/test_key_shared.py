@@ -83,6 +83,60 @@ async def test_modes_do_not_mix(world: World) -> None:
         await world.consumer(KEYED, key_shared=KeySharedMeta(((0, 9),)))
 
 
+async def test_an_exclusive_consumer_with_ranges_is_sent_the_keys_in_them(world: World) -> None:
+    """As a reader with a key hash range, and the next reader with the others."""
+    keys = "abcdefghijklmnop"
+    low = KeySharedMeta(((0, 30_000),))
+    sticky = await world.consumer(KEYED, subscription="k", key_shared=low)
+    seen = []
+    for ranges in ((0, 30_000),), ((30_001, 50_000), (50_001, 65_535)):
+        reader = await world.consumer(
+            subscription="r", durable=False, key_shared=KeySharedMeta(ranges)
+        )
+        if not seen:
+            await publish_keys(world, await world.producer(), keys)
+        await world.wire.until(lambda: world.wire.payloads(reader))  # noqa: B023
+        seen.append([each[0] for each in world.wire.payloads(reader)])
+        reader.close()
+    assert all(1 < len(each) < 15 for each in seen)
+    assert seen == [sorted(each) for each in seen]
+    assert sorted(seen[0] + seen[1]) == list(keys)
+    assert seen[0] == [each[0] for each in world.wire.payloads(sticky)]
+
+
+async def test_what_is_outside_of_an_exclusive_consumers_ranges_is_not_acknowledged(
+    world: World,
+) -> None:
+    low = await world.consumer(key_shared=KeySharedMeta(((0, 30_000),)))
+    await publish_keys(world, await world.producer(), "abcdefghij")
+    got = world.wire.payloads(low)
+    low.ack_individual(world.wire.ids(low))
+    low.close()
+    rest = await world.consumer()
+    assert 0 < len(got) < 10
+    assert world.wire.payloads(rest) == [
+        f"{key}{n}" for n, key in enumerate("abcdefghij") if f"{key}{n}" not in got
+    ]
+
+
+async def test_wrong_ranges_of_an_exclusive_consumer_are_refused_and_leave_its_place_free(
+    world: World,
+) -> None:
+    for ranges in ((0, 65_536),), ((10, 5),), ((0, 10), (10, 20)):
+        with pytest.raises(BrokerError) as refused:
+            await world.consumer(key_shared=KeySharedMeta(ranges))
+        assert refused.value.code is ServerError.ConsumerAssignError
+    everything = await world.consumer(key_shared=KeySharedMeta(()))
+    await publish_keys(world, await world.producer(), "abc")
+    assert len(world.wire.payloads(everything)) == 3
+
+
+async def test_a_failover_consumer_has_no_ranges(world: World) -> None:
+    consumer = await world.consumer(SubscriptionType.Failover, key_shared=KeySharedMeta(((0, 1),)))
+    await publish_keys(world, await world.producer(), "abcdef")
+    assert len(world.wire.payloads(consumer)) == 6
+
+
 class Story:
     """A random story with the promises checked after every step."""
 

@@ -320,13 +320,13 @@ class Topic(ABC):
         if subscription.durable and subscription.consumers:
             await asyncio.wait([subscription.acknowledging()], timeout=ACKS_S)
         subscription.stop()
-        heard = []
+        farewells = []
         for consumer in list(subscription.consumers):
             if not consumer.closed:
                 consumer.closed = True
-                heard.append(consumer.sink.farewell(consumer.consumer_id, assigned_broker_url))
-        if heard:
-            await asyncio.wait(heard, timeout=FAREWELL_S)
+                farewells.append(consumer.sink.farewell(consumer.consumer_id, assigned_broker_url))
+        if farewells:
+            await asyncio.wait(farewells, timeout=FAREWELL_S)
 
     def _close_consumers(self, assigned_broker_url: ServiceUrls | None) -> None:
         for subscription in list(self.subscriptions.values()):

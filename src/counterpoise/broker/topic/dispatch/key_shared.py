@@ -23,6 +23,7 @@ from counterpoise.broker.topic.dispatch.selectors import (
     RangesRefusedError,
     Selector,
     StickyRanges,
+    key_of,
 )
 from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.options import TopicOptions
@@ -30,7 +31,6 @@ from counterpoise.broker.topic.ports import KeySharedMeta, SubscribeRequest
 from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.storage.port import Chunk, Log
 from counterpoise.wire.encode_runs import Delivery
-from counterpoise.wire.entry import NO_KEY, BadEntry, metadata_of, sticky_key
 from counterpoise.wire.errors import ServerError
 
 
@@ -339,11 +339,3 @@ class _Burst:
         if self.deliveries:
             recipient.send(self.deliveries, self.messages, self.size)
             self.deliveries, self.messages, self.size = [], 0, 0
-
-
-def key_of(entry: bytes) -> bytes:
-    """The key that decides the consumer of an entry."""
-    try:
-        return sticky_key(metadata_of(entry))
-    except (BadEntry, ValueError):
-        return NO_KEY

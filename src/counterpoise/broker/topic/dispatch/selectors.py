@@ -10,6 +10,7 @@ from heapq import heappop, heappush
 from typing import Generic, TypeVar
 
 from counterpoise.names.hashing import murmur3_32
+from counterpoise.wire.entry import NO_KEY, BadEntry, metadata_of, sticky_key
 
 M = TypeVar("M", bound=Hashable)
 
@@ -21,6 +22,14 @@ LAST_SLOT = 65535
 
 class RangesRefusedError(ValueError):
     """The hash ranges that a sticky consumer asks for are malformed or taken."""
+
+
+def key_of(entry: bytes) -> bytes:
+    """The key that decides the consumer of an entry."""
+    try:
+        return sticky_key(metadata_of(entry))
+    except (BadEntry, ValueError):
+        return NO_KEY
 
 
 @lru_cache(maxsize=1 << 16)

@@ -6,13 +6,16 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES, Dispatcher
 from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
 from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.broker.topic.dispatch.selectors import RangesRefusedError, StickyRanges, key_of
 from counterpoise.storage.port import Log
 from counterpoise.wire.encode_runs import Delivery
+from counterpoise.wire.errors import ServerError
 
 
 class SingleActiveDispatcher(Dispatcher):
@@ -26,6 +29,10 @@ class SingleActiveDispatcher(Dispatcher):
     A consumer that is active when it attaches is served at once, and notified after the same delay,
     as in Pulsar: some clients register a consumer for notifications only after they have read the
     response to its SUBSCRIBE.
+
+    An Exclusive consumer that asks for ranges of hashes, such as a reader with a key hash range, is
+    sent the entries whose keys are in them (``isKeyHashRangeFiltered`` of Java's
+    ``PersistentDispatcherSingleActiveConsumer``); the others are not acknowledged.
     """
 
     def __init__(
@@ -48,6 +55,8 @@ class SingleActiveDispatcher(Dispatcher):
         #: The consumer that is being attached, and the notification that it is active.
         self._joining: Recipient | None = None
         self._notification: asyncio.TimerHandle | None = None
+        #: The hashes that the consumer is sent; None for all.
+        self._hashes: StickyRanges[Recipient] | None = None
 
     @property
     def active(self) -> Recipient | None:
@@ -58,7 +67,12 @@ class SingleActiveDispatcher(Dispatcher):
         return self._serving
 
     def add(self, recipient: Recipient) -> None:
-        """Attach a consumer; it may become the active one."""
+        """Attach a consumer; it may become the active one.
+
+        Raises `BrokerError` if its ranges of hashes are invalid.
+        """
+        if self._order is None:
+            self._hashes = _hashes_of(recipient)
         self.consumers[recipient] = None
         if self._order is not None:
             self._order.add(recipient, recipient.name, recipient.priority)
@@ -131,15 +145,15 @@ class SingleActiveDispatcher(Dispatcher):
         start = index - chunk.first
         stop = min(len(chunk.entries), end - chunk.first, start + BURST_ENTRIES)
         shift = entry_id - start
-        check = self.acks.has_gaps or index <= self.acks.mark
+        check = self.acks.has_gaps or index <= self.acks.mark or self._hashes is not None
         permits, size = min(recipient.permits, free), 0
         had = permits
         burst: list[Delivery] = []
         at = start
         for at in range(start, stop):
-            if check and self.acks.skips(chunk.first + at):
-                continue
             entry = chunk.entries[at]
+            if check and self._leaves_out(chunk.first + at, entry):
+                continue
             burst.append((ledger_id, at + shift, 0, entry, ()))
             permits -= chunk.messages[at]
             size += len(entry)
@@ -156,7 +170,7 @@ class SingleActiveDispatcher(Dispatcher):
 
     def _send_compacted(self, recipient: Recipient, free: int, most: int) -> bool:
         """Send entries that compaction kept; the others up to its horizon are skipped."""
-        view, log, acks = self.compacted, self.log, self.acks
+        view, log = self.compacted, self.log
         index = self.read_index = view.following(self.read_index)
         chunk = self._feed.at(index) if index <= view.horizon else None
         if chunk is None:
@@ -167,7 +181,7 @@ class SingleActiveDispatcher(Dispatcher):
         while index <= view.horizon and index < end and looked_at < BURST_ENTRIES:
             looked_at += 1
             entry = chunk.entries[index - chunk.first]
-            if entry and not acks.skips(index):
+            if entry and not self._leaves_out(index, entry):
                 entry = view.shown(index, entry)
                 burst.append((*log.position(index), 0, entry, ()))
                 permits -= chunk.messages[index - chunk.first]
@@ -182,6 +196,13 @@ class SingleActiveDispatcher(Dispatcher):
             self.flow.took(had - permits, len(burst), size)
             recipient.send(burst, had - permits, size)
         return True
+
+    def _leaves_out(self, index: int, entry: bytes) -> bool:
+        """Whether an entry is acknowledged, or its key is of none of the consumer's hashes."""
+        if self.acks.skips(index):
+            return True
+        hashes = self._hashes
+        return hashes is not None and hashes.select(hashes.slot(key_of(entry))) is None
 
     def _choose(self) -> bool:
         """Choose the active consumer; returns whether it changed."""
@@ -233,3 +254,15 @@ class SingleActiveDispatcher(Dispatcher):
         if self._notification is not None:
             self._notification.cancel()
         super().close()
+
+
+def _hashes_of(recipient: Recipient) -> StickyRanges[Recipient] | None:
+    ranges = recipient.request.key_shared.sticky_ranges
+    if not ranges:
+        return None
+    hashes: StickyRanges[Recipient] = StickyRanges()
+    try:
+        hashes.add(recipient, recipient.name, ranges)
+    except RangesRefusedError as refused:
+        raise BrokerError(ServerError.ConsumerAssignError, str(refused)) from None
+    return hashes

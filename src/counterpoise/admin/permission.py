@@ -87,7 +87,7 @@ POLICY_NAMES: Final[dict[str, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class AccessRequest:
     """The parts of a request that decide who may make it."""
 
     method: str
@@ -121,7 +121,9 @@ class Asked:
         return TopicName(domain, names["tenant"], names["namespace"], names["topic"])
 
 
-async def permit(rules: Authorization, caller: Caller, rule: AccessRule, asked: Asked) -> None:
+async def permit(
+    rules: Authorization, caller: Caller, rule: AccessRule, access: AccessRequest
+) -> None:
     """Return if the caller is permitted to make this request; raises `Denied` if not.
 
     Not asked where authorization is disabled.
@@ -135,9 +137,9 @@ async def permit(rules: Authorization, caller: Caller, rule: AccessRule, asked: 
             "proxy.",
         )
     if rule.after is not None:
-        await permit(rules, caller, rule.after, asked)
+        await permit(rules, caller, rule.after, access)
     try:
-        allowed = await _is_allowed(rules, caller, rule, asked)
+        allowed = await _is_allowed(rules, caller, rule, access)
     except TenantMissing:
         if rule.audience is not Audience.TENANT_ITSELF:
             raise Denied(HTTPStatus.NOT_FOUND, "Tenant does not exist") from None
@@ -147,12 +149,14 @@ async def permit(rules: Authorization, caller: Caller, rule: AccessRule, asked: 
     if not allowed:
         status, words = _REFUSALS[rule.audience]
         reason = words.format(
-            rule=rule, asked=asked, role=caller.role, original=caller.original or "null"
+            rule=rule, access=access, role=caller.role, original=caller.original or "null"
         )
         raise Denied(status, reason)
 
 
-async def _is_allowed(rules: Authorization, caller: Caller, rule: AccessRule, asked: Asked) -> bool:
+async def _is_allowed(
+    rules: Authorization, caller: Caller, rule: AccessRule, access: AccessRequest
+) -> bool:
     match rule.audience:
         case (
             Audience.SUPER_USER
@@ -163,12 +167,12 @@ async def _is_allowed(rules: Authorization, caller: Caller, rule: AccessRule, as
         ):
             return await rules.super_user(caller)
         case Audience.NAMESPACE:
-            return await rules.namespace(caller, asked.namespace, rule.operation)
+            return await rules.namespace(caller, access.namespace, rule.operation)
         case Audience.TOPIC:
-            subscription = asked.parameters.get("subscription")
-            return await rules.topic(caller, asked.topic, rule.operation, subscription)
+            subscription = access.parameters.get("subscription")
+            return await rules.topic(caller, access.topic, rule.operation, subscription)
         case _:
-            return await rules.tenant_admin(caller, asked.parameters["tenant"])
+            return await rules.tenant_admin(caller, access.parameters["tenant"])
 
 
 _WHO: Final = "for originalPrincipal [{original}] and clientAppId [{role}] about operation "
@@ -179,22 +183,22 @@ _TENANT_AND_SUPERUSER: Final = (
     f"Unauthorized to validateBothTenantOperationAndSuperUser {_WHO}[{{rule.operation}}] ",
 )
 _OPERATION: Final = "for operation [{rule.operation}] on "
-_POLICY: Final = "for operation [{asked.verb}] on "
+_POLICY: Final = "for operation [{access.verb}] on "
 _REFUSALS: Final[dict[Audience, tuple[HTTPStatus, str]]] = {
     Audience.SUPER_USER: (HTTPStatus.UNAUTHORIZED, "This operation requires super-user access"),
     Audience.BROKER: (
         HTTPStatus.UNAUTHORIZED,
-        _SUPERUSER_AND % "BrokerOperation" + "[{rule.operation}] on broker [{asked.broker}]",
+        _SUPERUSER_AND % "BrokerOperation" + "[{rule.operation}] on broker [{access.broker}]",
     ),
     Audience.CLUSTER: (
         HTTPStatus.UNAUTHORIZED,
         _SUPERUSER_AND % "ClusterOperation"
-        + "[{rule.operation}] on cluster [{asked.parameters[cluster]}]",
+        + "[{rule.operation}] on cluster [{access.parameters[cluster]}]",
     ),
     Audience.CLUSTER_POLICY: (
         HTTPStatus.UNAUTHORIZED,
         _SUPERUSER_AND % "ClusterPolicyOperation"
-        + "[{asked.verb}] on cluster [{asked.parameters[cluster]}]",
+        + "[{access.verb}] on cluster [{access.parameters[cluster]}]",
     ),
     Audience.TENANTS: _TENANT_AND_SUPERUSER,
     Audience.TENANT_ITSELF: _TENANT_AND_SUPERUSER,
@@ -205,25 +209,25 @@ _REFUSALS: Final[dict[Audience, tuple[HTTPStatus, str]]] = {
     Audience.TENANT: (
         HTTPStatus.UNAUTHORIZED,
         f"Unauthorized to validateTenantOperation {_WHO}"
-        "[{rule.operation}] on tenant [{asked.parameters[tenant]}]",
+        "[{rule.operation}] on tenant [{access.parameters[tenant]}]",
     ),
     Audience.NAMESPACE: (
         HTTPStatus.FORBIDDEN,
-        f"Unauthorized to validateNamespaceOperation {_OPERATION}namespace [{{asked.namespace}}]",
+        f"Unauthorized to validateNamespaceOperation {_OPERATION}namespace [{{access.namespace}}]",
     ),
     Audience.NAMESPACE_POLICY: (
         HTTPStatus.FORBIDDEN,
         f"Unauthorized to validateNamespacePolicyOperation {_POLICY}"
-        "namespace [{asked.namespace}] on policy [{asked.policy}]",
+        "namespace [{access.namespace}] on policy [{access.policy}]",
     ),
     Audience.TOPIC: (
         HTTPStatus.UNAUTHORIZED,
-        f"Unauthorized to validateTopicOperation {_OPERATION}topic [{{asked.topic}}]",
+        f"Unauthorized to validateTopicOperation {_OPERATION}topic [{{access.topic}}]",
     ),
     Audience.TOPIC_POLICY: (
         HTTPStatus.FORBIDDEN,
         f"Unauthorized to validateTopicPolicyOperation {_POLICY}"
-        "topic [{asked.topic}] on policy [{asked.policy}]",
+        "topic [{access.topic}] on policy [{access.policy}]",
     ),
 }
 """What Pulsar answers to whom it refuses."""

@@ -126,6 +126,6 @@ class FleetEntry:
             return UserError(f"{self._path}, cluster {self._place + 1}: {key} {what}")
         begin, end = heads[self._place], (*heads, len(lines))[self._place + 1]
         own = range(begin, end)
-        wanted = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*=""")
-        line = next((n for n in own if key and wanted.match(lines[n])), begin)
+        pattern = re.compile(rf"""\s*["']?{re.escape(key)}["']?\s*=""")
+        line = next((n for n in own if key and pattern.match(lines[n])), begin)
         return UserError(f"{self._path}, line {line + 1}: {f'{key} {what}'.strip()}")

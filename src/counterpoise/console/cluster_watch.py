@@ -89,12 +89,12 @@ class ClusterWatch:
     async def poll(self) -> None:
         """Poll the cluster once, and update what the pages show."""
         rows = await self._collector.poll()
-        asked = self.moved
+        expected = self.moved
         # In a thread: a large cluster takes a while, and pages want to be answered meanwhile.
         self._state, self.past, self.picture = await asyncio.to_thread(
-            seen, self._state, self.past, rows, asked
+            seen, self._state, self.past, rows, expected
         )
-        over = asked.items() - self.picture.moved.items()
+        over = expected.items() - self.picture.moved.items()
         self.moved = {k: each for k, each in self.moved.items() if (k, each) not in over}
         if self.picture.trouble:
             return
@@ -130,8 +130,8 @@ class ClusterWatch:
 
     async def _ask_rounds(self, brokers: Iterable[str]) -> None:
         """Read the rounds of each broker that publishes them; Apache's brokers do not."""
-        asked = [each for each in brokers if self._answers_rounds.get(each, True)]
-        answers = await asyncio.gather(*(self._rounds_of(each) for each in asked))
+        answering = [each for each in brokers if self._answers_rounds.get(each, True)]
+        answers = await asyncio.gather(*(self._rounds_of(each) for each in answering))
         shed: tuple[RoundSummary, ...] = ()
         for made in sorted(
             (made for each in answers for made in each), key=lambda made: made.at_ms

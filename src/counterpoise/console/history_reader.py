@@ -80,13 +80,13 @@ class HistoryReader:
     def _read_new(self, after_ms: int) -> None:
         rounds = self._journal.parts(JournalKind.ROUND, after=after_ms)
         polls = sorted(poll for part in rounds for poll in part.column("poll_id").to_pylist())
-        wanted = [
+        due = [
             each for each in polls[-ROUNDS_MOST:] if each not in self._rounds or each in self._open
         ]
-        if not wanted:
+        if not due:
             return
-        outcomes = self._outcomes(wanted[0])
-        for poll in wanted:
+        outcomes = self._outcomes(due[0])
+        for poll in due:
             made = self._journal.round(poll)
             if made is None:
                 continue

@@ -64,7 +64,7 @@ class Standing:
 
 async def standing(operator: Operator, addresses: Iterable[str]) -> Standing:
     """Ask the first broker that responds whether the operator may move and split bundles."""
-    heard = ""
+    reason = ""
     async with operator.session() as session:
         admin = Admin(session, AdminOptions(timeout_s=PATIENCE_S))
         for address in addresses:
@@ -73,12 +73,12 @@ async def standing(operator: Operator, addresses: Iterable[str]) -> Standing:
             except RefusedError as error:
                 if error.status in {401, 403}:
                     return Standing(False, f"the cluster refuses {operator.name}: {error}")
-                heard = error_text(error)
+                reason = error_text(error)
             except UNREADABLE as error:
-                heard = error_text(error)
+                reason = error_text(error)
             else:
                 return Standing(True, f"{operator.name}: the cluster takes this for a superuser")
-    return Standing(None, f"the cluster does not say whether {operator.name} may: {heard}")
+    return Standing(None, f"the cluster does not say whether {operator.name} may: {reason}")
 
 
 def subject_of(token: str) -> str:

@@ -280,8 +280,8 @@ def _fold_served(served: Table, samples: Table, brokers: Table) -> Table:
 
     def current(table: Table) -> Column:
         names = table["broker"].tolist()
-        wanted = np.fromiter(map(polls.get, names, repeat(-1)), np.int64, len(names))
-        matches: Column = np.equal(wanted, table["poll_id"])
+        expected = np.fromiter(map(polls.get, names, repeat(-1)), np.int64, len(names))
+        matches: Column = np.equal(expected, table["poll_id"])
         return matches
 
     old, new = current(served), current(samples)

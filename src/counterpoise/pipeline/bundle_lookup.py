@@ -40,7 +40,7 @@ class BundleLookup:
     async def owner(
         self,
         bundle: str,
-        asked: str,
+        first: str,
         brokers: Collection[str] = (),
         *,
         takes: bool = False,
@@ -48,12 +48,12 @@ class BundleLookup:
     ) -> str:
         """The broker that confirms that it owns the bundle; empty if none does.
 
-        `asked` gets the first lookup; with `takes` it acquires the bundle if it is unowned. If it
+        `first` gets the first lookup; with `takes` it acquires the bundle if it is unowned. If it
         names another owner, that one has to confirm, unless it is among `believed`. `brokers` are
         possible owners. Raises one of `UNREADABLE`.
         """
-        owner = await self.named_by(asked, bundle, brokers, takes=takes)
-        if owner in ("", asked) or owner in believed:
+        owner = await self.named_by(first, bundle, brokers, takes=takes)
+        if owner in ("", first) or owner in believed:
             return owner
         # Another one than expected: it has to say so itself.
         return await self.named_by(owner, bundle, brokers)

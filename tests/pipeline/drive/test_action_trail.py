@@ -271,7 +271,7 @@ def draining(
 async def test_a_drain_is_kept_with_each_of_its_moves(
     uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
 ) -> None:
-    drain = draining(uneven, http, trail, QUICK)
+    drain = draining(uneven, http, trail, replace(QUICK, verify_within_s=60.0))
     found = await drain.carry_out(await drain.plan())
     [action] = trail.actions()
     assert (action.kind, action.broker, action.who) == (ActionKind.DRAIN, uneven.names[0], "ann")

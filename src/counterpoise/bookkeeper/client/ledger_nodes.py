@@ -55,14 +55,14 @@ class LedgerNodes:
         self._unavailable_s = unavailable_s
         self._deletes = BackgroundDeletes(store)
 
-    async def create(self, wanted: LedgerMetadata) -> VersionedMetadata:
+    async def create(self, template: LedgerMetadata) -> VersionedMetadata:
         """Write the metadata of a new ledger, with an id chosen here.
 
         Raises `MetadataError`; an empty ledger that nothing refers to may then be left behind.
         """
         for _ in range(_ROUNDS):
             ledger = await self._ids.next_id()
-            made = replace(wanted, ledger=ledger, token=self._rng.randrange(1, _TOKENS))
+            made = replace(template, ledger=ledger, token=self._rng.randrange(1, _TOKENS))
             path = ledger_path(self._root, ledger)
             value = write_ledger_metadata(made)
             try:
@@ -97,14 +97,14 @@ class LedgerNodes:
         # Of each attempt the first step reads, the second writes.
         for left in range(2 * _ROUNDS, -1, -1):
             try:
-                wanted = steps.send(answer)
+                update = steps.send(answer)
             except StopIteration as done:
                 result: VersionedMetadata = done.value
                 return result
             if not left:
                 break
             try:
-                answer = await self._step(ledger, wanted)
+                answer = await self._step(ledger, update)
             except StoreUnavailable:
                 await self._within_reach()
                 # A read is made again; of a write it is not known whether it happened.
@@ -127,17 +127,17 @@ class LedgerNodes:
             yield path
 
     async def _step(
-        self, ledger: int, wanted: VersionedMetadata | None
+        self, ledger: int, update: VersionedMetadata | None
     ) -> VersionedMetadata | None:
-        if wanted is None:
+        if update is None:
             return await self.read(ledger)
         path = ledger_path(self._root, ledger)
-        value = write_ledger_metadata(wanted.metadata)
+        value = write_ledger_metadata(update.metadata)
         try:
-            version = await self._store.put(path, value, expected_version=wanted.version)
+            version = await self._store.put(path, value, expected_version=update.version)
         except BadVersion:
             return None
-        return VersionedMetadata(wanted.metadata, version)
+        return VersionedMetadata(update.metadata, version)
 
     async def _within_reach(self) -> None:
         """Wait until the store is connected; raises `StoreUnavailable` when that takes too long."""

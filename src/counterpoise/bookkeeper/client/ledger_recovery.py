@@ -156,9 +156,9 @@ class LedgerRecovery:
         if answer.code != OK:
             self._without(bookie, answer.reason)
             return
-        asked = None if self._phase is _Phase.FENCE else self._entry
+        expected = None if self._phase is _Phase.FENCE else self._entry
         try:
-            stored = self._digest.open(self._metadata.ledger, asked, answer.stored)
+            stored = self._digest.open(self._metadata.ledger, expected, answer.stored)
         except BadStoredEntry as error:
             self._without(bookie, str(error))
             return

@@ -298,17 +298,17 @@ class TopicRecords:
         self._lose(f"{SERVICE_UNIT_STATE} is read again from its beginning")
         self._reading = ChannelView()
 
-    def _on_message(self, heard: SystemTopicMessage) -> None:
+    def _on_message(self, message: SystemTopicMessage) -> None:
         view = self._reading
-        before = view.value(heard.key)
+        before = view.value(message.key)
         why = view.hear(
-            ChannelMessage(heard.key, heard.value, _number(heard.properties.get(_REMOVES)))
+            ChannelMessage(message.key, message.value, _number(message.properties.get(_REMOVES)))
         )
-        verdict = self._verdicts.get(heard.properties.get(_TOKEN, ""))
+        verdict = self._verdicts.get(message.properties.get(_TOKEN, ""))
         if verdict is not None and not verdict.done():
             verdict.set_result(why)
         if why is None and view is self._view:
-            self._notify(heard.key, before, view.value(heard.key))
+            self._notify(message.key, before, view.value(message.key))
 
     def _on_caught_up(self) -> None:
         former, self._view = self._view, self._reading
@@ -365,17 +365,17 @@ def live(entries: Sequence[bytes]) -> list[bytes]:
     """
     view, where, removal = ChannelView(), dict[str, int](), -1
     for number, entry in enumerate(entries):
-        heard = read_entry(entry)
-        if heard is None:
+        message = read_entry(entry)
+        if message is None:
             continue
-        before = view.value(heard.key)
-        removes = _number(heard.properties.get(_REMOVES))
-        if view.hear(ChannelMessage(heard.key, heard.value, removes)) is None:
-            if view.value(heard.key) is None:
-                where.pop(heard.key, None)
+        before = view.value(message.key)
+        removes = _number(message.properties.get(_REMOVES))
+        if view.hear(ChannelMessage(message.key, message.value, removes)) is None:
+            if view.value(message.key) is None:
+                where.pop(message.key, None)
                 removal = number
-            elif view.value(heard.key) != before:
-                where[heard.key] = number
+            elif view.value(message.key) != before:
+                where[message.key] = number
     numbers = sorted(where.values()) or [removal]
     return [entries[number] for number in numbers if number >= 0]
 

@@ -312,11 +312,11 @@ class ClientConsumers:
         """
         consumer = self._consumers.get(consumer_id)
         self.close_consumer(consumer_id, assigned_broker_url)
-        heard = self._link.round_trips.begin()
+        answered = self._link.round_trips.begin()
         if consumer is not None:
             self._leaving[consumer_id] = consumer
-            heard.add_done_callback(lambda _: self._left(consumer_id, consumer))
-        return heard
+            answered.add_done_callback(lambda _: self._left(consumer_id, consumer))
+        return answered
 
     def _left(self, consumer_id: int, consumer: Consumer) -> None:
         if self._leaving.get(consumer_id) is consumer:

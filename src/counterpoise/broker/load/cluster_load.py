@@ -90,8 +90,8 @@ class ClusterLoad:
             for name, report in reports.items()
         }
         poll = [
-            Fetched(name, now_ms, said, name in fresh, said.reported_ms)
-            for name, said in self._measured.items()
+            Fetched(name, now_ms, each, name in fresh, each.reported_ms)
+            for name, each in self._measured.items()
         ]
         had = self._state.averages["bundle"]
         before = with_averages(self._state, remembered, now_ms)

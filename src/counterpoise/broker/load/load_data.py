@@ -233,17 +233,17 @@ class LoadDataExchange:
             self._published = None
             self._due.set()
 
-        def take(heard: SystemTopicMessage) -> None:
-            if heard.value is None:
-                known.pop(heard.key, None)
+        def take(message: SystemTopicMessage) -> None:
+            if message.value is None:
+                known.pop(message.key, None)
                 return
-            if heard.key not in known and heard.key != self._me:
+            if message.key not in known and message.key != self._me:
                 # It has just come, and missed what was said before.
                 publish_again()
             try:
-                known[heard.key] = read(json.loads(heard.value))
+                known[message.key] = read(json.loads(message.value))
             except (LoadDataError, ValueError, RecursionError) as error:
-                log.warning("what %s published on %s is not read: %s", heard.key, topic, error)
+                log.warning("what %s published on %s is not read: %s", message.key, topic, error)
 
         return SystemTopicLink(
             topic,

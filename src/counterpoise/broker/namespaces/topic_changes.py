@@ -21,8 +21,8 @@ class TopicChanges:
             f"{paths.partitioned_topics(namespace, 'persistent')}/",
         )
 
-        def heard(notification: Notification) -> None:
+        def on_notification(notification: Notification) -> None:
             if notification.path.startswith(below):
                 listener()
 
-        return self._store.subscribe(heard)
+        return self._store.subscribe(on_notification)

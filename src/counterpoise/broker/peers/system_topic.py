@@ -220,8 +220,8 @@ class SystemTopicLink:
 
     def _receive(self, command: BaseCommand, entry: bytes) -> None:
         position = command.message.message_id
-        if (heard := read_entry(entry)) is not None:
-            self._listener.on_message(heard)
+        if (message := read_entry(entry)) is not None:
+            self._listener.on_message(message)
         self._read += 1
         if self._read >= _PERMITS // 2 and self._peer is not None:
             self._peer.notify(requests.permit(_CONSUMER_ID, self._read))

@@ -32,10 +32,10 @@ async def connect_to_owner(
     for _ in range(_REDIRECTS_MAX):
         peer = await PeerConnection.open(url, on_message, on_closed, timeout_s, security)
         try:
-            asked = authoritative
+            as_authority = authoritative
             answer = await peer.request(
-                lambda number, asked=asked: requests.look_up(  # type: ignore[misc]
-                    topic, number, authoritative=asked
+                lambda number, as_authority=as_authority: requests.look_up(  # type: ignore[misc]
+                    topic, number, authoritative=as_authority
                 )
             )
             found = answer.lookup_topic_response

@@ -50,13 +50,13 @@ class Curve:
     def look_back(self) -> None:
         """Start reading the selection's load from the history, unless that was read last."""
         session = self._session
-        asked = (session.what, session.key, int(self._span.value or 0))
-        if asked == self._asked:
+        shown = (session.what, session.key, int(self._span.value or 0))
+        if shown == self._asked:
             return
-        self._asked, self.recorded, self._note.text = asked, RecordedLoad(), ""
-        if asked[0] is not None and asked[2]:
+        self._asked, self.recorded, self._note.text = shown, RecordedLoad(), ""
+        if shown[0] is not None and shown[2]:
             self._note.text = "reading the history …"
-            background_tasks.create(self._read(asked[0], asked[1], asked[2]))
+            background_tasks.create(self._read(shown[0], shown[1], shown[2]))
 
     async def _read(self, what: TileKind, key: str, span_s: int) -> None:
         try:

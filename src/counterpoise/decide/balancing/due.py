@@ -19,11 +19,11 @@ def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) ->
 
     For example settings that are off, or reports that are missing or older than the last moves.
     """
-    for name, wanted in (
+    for name, is_on in (
         ("loadBalancerEnabled", options.enabled),
         ("loadBalancerSheddingEnabled", options.shedding_enabled),
     ):
-        if not wanted:
+        if not is_on:
             return f"no round is made: {name} is off"
     poll_id = newest_poll(state)
     if not poll_id:

@@ -277,28 +277,30 @@ def _place(
     places = Destinations(view, answering, policies)
     moves: list[Move] = []
     decisions, refused = _not_back(made, memory, strategy)
-    for asked, barred in decisions:
+    for proposed, barred in decisions:
         chooser = Chooser(placement, projection.view, strategy.placement_options, made.rng)
-        if strategy.as_leader is not None and strategy.reads_stores and asked.destination:
-            found = Placement(asked.destination, (asked.destination,), "asked", ASKED, remembered)
+        if strategy.as_leader is not None and strategy.reads_stores and proposed.destination:
+            found = Placement(
+                proposed.destination, (proposed.destination,), "asked", ASKED, remembered
+            )
         elif strategy.as_leader is not None:
             others = [broker for broker in answering if broker not in barred]
-            chosen = select_as_leader(asked, others, chooser, remembered, strategy.as_leader)
-            found, same = chosen.placement, stays(asked, chosen)
+            chosen = select_as_leader(proposed, others, chooser, remembered, strategy.as_leader)
+            found, same = chosen.placement, stays(proposed, chosen)
             if same is not None:
                 found = found._replace(broker=None, rejections=(same,))
         else:
-            found = places.of(asked, chooser, remembered, barred)
+            found = places.of(proposed, chooser, remembered, barred)
         remembered = found.memory
         refused += found.rejections
         if found.broker is None:
             if barred:
                 span_ms = strategy.balance.thrash_span_ms
-                refused.append(going_back(asked.bundle, barred, span_ms))
+                refused.append(going_back(proposed.bundle, barred, span_ms))
             continue
-        decision = asked._replace(destination=found.broker)
+        decision = proposed._replace(destination=found.broker)
         now_ms, part = view.now_ms, part_of(view, decision.bundle)
-        moves.append(Move(move_id(now_ms, asked.bundle), now_ms, decision, found.reason, part))
+        moves.append(Move(move_id(now_ms, proposed.bundle), now_ms, decision, found.reason, part))
         if strategy.as_leader is None:
             projection = projection.after(decision)
         places.enter(decision)

@@ -115,20 +115,20 @@ class Ownership:
         except (ValueError, AttributeError) as error:
             raise RefusedError(f"what it owns cannot be read: {error}") from None
 
-    async def whose(self, bundle: str, asked: str, brokers: Collection[str]) -> Whose:
-        """The owner of a bundle according to the broker `asked`; raises one of `UNREADABLE`.
+    async def whose(self, bundle: str, broker: str, brokers: Collection[str]) -> Whose:
+        """The owner of a bundle according to a broker; raises one of `UNREADABLE`.
 
         `brokers` are possible owners, by whose id a redirect's address is recognised.
         """
-        reply = await self._admin.ask(question(self._where(asked), bundle))
+        reply = await self._admin.ask(question(self._where(broker), bundle))
         if reply.status == 200:
-            return Whose(asked)
+            return Whose(broker)
         if reply.status == 307:
             there = urlsplit(reply.headers.get("Location", "")).netloc
             owners = (each for each in brokers if urlsplit(self._where(each)).netloc == there)
             return Whose(next(owners, there))
         if BEING_UNLOADED.encode() in reply.body:
-            return Whose(asked, active=False)
+            return Whose(broker, active=False)
         if reply.status in NOT_HERE:
             return Whose()
         raise reply.refused()

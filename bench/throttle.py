@@ -208,7 +208,8 @@ def client(server: Any, case: Case, seconds: float, *more: str) -> dict[str, Any
         raise SystemExit(f"{case.name}: {done.stderr[-2000:]}")
     # The official client logs to the same place.
     answers = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    found: dict[str, Any] = json.loads(answers[-1])
+    # It may do so before the line has ended.
+    found: dict[str, Any] = json.JSONDecoder().raw_decode(answers[-1])[0]
     return found
 
 

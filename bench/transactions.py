@@ -43,7 +43,14 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
                 _pulsar_perf.transact, lib, count=count, messages=messages, threads=THREADS
             )
             results = alternate(servers, 1 if quick else ROUNDS, measure)
-            name = f"transactions of {messages} message{'s' * (messages > 1)}, {THREADS} at once"
-            figure = beside(name, "txn/s", results, RATE)
-            figures.append(replace(figure, note=spread(results, RATE)))
+            what = f"transactions of {messages} message{'s' * (messages > 1)}, {THREADS} at once"
+            failed = {
+                which: sum(each["failed"] for each in runs) for which, runs in results.items()
+            }
+            if failed["ours"]:
+                raise SystemExit(f"{what}: {failed['ours']:.0f} or their messages failed here")
+            note = spread(results, RATE)
+            if failed["real"]:
+                note += f"; {failed['real']:.0f} of Pulsar's or their messages failed"
+            figures.append(replace(beside(what, "txn/s", results, RATE), note=note))
     return figures

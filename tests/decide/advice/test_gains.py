@@ -54,6 +54,11 @@ def test_what_a_move_lacks(first: list[float], second: list[float], lacks: str) 
     assert lacks in why if lacks else not why
 
 
+def test_an_idle_broker_counts_for_what_brokers_carry_on_average() -> None:
+    view = snapshot({"b1": bundles("x", 1, 149), "b2": bundles("y", 90), "b3": []}).view
+    assert not gain_lacks(view, move_of("t/n/x0")), "1 B/s of 80, and not of 120"
+
+
 @pytest.mark.parametrize(("carried", "swaps"), [(20.0, False), (21.0, True)])
 def test_a_move_that_leaves_its_destination_the_fuller_one(carried: float, swaps: bool) -> None:
     move = move_of("t/n/x0")

@@ -72,6 +72,9 @@ def test_a_plan_says_how_many_messages_come_again() -> None:
         " what they are sent in 0.25 to 2 s (measured at 7 moves seen here)"
     )
     assert rule in "\n".join(lines_of(made))
+    alike = Redelivery(0.5, 0.5, "measured").sentence(10.0)
+    assert alike.startswith("about 5 messages that")
+    assert "what they are sent in 0.5 s (measured)" in alike
 
 
 def test_each_step_says_what_is_measured_beside_the_average_it_rests_on() -> None:

@@ -7,7 +7,7 @@ from itertools import count
 import pytest
 
 from counterpoise.decide.advice.plan import SplitAdvice
-from counterpoise.decide.advice.splits import SplitEvidence, advise_splits
+from counterpoise.decide.advice.splits import SplitEvidence, advise_splits, hot_bundles
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
@@ -55,7 +55,16 @@ def test_a_bundle_too_large_for_any_broker_is_worth_a_split_that_divides_it() ->
     assert "cannot be undone" in found.why
     assert f"split-bundle public/default --bundle {WHOLE.rpartition('/')[2]}" in found.command
     assert f"--unload --split-algorithm-name {found.algorithm}" in found.command
+    assert ("--split-boundaries" in found.command) is found.algorithm.startswith("specified")
     assert [each.share for each in found.hottest] == [0.1] * 5
+
+
+def test_no_bundle_is_too_large_for_a_cluster_of_one_broker() -> None:
+    """Its average may be more than all that the broker carries now."""
+    state = FoldState.empty()
+    for number, load in enumerate((90_000.0,) * 6 + (10.0,)):
+        state = fold(state, Batch.of(poll(number, {"b1:80": {WHOLE: load}})))
+    assert hot_bundles(SplitEvidence(cluster_view(state, START)), SplitOptions()) == {}
 
 
 def test_one_hot_topic_is_named_and_the_bundle_left_whole() -> None:

@@ -55,6 +55,8 @@ def test_so_much_load_an_hour_that_of_before_included() -> None:
     lately = (PastMove(NOON - 59 * MINUTE, 0.15), PastMove(NOON - 60 * MINUTE, 0.5))
     assert let_through(ApprovalRules(part_an_hour=0.4), lately) == [0, 1]
     assert let_through(ApprovalRules(part_an_hour=0.2), lately) == []
+    _, withheld = approve(MOVES, lately, NOON, ApprovalRules(part_an_hour=0.1))
+    assert "of the 10.0% an hour that may move 0.0% are left" in withheld[0].reason
     idle = [move(7, part=0.0)]
     assert approve(idle, lately, NOON, ApprovalRules(part_an_hour=0.15))[0] == idle
     unknown = [move(8, part=float("nan"))]
@@ -92,6 +94,7 @@ def test_bundles_of_a_namespace_are_on_their_way_for_so_long_an_hour() -> None:
         PastMove(NOON - 60 * MINUTE, 0.1, "t/n", 9.0),  # an hour ago
         PastMove(NOON - MINUTE, 0.1, "other/ns", 2.0),
         *[PastMove(NOON - MINUTE, 0.1, "third/ns")] * 3,  # their time is not known
+        *[PastMove(NOON - MINUTE, 0.1, "fourth/ns", took) for took in (1.0, 8.0, 9.0)],
     )
     assert let_through(rules, lately) == [0, 1]
     assert let_through(ApprovalRules(unavailable_an_hour_s=2.5)) == [0, 1]

@@ -1,0 +1,93 @@
+"""What the memory of a round keeps of its moves once they have ended."""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import pytest
+
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, RoundMemory, move_id
+from counterpoise.decide.balancing.thrash import Hop
+from counterpoise.decide.plan import Decision, DecisionKind
+
+POLL, BEGAN, ENDED = 1_000_000, 1_001_000, 1_004_500
+BUNDLE = "t/n/0x00000000_0x00000001"
+NONE: Mapping[str, float] = MappingProxyType({})
+
+
+def outcome(
+    status: MoveStatus, *, bundle: str = BUNDLE, to: str = "b2", ended_ms: int = ENDED
+) -> MoveOutcome:
+    decision = Decision(DecisionKind.TRANSFER, bundle, "b1", to, "r", "because")
+    move = Move(move_id(POLL, bundle), POLL, decision, "x")
+    owner = {MoveStatus.MOVED: to, MoveStatus.ELSEWHERE: "b3"}.get(status, "")
+    return move.ended(status, owner, BEGAN, ended_ms)
+
+
+@pytest.mark.parametrize(
+    ("status", "grace_from", "settles_at", "hop"),
+    [
+        (MoveStatus.MOVED, ENDED, ENDED, Hop(ENDED, "b1", "b2")),
+        (MoveStatus.ELSEWHERE, ENDED, ENDED, Hop(ENDED, "b1", "b3")),
+        (MoveStatus.UNOWNED, ENDED, ENDED, None),
+        (MoveStatus.FAILED, None, ENDED, None),
+        (MoveStatus.ALREADY_THERE, POLL, 7, None),
+        (MoveStatus.GONE, POLL, 7, None),
+        (MoveStatus.DRY_RUN, POLL, 7, None),
+        (MoveStatus.STALE, None, 7, None),
+        (MoveStatus.WITHHELD, None, 7, None),
+    ],
+)
+def test_what_each_way_to_end_leaves_behind(
+    status: MoveStatus, grace_from: int | None, settles_at: int, hop: Hop | None
+) -> None:
+    """A bundle that was unloaded, or need not be, has its grace period; what was not tried for now
+    may be tried in the next round.
+    """
+    ended = outcome(status)
+    after = RoundMemory(settled_at_ms=7, decided_at_ms=POLL).after([ended])
+    assert after.recently_unloaded.get(BUNDLE) == grace_from
+    assert after.settled_at_ms == settles_at
+    assert ended.hop == hop
+    assert list(after.trails) == ([BUNDLE] if hop else [])
+    assert after.unloaded_brokers == ({"b1": ENDED} if status is MoveStatus.MOVED else {})
+    assert after.moves_took_s == ((3.5,) if grace_from == ENDED else ())
+
+
+def test_a_round_has_settled_when_its_last_move_has_ended() -> None:
+    ends = (ENDED, ENDED + 500, ENDED - 500)
+    moves = [
+        outcome(MoveStatus.MOVED, bundle=f"t/n/0x0000000{n}_0x0000000{n + 1}", ended_ms=end)
+        for n, end in enumerate(ends)
+    ]
+    after = RoundMemory().after([*moves, outcome(MoveStatus.WITHHELD, ended_ms=ENDED + 9_000)])
+    assert after.settled_at_ms == ENDED + 500
+    assert sorted(after.recently_unloaded.values()) == sorted(ends)
+
+
+@pytest.mark.parametrize(
+    ("traffic", "carried", "awaited"),
+    [
+        ({"b1": 5.0, "b2": 3.0, "b3": 1.0}, {BUNDLE: 2.0}, {"b1": 5.0, "b2": 3.0}),
+        ({"b1": 5.0, "b2": 3.0}, {}, {"b1": 5.0}),
+        ({"b1": 0.0, "b2": 0.0}, {BUNDLE: 2.0}, {"b2": 0.0}),
+        ({"b2": 3.0}, {BUNDLE: 2.0}, {"b2": 3.0}),
+        ({}, {BUNDLE: 2.0}, {}),
+    ],
+)
+def test_new_measurements_are_awaited_of_brokers_whose_traffic_has_changed(
+    traffic: Mapping[str, float], carried: Mapping[str, float], awaited: Mapping[str, float]
+) -> None:
+    """One that carried nothing and got nothing would look the same each time."""
+    moved = [outcome(MoveStatus.MOVED)]
+    assert RoundMemory().after(moved, None, traffic, carried).traffic_before == awaited
+    failed = [outcome(MoveStatus.FAILED)]
+    assert RoundMemory().after(failed, None, traffic, carried).traffic_before == NONE
+
+
+@pytest.mark.parametrize(("by_hand_ms", "since_ms"), [(99, 100), (100, 100), (101, 101)])
+def test_a_move_by_hand_begins_a_grace_period_unless_a_later_one_has(
+    by_hand_ms: int, since_ms: int
+) -> None:
+    before = RoundMemory(recently_unloaded={BUNDLE: 100, "other": 50})
+    after = before.with_moves_by_hand({BUNDLE: Hop(by_hand_ms, "b1", "b2")})
+    assert after.recently_unloaded == {BUNDLE: since_ms, "other": 50}

@@ -172,3 +172,14 @@ def test_metadata_outlives_all_brokers_and_the_cluster_where_it_is_kept(
     with cluster:
         found = Api(cluster.admin_url).get("/admin/v2/namespaces/public")
         assert ("public/mine" in found) is is_kept
+
+
+def test_a_directory_named_as_on_windows_is_no_url(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Cluster(brokers=1, storage="c:messages") as cluster:
+        client = client_of(cluster)
+        client.create_producer("orders").send(b"kept")
+        client.close()
+    assert any((tmp_path / "c:messages").iterdir())

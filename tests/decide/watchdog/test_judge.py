@@ -206,6 +206,9 @@ def test_what_a_gone_broker_leaves_is_one_finding_until_the_last_of_it_is_owned(
 def test_a_deleted_namespace_is_not_missed() -> None:
     gone = replace(UNOWNED, owned={"b1:80": {}, "b2:80": {}}, deleted=frozenset({"public/default"}))
     assert not lasting(gone, 20)
+    for recorded in (ASSIGNING, GHOST, FORGOTTEN):
+        assert lasting(recorded)
+        assert not lasting(replace(recorded, deleted=frozenset({"public/default"})))
 
 
 def test_a_silent_leader_and_what_it_owns_are_one_finding() -> None:

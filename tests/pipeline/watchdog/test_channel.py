@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from functools import partial
+from itertools import product
 from types import SimpleNamespace
 
 import pulsar
@@ -82,6 +83,31 @@ def test_a_record_holds_or_was_never_the_bundle_s(
     assert holds_after(before, record) is holds
 
 
+FOLLOWS = {
+    "Init": "Assigning Deleted Free Owned Releasing Splitting",
+    "Free": "Assigning Init",
+    "Owned": "Releasing Splitting",
+    "Assigning": "Owned",
+    "Releasing": "Assigning Free",
+    "Splitting": "Deleted",
+    "Deleted": "Init",
+}
+"""`ServiceUnitState.validTransitions` of Pulsar 4.0.7."""
+
+
+@pytest.mark.parametrize("state", FOLLOWS)
+def test_a_state_is_followed_by_those_that_pulsar_lets_follow_and_by_no_other(state: str) -> None:
+    """Whichever brokers the two records name."""
+    brokers = product(("", "b:1", "b:2"), repeat=4)
+    found = {
+        after
+        for had, left, takes, leaves in brokers
+        for after in FOLLOWS
+        if holds_after(Written(state, had, left, 1), Written(after, takes, leaves, 2))
+    }
+    assert sorted(found) == FOLLOWS[state].split()
+
+
 @pytest.mark.parametrize(("value", "force"), [("true", True), ("false", False), ('"true"', False)])
 def test_a_record_is_forced_where_it_says_so(value: str, force: bool) -> None:
     read = written(b'{"state":"Owned","force":%s}' % value.encode())
@@ -95,6 +121,10 @@ class ScriptedClient:
     def __init__(self) -> None:
         self.messages: list[tuple[str, str]] = []
         self.trouble: Exception | None = None
+        self.is_closed = False
+
+    def close(self) -> None:
+        self.is_closed = True
 
     def create_reader(self, *_: object, **__: object) -> SimpleNamespace:
         left = [
@@ -127,6 +157,8 @@ def test_a_channel_that_could_not_be_read_is_read_from_its_beginning(
         assert said == ["the bundle state channel cannot be read: gone"] * outage
         client.messages, client.trouble = [(B, owned % 7)], None
         assert channel.read() == {B: ChannelRecord("Owned", "b:7", 2)}, "A was deleted meanwhile"
+    channel.close()
+    assert client.is_closed
 
 
 def test_the_channel_shows_the_last_record_that_holds(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,12 @@ import orjson
 import pytest
 
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.collect.admin import Admin, AdminOptions
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.watchdog.observer import ASKED_MOST, Observer
+from tests.load.story import poll as poll_of
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 LEADER = "/admin/v2/brokers/leaderBroker"
 
@@ -117,3 +119,25 @@ async def test_the_state_channel_is_read_where_a_broker_answers(
     poll = await Collector(http, addresses, wall_clock_ms).poll()
     seen = await Observer(Admin(http, AdminOptions()), addresses, read).observe(poll)
     assert (seen.records, len(reads)) == ((None, 0) if is_silent else ({}, 1))
+
+
+class Slow:
+    """An admin API that takes 40 s to name the leader, owns all and tells no settings."""
+
+    async def get(self, url: str) -> bytes:
+        if not url.endswith(LEADER):
+            raise RefusedError("not now")
+        await pass_time(40)
+        return b'{"brokerId":"b1:80"}'
+
+    async def ask(self, _: str) -> SimpleNamespace:
+        return SimpleNamespace(status=200)
+
+
+@on_jumping_loop
+async def test_how_long_a_broker_takes_to_name_its_leader_is_seen() -> None:
+    """And one that tells no settings is not said to shed load."""
+    rows = poll_of(0, {"b1:80": {bundle_name(0): 1.0}})
+    seen = await Observer(cast("Admin", Slow()), ("http://b1:80",)).observe(rows)
+    assert seen.answered_s == {"b1:80": pytest.approx(40.0)}
+    assert (seen.leaders, seen.sheds) == ({"b1:80": "b1:80"}, False)

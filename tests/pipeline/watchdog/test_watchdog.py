@@ -141,7 +141,7 @@ async def test_a_bundle_that_its_owner_does_not_serve_is_unloaded_on_request(
     assert [bundle for bundle, _ in two.unloads] == [A]
 
 
-@pytest.mark.parametrize("status", [400, 409, 500])
+@pytest.mark.parametrize("status", [300, 307, 400, 409, 500])
 async def test_a_remedy_that_fails_says_what_the_cluster_said(
     two: FakeCluster, http: aiohttp.ClientSession, status: int
 ) -> None:

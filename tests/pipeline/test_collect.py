@@ -1,13 +1,21 @@
 """The collector: what it sees, what it cannot see, and what it has seen already."""
 
 import json
+from typing import cast
+from urllib.parse import urlsplit
 
 import aiohttp
 import pytest
 
 from counterpoise.load.rows import ReportRows
-from counterpoise.pipeline.collect.admin import Admin, AdminOptions
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError, Reply
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.owned import Ownership, Whose
+from counterpoise.pipeline.collect.serving import (
+    CHANNEL_NOT_STARTED,
+    SERVES_NO_LOOKUPS,
+    lookup_fault,
+)
 from counterpoise.pipeline.collect.settings import sheds_by_itself
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
@@ -141,3 +149,91 @@ async def test_a_cluster_that_sheds_by_itself_is_seen(
     )
     assert bool(said) is sheds
     assert not sheds or "update-dynamic-config --config loadBalancerSheddingEnabled" in said
+
+
+class Answering:
+    """An admin API that answers like this by broker, and keeps who was asked."""
+
+    def __init__(self, **replies: Reply | Exception) -> None:
+        self._replies = replies
+        self.asked: list[str] = []
+
+    async def ask(self, url: str, **_: object) -> Reply:
+        broker = urlsplit(url).netloc.partition(":")[0]
+        self.asked.append(broker)
+        found = self._replies[broker]
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def ownership(self) -> Ownership:
+        return Ownership(cast("Admin", self), "http://{}".format)
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "to", "expected"),
+    [
+        (200, b"[]", "", Whose("a:80")),
+        (307, b"", "http://b:80/x?authoritative=false", Whose("b:80")),
+        (307, b"", "http://elsewhere:80/x", Whose("elsewhere:80")),
+        (204, b"", "", Whose()),
+        (404, b"not of this cluster", "", Whose()),
+        (412, b"it was split", "", Whose()),
+        (500, b"Namespace bundle t/n/0x0_0x1 is being unloaded", "", Whose("a:80", active=False)),
+        (500, b"another fault", "", None),
+        (401, b"", "", None),
+    ],
+)
+async def test_whose_a_bundle_is_follows_from_what_one_broker_answers(
+    status: int, body: bytes, to: str, expected: Whose | None
+) -> None:
+    asked = Answering(a=Reply(status, body, {"Location": to})).ownership()
+    question = asked.whose(bundle_name(0), "a:80", ("a:80", "b:80"))
+    if expected is None:
+        with pytest.raises(RefusedError, match=f"HTTP {status}"):
+            await question
+    else:
+        assert await question == expected
+
+
+@pytest.mark.parametrize(
+    ("reply", "fault"),
+    [
+        (Reply(200, b"{}", {}), ""),
+        (Reply(500, b"Invalid channel state:Constructed", {}), CHANNEL_NOT_STARTED),
+        (Reply(404, b"Invalid channel state:Constructed", {}), ""),
+        (TimeoutError(), SERVES_NO_LOOKUPS),
+        (RefusedError("no address"), ""),
+        (aiohttp.ClientConnectionError("reset"), ""),
+    ],
+)
+async def test_a_broker_serves_no_lookups_where_it_lets_one_wait_or_says_so(
+    reply: Reply | Exception, fault: str
+) -> None:
+    """Whatever else is wrong with it, its report says."""
+    admin = Answering(a=reply)
+    found = await lookup_fault(cast("Admin", admin), "http://a:80", "a:80", "persistent://t/n/x")
+    assert found == fault
+    assert len(admin.asked) == (1 if isinstance(reply, Exception) else 2)
+
+
+@pytest.mark.parametrize("refusing", [2, 3, 4])
+async def test_three_brokers_are_asked_whose_a_bundle_is_and_first_the_one_that_reports_it(
+    cluster: FakeCluster, http: aiohttp.ClientSession, refusing: int
+) -> None:
+    brokers = [await cluster.add_broker() for _ in range(4)]
+    bundle, path = bundle_name(0), f"/admin/v2/non-persistent/{bundle_name(0)}"
+    cluster.carry(brokers[0], bundle, 5.0)
+    reporter, *others = reversed(brokers)
+    for each in [reporter, *others[::-1]][:refusing]:
+        each.answers[path] = (503, b"not now")
+    asked = Ownership(Admin(http, AdminOptions()), "http://{}".format)
+    question = asked.by_bundle(cluster.names, {bundle: reporter.name})
+    if refusing < 3:
+        owned, silent = await question
+        assert set(silent) == {reporter.name, brokers[0].name}
+        assert all(not bundles for bundles in owned.values()), "its owner does not answer"
+    else:
+        with pytest.raises(RefusedError, match=f"no broker says who owns {bundle}: HTTP 503"):
+            await question
+    assert [path in each.asked for each in brokers] == [True, True, False, True]

@@ -1,6 +1,7 @@
 """Which load manager a broker runs is found out, and each is read in its own way."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import aiohttp
@@ -8,10 +9,13 @@ import pytest
 
 from counterpoise.load.fields import LoadDataError
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
+from counterpoise.pipeline.bundle_lookup import name_in
 from counterpoise.pipeline.collect import extensible, modular
-from counterpoise.pipeline.collect.admin import RefusedError
+from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.identity import Identity, identify
 from counterpoise.pipeline.collect.poll_log import PollLog
+from counterpoise.pipeline.collect.restarted import BrokerHealth, health_of
 from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, PROBE
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster, bundle_name
 
@@ -234,3 +238,66 @@ async def test_a_broker_whose_state_channel_has_not_started_is_a_gap_until_it_ha
     joining.answers[in_use] = (500, b"another fault, which a report outweighs")
     rows = await collect.poll()
     assert joining.name in rows["broker"][rows["kind"] == "broker"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({"loadManagerClassName": EXTENSIBLE, "statsUpdateFrequencyInSecs": "10"},
+         Identity(EXTENSIBLE, 10_000, "4.0.7")),
+        ({"loadManagerClassName": MODULAR, "statsUpdateFrequencyInSecs": 7.5},
+         Identity(MODULAR, 7500)),
+        ({"loadManagerClassName": MODULAR}, Identity(MODULAR, 60_000)),
+        ({"loadManagerClassName": MODULAR, "statsUpdateFrequencyInSecs": "often"},
+         Identity(EXTENSIBLE, 60_000, "4.0.7")),
+        ({}, Identity(EXTENSIBLE, 60_000, "4.0.7")),
+    ],
+)  # fmt: skip
+async def test_a_broker_is_known_by_its_settings_or_by_what_it_refuses(
+    cluster: FakeCluster, http: aiohttp.ClientSession, settings: object, expected: Identity
+) -> None:
+    broker = as_extensible(await cluster.add_broker())
+    broker.answers[RUNTIME] = (200, json.dumps(settings).encode())
+    admin = Admin(http, AdminOptions())
+    assert await identify(admin, f"http://{broker.name}") == expected
+
+
+async def test_a_topic_in_use_is_of_a_bundle_with_load_in_a_namespace_that_may_be_moved(
+    cluster: FakeCluster, http: aiohttp.ClientSession
+) -> None:
+    """A lookup of another one would give its bundle an owner."""
+    broker, collect = as_extensible(await cluster.add_broker()), collector(http, cluster)
+    body = dict[str, object]()
+    for namespace, span, rate, known in (
+        ("pulsar/system", "0x00000000_0xffffffff", 9.0, ""),
+        ("t/idle", "0x00000000_0xffffffff", 0.0, ""),
+        ("t/n", "0x00000000_0xffffffff", 5.0, name_in("t/n/0x00000000_0xffffffff")),
+    ):
+        topics = {f"persistent://{namespace}/x": {"msgRateIn": rate}}
+        body[namespace] = {span: {"persistent": topics}}
+        broker.answers[TOPICS] = (200, json.dumps(body).encode())
+        await collect.poll()
+        assert collect.name_in_use() == known
+
+
+@pytest.mark.parametrize(
+    ("started_s", "version", "expected"),
+    [
+        (1_700_000_000.25, "4.0.7", BrokerHealth(1_700_000_000_250, "4.0.7")),
+        (0.0, "4.0.7", BrokerHealth(0, "4.0.7")),
+        (5.0, " ", BrokerHealth(5000, "", "{} does not say its version")),
+    ],
+)
+async def test_a_broker_says_since_when_it_runs_and_why_it_gets_no_bundles(
+    cluster: FakeCluster,
+    http: aiohttp.ClientSession,
+    started_s: float,
+    version: str,
+    expected: BrokerHealth,
+) -> None:
+    broker = await cluster.add_broker()
+    broker.started_s, broker.version = started_s, version
+    where = f"http://{broker.name}"
+    found = await health_of(Admin(http, AdminOptions()), where, broker.name, "")
+    assert found == replace(expected, trouble=expected.trouble.format(broker.name))
+    assert found.answers

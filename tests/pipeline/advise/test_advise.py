@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 import pytest
@@ -24,16 +24,18 @@ from counterpoise.pipeline.advise.plan_inputs import (
     move_time_by_hand,
     state_of,
 )
-from counterpoise.pipeline.advise.plots import steps_plot
+from counterpoise.pipeline.advise.plots import brokers_plot, steps_plot
 from counterpoise.pipeline.advise.text import lines_of
-from counterpoise.pipeline.advise.topics import topic_loads
+from counterpoise.pipeline.advise.topics import topic_loads, topics_of
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.collect.admin import Admin, RefusedError
 from counterpoise.pipeline.drive.action_trail import (
     ActionKind,
     ActionMove,
     ActionTrail,
     OperatorAction,
 )
+from counterpoise.pipeline.page.drawing import AFTER, BEFORE
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.journal import UNACKNOWLEDGED, JournalWriter
 from counterpoise.pipeline.tables.reports import land
@@ -445,3 +447,48 @@ def test_topics_of_bundles_that_were_not_asked_for_are_left_out() -> None:
 def test_an_answer_that_is_no_table_of_topics_is_refused(body: bytes) -> None:
     with pytest.raises(ValueError, match="broker-stats/topics"):
         topic_loads(body, {"a/b/0x0_0x1"})
+
+
+def test_without_a_state_averages_are_of_more_than_the_last_poll(tmp_path: Path) -> None:
+    """As of a history that was only watched."""
+    writer = writer_of(tmp_path)
+    for number in range(3):
+        land(writer, poll(number, UNEVEN, every_ms=100_000))
+    samples = inputs_from_history(writer, LookOptions()).snapshot.view.bundle.samples[:, 3]
+    assert set(samples.tolist()) == {3}
+
+
+async def test_topics_are_those_of_every_broker_that_answers() -> None:
+    one, two, three = (bundle_name(number) for number in range(3))
+
+    class Brokers:
+        async def get(self, url: str, **_: object) -> bytes:
+            if url.startswith("http://c:"):
+                raise RefusedError("not now")
+            return topics_answer(one if url.startswith("http://a:") else two, {"x": 1.0})
+
+    where = {f"{each}:80": f"http://{each}:80" for each in "abc"}
+    asked = {one: "a:80", two: "b:80", three: "c:80", bundle_name(3): "gone:80"}
+    found, trouble = await topics_of(cast("Admin", Brokers()), where, asked)
+    assert {bundle: set(topics) for bundle, topics in found.items()} == {one: {"x"}, two: {"x"}}
+    assert trouble == ("the topics of c:80 are not known: not now",)
+
+
+def bars(svg: str, colour: str) -> list[float]:
+    """How long the bars of a colour are, from the top down; the legend's is left out."""
+    path = r'<path d="M (\S+) \S+ \s*L (\S+) \S+ [^"]*" [^>]*style="fill: '
+    return [float(b) - float(a) for a, b in re.findall(path + colour, svg)][:-1]
+
+
+def test_each_broker_has_its_bars_of_before_and_after_beside_its_name() -> None:
+    a, b, c = map(bundle_name, range(3))
+    made = plan({"b1:80": {a: 900.0}, "b2:80": {b: 300.0}, "$b^3$:80": {c: 600.0}})
+    after = [("b1:80", 600.0), ("$b^3$:80", 300.0), ("b2:80", 900.0)]
+    moved = dict(after)
+    loads = tuple(replace(each, bytes_per_s=moved[each.broker]) for each in made.after.brokers)
+    svg = brokers_plot(replace(made, after=replace(made.after, brokers=loads)))
+    before, then = bars(svg, BEFORE), bars(svg, AFTER)
+    assert [each / before[0] for each in before] == pytest.approx([1, 2 / 3, 1 / 3])
+    assert [each / then[0] for each in then] == pytest.approx([load / 600 for _, load in after])
+    assert ">$b^3$:80<" in svg, "a name is no formula"
+    assert "<dc:date>" not in svg, "the same plan is the same page tomorrow"

@@ -118,23 +118,28 @@ async def test_a_heartbeat_of_this_machine_counts_for_as_long_as_it_says_while_i
 async def test_a_heartbeat_is_renewed_after_its_store_was_away(
     location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    beats, away, back = 0, asyncio.Event(), asyncio.Event()
-    loop = asyncio.get_running_loop()
+    """It is tried ten times as often until then, and no longer."""
+    beats, back, pauses = 0, asyncio.Event(), list[float]()
+    loop, sleep = asyncio.get_running_loop(), asyncio.sleep
 
     def beat(*of: object) -> None:
         nonlocal beats
         beats += 1
         if 1 < beats < 4:
-            loop.call_soon_threadsafe(away.set)
             raise HistoryFaultError("away")
         write_plain(*of)  # type: ignore[arg-type]
-        if beats > 3:
+        if beats > 4:
             loop.call_soon_threadsafe(back.set)
 
+    async def pausing(seconds: float) -> None:
+        pauses.append(seconds)
+        await sleep(seconds)
+
     monkeypatch.setattr(heartbeat, "write_plain", beat)
+    monkeypatch.setattr(asyncio, "sleep", pausing)
     async with asyncio.timeout(30), writing(location, lambda: None, QUICK):
-        await away.wait()
         await back.wait()
+    assert pauses[:4] == pytest.approx([0.1, 0.01, 0.01, 0.1])
 
 
 def test_after_an_outage_a_writer_waits_longer_than_its_own_heartbeat_counts() -> None:

@@ -57,9 +57,10 @@ async def test_a_store_that_ignores_conditions_is_refused(s3: Bucket, uri: str) 
     finally:
         s3.ignores_conditions = False
     path = uri.partition("?")[0].rpartition("/")[2]
-    assert not [name for name in s3.objects if name.startswith(f"{path}/") and "reports" in name]
+    assert [name for name in s3.objects if name.startswith(f"{path}/")] in ([], [f"{path}/"])
     async with writing(open_location(uri), lambda: None, HeartbeatOptions()) as writer:
         assert writer.epoch == 1
+    assert not [name for name in s3.objects if "/probe-" in name]
 
 
 def test_a_refusal_of_the_store_is_a_sentence(s3: Bucket, uri: str) -> None:

@@ -111,3 +111,14 @@ def test_every_column_is_documented() -> None:
         section = text.split(f"### `{table}`")[1].split("\n###")[0].split("\n## ")[0]
         missing = [name for name in schema.names if f"`{name}`" not in section]
         assert not missing, f"{table}: {missing}"
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 0), (0, 2), (1, 3), (2, 1)])
+def test_a_span_has_the_polls_of_its_first_and_its_last_moment(
+    writer: TablesWriter, first: int, last: int
+) -> None:
+    polls = [START + number * DAY_MS // 2 for number in range(4)]
+    span = {"first_ms": polls[first], "last_ms": polls[last]}
+    found = pa.concat_tables(list(parts(writer, "polls", **span))).column("at").to_pylist()
+    assert [round(at.timestamp() * 1000) for at in found] == polls[first : last + 1]
+    assert [*parts(writer, "polls", **span)][-1].num_rows == 0, "the columns are there in any case"

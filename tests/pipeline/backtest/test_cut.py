@@ -76,8 +76,8 @@ def test_topics_that_are_not_named_have_the_rest(tmp_path: Path) -> None:
     hot = topic_at("persistent://public/default/t", 0x40000000)
     others = {f"small-{number}": TopicLoad(0, 0, 1.0, 0) for number in range(500)}
     loads = {hot: TopicLoad(0, 0, 500.0, 0), **others}
-    trace = recorded(tmp_path, bundle, [loads]).open()
-    assert trace.topics.sum() == 501
+    trace = recorded(tmp_path, bundle, [loads, loads]).open()
+    assert trace.topics.sum() == 501, "each of them once, however often they are reported"
     expected = trace.topics + np.array([0, 499, 0, 0])
     assert trace.loads(0).throughput_in == pytest.approx(expected, rel=1e-6)
 

@@ -70,6 +70,17 @@ def test_a_recording_is_played_as_it_was_seen(tmp_path: Path) -> None:
     assert trace.hosts.bytes_most.tolist() == [1.25e9] * 2, "too little flowed to say"
 
 
+def test_a_broker_that_has_left_is_away_between_polls_as_well(tmp_path: Path) -> None:
+    for number, there in enumerate(
+        (("b1:80", "b2:80"), ("b1:80",), ("b1:80",), ("b1:80", "b2:80"))
+    ):
+        rows = poll(number, {each: {ONE: 5.0} for each in there}, every_ms=MINUTE)
+        land(writer_of(tmp_path), rows)
+    trace = Recording(str(tmp_path)).open()
+    assert [step for step in range(37) if not trace.up(step)[1]] == [*range(12, 36)]
+    assert all(trace.up(step)[0] for step in range(37))
+
+
 def test_the_first_report_after_a_move_is_not_what_the_bundle_carries(tmp_path: Path) -> None:
     """Its clients send what they held back, in the few seconds that the report is about."""
     writer = writer_of(tmp_path)
@@ -122,6 +133,20 @@ def test_a_load_that_no_broker_reports_any_more_is_forgotten(tmp_path: Path) -> 
     trace = Recording(str(tmp_path)).open()
     assert [trace.loads(step).throughput_in[1] for step in (120, 121, 144)] == [50.0, 0.0, 0.0]
     assert trace.up(72).all(), "no poll is not no broker"
+
+
+@pytest.mark.parametrize(("minutes", "carried"), [(9, 200.0), (10, 200.0), (11, 100.0)])
+def test_a_report_is_about_the_time_since_the_last_one_unless_that_is_forgotten(
+    tmp_path: Path, minutes: int, carried: float
+) -> None:
+    """After ten minutes; the broker measured each minute."""
+    for minute in range(minutes + 1):
+        mine = {0: {ONE: 100.0}, minutes: {ONE: 200.0}}.get(minute, {})
+        rows = poll(minute, {"b1:80": {TWO: 5.0 + minute, **mine}}, every_ms=MINUTE)
+        land(writer_of(tmp_path), rows)
+    trace = Recording(str(tmp_path)).open()
+    assert trace.loads(12 * 5).throughput_in[0] == carried
+    assert trace.loads(12 * minutes).throughput_in[0] == 200.0
 
 
 def test_a_history_without_load_is_a_sentence(tmp_path: Path) -> None:

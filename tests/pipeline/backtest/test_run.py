@@ -12,6 +12,7 @@ from pyarrow import csv
 from counterpoise.app.main import main
 from counterpoise.app.strategies import strategy_from
 from counterpoise.names.properties import Properties
+from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.run import (
     LITTLE,
@@ -84,6 +85,29 @@ def test_spans_of_a_candidate_are_joined_by_their_time_and_replays_by_their_medi
     assert (median.imbalance, median.moves, median.beginnings) == (pytest.approx(1.4), 7, 3)
     assert (median.imbalance_least, median.imbalance_most) == (1.1, 1.9)
     assert (median.moves_least, median.moves_most) == (3, 9)
+
+
+ADDED = ("steps", "hours", "moves", "moved", "waited_s", "delayed", "thrash", "orphans",
+         "late_moves", "needed")  # fmt: skip
+MEANS = ("imbalance", "deviation", "uneven", "converged_min")
+HIGHEST = ("worst", "usage")
+
+
+def test_each_figure_of_spans_is_their_sum_their_mean_or_their_highest() -> None:
+    """Means by time: the second span is three times as long."""
+    figures = (*ADDED, *MEANS, *HIGHEST)
+    one, other = (
+        BacktestResult("c", first_ms=0, **{name: by * n for n, name in enumerate(figures, 2)})
+        for by in (1, 3)
+    )
+    for spans in ([one, other], [other, one]):
+        [whole] = joined(spans)
+        found = {name: getattr(whole, name) for name in figures}
+        assert found == pytest.approx(
+            {name: 4 * getattr(one, name) for name in ADDED}
+            | {name: 2.5 * getattr(one, name) for name in MEANS}
+            | {name: 3 * getattr(one, name) for name in HIGHEST}
+        )
 
 
 @pytest.mark.spark

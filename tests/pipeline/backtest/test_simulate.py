@@ -198,8 +198,9 @@ def test_those_who_join_and_leave() -> None:
     assert set(growing.owners.tolist()) <= set(range(6))
     restarting = SyntheticTrace("rolling-restart", **SMALL)  # type: ignore[arg-type]
     gone = [tuple(np.flatnonzero(~restarting.up(step))) for step in range(restarting.steps)]
-    assert {row for rows in gone for row in rows} == set(range(9))
-    assert max(len(rows) for rows in gone) == 1
+    away = [(), *((broker,) for broker in range(9))]
+    assert gone[: 3 * 10] == [each for each in away for _ in range(3)], "three minutes each"
+    assert set(gone[3 * 10 :]) == {()}
 
 
 @dataclass

@@ -25,10 +25,11 @@ def test_of_two_series_of_a_topic_on_a_broker_one_counts() -> None:
 
 
 def test_a_broker_that_uses_nothing_is_known_and_one_without_a_value_is_not() -> None:
-    idle = SeriesSums((("b:1", ""),), np.zeros((1, 3)), np.array([[1, 0, 2]]))
+    """One that is scraped twice uses what either says."""
+    idle = SeriesSums((("b:1", ""),), np.array([[0.0, 0.0, 8.0]]), np.array([[1, 0, 2]]))
     usage = [idle] + [NOTHING] * (len(RESOURCES) - 1)
     made = piece_of(TimeGrid(0, 1, 3), [NOTHING] * len(RATES), {}, usage, NOTHING)
     assert made.brokers == ("b:1",)
     first, *rest = made.usage.values()
-    assert first.tolist() == [pytest.approx([0.0, NAN, 0.0], nan_ok=True)]
+    assert first.tolist() == [pytest.approx([0.0, NAN, 4.0], nan_ok=True)]
     assert all(np.isnan(each).all() for each in rest)

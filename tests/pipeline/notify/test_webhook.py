@@ -126,6 +126,7 @@ def test_alertmanager_ends_the_alert_that_it_began() -> None:
     assert began["startsAt"] == "2023-11-14T22:13:20Z"
     assert began["endsAt"] > "2023-11-20"
     assert ended["endsAt"] == "2023-11-14T22:13:25Z"
+    assert "startsAt" not in ended, "it is the one that began"
     assert began["annotations"]["summary"] == FOUND.sentence
 
 

@@ -1,8 +1,10 @@
 """Figures of days that are unlike each other, and the sentences that they come to."""
 
 import re
+from base64 import b64decode
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from deltalake import write_deltalake
+from matplotlib.image import imread
 
 from counterpoise.pipeline.page.drawing import AFTER, BEFORE, QUIET
 from counterpoise.pipeline.report.page import page_of, summary_of
@@ -247,7 +250,7 @@ def test_each_round_has_a_dot_for_before_and_one_for_after_it() -> None:
 
 
 def test_the_line_of_imbalance_breaks_where_hours_are_missing_and_silence_is_grey() -> None:
-    hours = [START + timedelta(hours=number) for number in (0, 1, 5, 6)]
+    hours = [START + timedelta(hours=number) for number in (0, 1, 3, 4)]
     line = HourlyImbalance(hours, np.full(4, 1.1), np.full(4, 1.2))
     svg = imbalance_plot(
         replace(NOTHING, imbalance=line, gaps=[gap("silence", 1), gap("broker", 3), gap("poll", 2)])
@@ -269,3 +272,37 @@ def test_each_broker_is_named_beside_the_middle_of_its_row() -> None:
     height = float(bottom) - float(top)
     assert [(y - float(top)) / height for y in places] == pytest.approx([0.25, 0.75], abs=0.01)
     assert names.index(">one</text>") < names.index(">two</text>")
+
+
+def test_load_is_coloured_by_the_mean_of_those_that_report_and_grey_without_a_report() -> None:
+    """Twice the mean is as red as it gets, however many brokers are silent."""
+    hours = [START + timedelta(hours=number) for number in range(2)]
+    drawn = []
+    for silent in (0, 3):
+        loads = np.array([[30.0, 20.0], [10.0, 20.0], *[[np.nan, np.nan]] * silent])
+        names = [f"b{number}" for number in range(len(loads))]
+        svg = load_plot(replace(NOTHING, load=BrokerHours(hours, names, loads)))
+        [image] = re.findall(r'xlink:href="data:image/png;base64,([^"]*)"', svg)[:1]
+        pixels = imread(BytesIO(b64decode(image)), format="png")[::-1]  # drawn from below
+        rows = np.array_split(pixels, len(loads))
+        middles = [row[len(row) // 2, [width // 4, 3 * width // 4], :3]
+                   for row in rows for width in (row.shape[1],)]  # fmt: skip
+        drawn.append(np.array(middles))
+    np.testing.assert_allclose(drawn[0], drawn[1][:2], atol=0.02)
+    grey = int("c8", 16) / 255
+    np.testing.assert_allclose(drawn[1][2:], grey, atol=0.02)
+    assert drawn[0][0, 0, 0] > drawn[0][0, 0, 2], "more than the mean is red"
+    assert drawn[0][1, 0, 0] < drawn[0][1, 0, 2], "less is blue"
+
+
+@pytest.mark.parametrize("days", [1, 2, 7])
+def test_the_time_axis_has_all_of_its_days(days: int) -> None:
+    """A move at noon of the last of them is as far from its end as noon is."""
+    noon = START + timedelta(days=days - 1, hours=12)
+    moved = {"started_at": noon, "poll_id": round(noon.timestamp() * 1000)}
+    shown = replace(NOTHING, days=[day(n) for n in range(days)], moves=[move(0, 2.0, 1.5, **moved)])
+    svg = moves_plot(shown)
+    [(left, right)] = re.findall(r'id="patch_2">\s*<path d="M (\S+) \S+ \s*L (\S+)', svg)
+    [x] = re.findall(rf' x="([\d.]+)" y="[\d.]+" style="fill: {BEFORE}', svg)[:1]
+    part = (float(x) - float(left)) / (float(right) - float(left))
+    assert part == pytest.approx(1 - 0.5 / days, abs=0.001)

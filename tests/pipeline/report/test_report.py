@@ -1,12 +1,15 @@
 """The page of a week: its figures, what it shows of names, and what is said of wrong input."""
 
+import time
 from html.parser import HTMLParser
 from pathlib import Path
 
 import numpy as np
 import pytest
+from jinja2.exceptions import UndefinedError
 
 from counterpoise.app.main import main
+from counterpoise.pipeline.page.render import render
 from counterpoise.pipeline.report.page import page_of, summary_of
 from counterpoise.pipeline.report.recorded_days import RecordedDays, read_days
 from counterpoise.pipeline.tables.location import open_location
@@ -125,3 +128,20 @@ def test_wrong_input_is_answered_in_a_sentence(
     logged = capsys.readouterr().err
     assert says in logged
     assert "Traceback" not in logged
+
+
+def test_a_template_has_moments_in_utc_and_names_without_markup_or_gaps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TZ", "Asia/Tokyo")
+    time.tzset()
+    try:
+        (template := tmp_path / "t.html").write_text("{{ at|moment }} {{ load|bytes }} {{ name }}")
+        at = 1_700_000_000_000
+        page = render(template, at=at, load=1500.0, name="<b>&")
+        assert page == "2023-11-14 22:13:20 UTC 1.5 kB/s &lt;b&gt;&amp;"
+        with pytest.raises(UndefinedError, match="name"):
+            render(template, at=at, load=1500.0)
+    finally:
+        monkeypatch.undo()
+        time.tzset()

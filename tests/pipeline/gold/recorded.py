@@ -45,9 +45,10 @@ def _empty(kind: pa.DataType) -> Any:
 
 
 def reports(first: int, last: int) -> list[dict[str, Any]]:
-    """The rows of these polls; every tenth has a gap, one an infinite rate, some are missing.
+    """The rows of these polls; every tenth has a gap, some an infinite rate, some are missing.
 
-    Of topics and clients there are a few more at each poll, up to three.
+    A bundle comes after two hours, and three polls fail. Of topics and clients there are a few
+    more at each poll, up to three.
     """
     rows: list[dict[str, Any]] = []
     for number in range(first, last):
@@ -60,21 +61,29 @@ def reports(first: int, last: int) -> list[dict[str, Any]]:
         def row(kind: str, common: Any = common, seq: Any = seq, **values: Any) -> dict[str, Any]:
             return {**common, "seq": next(seq), "kind": kind, **values}
 
-        rows.append(row(POLL, note="no broker answers" if number == 50 else ""))
+        rows.append(row(POLL, note="no broker answers" if number in (50, 51, 54) else ""))
         for place, broker in enumerate(BROKERS):
             if number % 10 == 3 and place == 1:
-                rows.append(row(GAP, broker=broker, note="timed out"))
+                rows.append(
+                    row(GAP, broker=broker, note="refused" if number == 13 else "timed out")
+                )
                 continue
-            mine = [b for b in range(len(BUNDLES)) if owner(b, poll_id) == place]
+            mine = [
+                b
+                for b in range(len(BUNDLES))
+                if owner(b, poll_id) == place and (b < 5 or number >= 12)
+            ]
             loads = [load(b, poll_id) for b in mine]
+            odd = {(78, 2): inf, (181, 1): nan}.get((number, place), 0.0)
             rows.append(
                 row(
                     BROKER, broker=broker, fresh=True, bundles=len(mine), topics=3 * len(mine),
                     report_at_ms=poll_id, report_at=poll_id, age_ms=0,
-                    msg_rate_in=sum(loads), msg_rate_out=sum(loads),
-                    msg_throughput_in=100 * sum(loads), msg_throughput_out=50 * sum(loads),
+                    msg_rate_in=sum(loads), msg_rate_out=2 * sum(loads),
+                    msg_throughput_in=100 * sum(loads) + odd, msg_throughput_out=50 * sum(loads),
                     cpu_usage=10.0 * len(mine), cpu_limit=100.0 if place else 0.0,
-                    memory_usage=1.0, memory_limit=4.0,
+                    memory_usage=1.0 + number % 3, memory_limit=4.0,
+                    direct_memory_usage=1.0 + number % 2, direct_memory_limit=16.0,
                 )
             )  # fmt: skip
             for b, carried in zip(mine, loads, strict=True):
@@ -83,7 +92,7 @@ def reports(first: int, last: int) -> list[dict[str, Any]]:
                         BUNDLE, broker=broker, bundle=BUNDLES[b], topics=3 + number % 4,
                         producers=b + number % 4,
                         report_at_ms=poll_id, report_at=poll_id,
-                        consumers=2 * b + number % 4, msg_rate_in=carried, msg_rate_out=carried,
+                        consumers=2 * b + number % 4, msg_rate_in=carried, msg_rate_out=2 * carried,
                         msg_throughput_in=(nan if b else inf) if number == 77 else 100 * carried,
                         msg_throughput_out=50 * carried,
                     )
@@ -138,11 +147,13 @@ def journal() -> list[dict[str, Any]]:
              "started_at_ms": started, "ended_at_ms": ended, "started_at": started,
              "ended_at": ended, "error": error, "owner": destination}
         )  # fmt: skip
-    refused = [("MaxUnloadPercentage", 0.3, "b0"), ("MaxUnloadPercentage", 0.5, "b1"),
-               ("NoDestination", None, "b2")]  # fmt: skip
+    most = "MaxUnloadPercentage"
+    refused = [(0, most, 0.3, "b0"), (0, most, 0.5, "b1"), (EVERY, most, 0.1, "b0"),
+               (0, "NoDestination", None, "b2")]  # fmt: skip
     rows += [
-        {**common, "kind": "rejection", "rule": rule, "value": value, "limit": 0.2, "subject": who,
+        {"poll_id": MOVED_AT + later, "at": MOVED_AT + later, "kind": "rejection", "rule": rule,
+         "value": value, "limit": (value or 0.0) / 2, "subject": who,
          "setting": "maxUnloadPercentage", "sentence": f"{who} may shed no more"}
-        for rule, value, who in refused
+        for later, rule, value, who in refused
     ]  # fmt: skip
     return rows

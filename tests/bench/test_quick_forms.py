@@ -31,6 +31,7 @@ NEEDS_BOOKIES = pytest.mark.skipif(bool(bookies_missing()), reason=bookies_missi
         ("topics", {"publish to receipt, memory"}),
         ("storage", {"append, CPU"}),
         ("embedded_topics", {"embedded: memory of a topic"}),
+        ("lookups", {"lookups, one connection", "memory of an idle connection"}),
         pytest.param(
             "on_bookies", {"frames, unbatched", "gap of a move, median"}, marks=NEEDS_BOOKIES
         ),

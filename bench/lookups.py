@@ -1,0 +1,66 @@
+"""Lookups and connections beside Pulsar's, and what a connection takes that nobody uses.
+
+One broker each, that owns what is looked up. Lookups are asked by frames made beforehand, so that
+the time is the broker's; over HTTP and connecting one after the other, half of it is the client's.
+"""
+
+import contextlib
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+from tests.conformance.jars import pulsar_lib
+
+from bench._frames import FrameConnection
+from bench._ours import Ours, up
+from bench._processes import memory_mb
+from bench._real_pulsar import standalone
+from bench.beside_pulsar import Servers, alternate, beside, client, spread
+from bench.figures import Figure
+
+ROUNDS = 5
+CONNECTIONS = 5_000
+BAR_KB = 15.0
+RATE = "a_second"
+WHAT = {
+    "lookups": "lookups, one connection",
+    "http": "lookups over HTTP, one after the other",
+    "connections": "connections, one after the other",
+}
+
+
+def run(*, quick: bool, out: Path) -> list[Figure]:
+    """Measure; ``out`` is not needed."""
+    del out
+    lib = None if quick else pulsar_lib()
+    seconds, rounds = (0.5, 1) if quick else (3.0, ROUNDS)
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
+        ours = stack.enter_context(up(folder / "ours", brokers=1))
+        servers: Servers = {"ours": ours}
+        if lib is not None:
+            servers["real"] = stack.enter_context(standalone(lib, folder / "real"))
+        figures = []
+        for what, name in WHAT.items():
+            measure = client("bench._frames_lookups", what, f"--seconds={seconds}")
+            results = alternate(servers, rounds, measure)
+            figure = beside(name, "a second", results, RATE, at_least=1.0)
+            figures.append(replace(figure, note=spread(results, RATE)))
+            cpu = {
+                each: [{"us": 1e6 * run["cpu_s"] / run[RATE] / seconds} for run in runs]
+                for each, runs in results.items()
+            }
+            figures.append(beside(f"processor time of one: {name}", "us", cpu, "us"))
+        figures.append(_idle(ours, CONNECTIONS // 10 if quick else CONNECTIONS))
+    return figures
+
+
+def _idle(ours: Ours, count: int) -> Figure:
+    """The memory of the broker's processes for each connection that is open and idle."""
+    before = memory_mb(ours.pid)
+    held = [FrameConnection(ours.service_url) for _ in range(count)]
+    taken_kb = 1000 * (memory_mb(ours.pid) - before) / count
+    for each in held:
+        each.close()
+    return Figure("memory of an idle connection", taken_kb, "kB", bar=f"<= {BAR_KB:g} kB",
+                  holds=taken_kb <= BAR_KB, note=f"{count:,} at once")  # fmt: skip

@@ -1,4 +1,4 @@
-"""Lookups and connections beside Pulsar's, and what a connection takes that nobody uses.
+"""Lookups and connections beside Pulsar's, and the memory of an idle connection.
 
 One broker each, that owns what is looked up. Lookups are asked by frames made beforehand, so that
 the time is the broker's; over HTTP and connecting one after the other, half of it is the client's.

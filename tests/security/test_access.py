@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from counterpoise.admin.access import Audience, word_of
-from counterpoise.admin.permission import Asked, Denied, permit
+from counterpoise.admin.permission import AccessRequest, Denied, permit
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.security.authorization import Authorization, Caller
 from counterpoise.security.options import AuthorizationOptions
@@ -57,9 +57,9 @@ async def said(question: Question, role: str) -> tuple[int, str]:
     words = question.template.split("/")
     holes = [word[1:-1] for word in words if word.startswith("{")]
     names = {hole: name_of(hole, question.template) for hole in holes}
-    asked = Asked(question.method, names, word_of(question.template), BROKER)
+    access = AccessRequest(question.method, names, word_of(question.template), BROKER)
     try:
-        await permit(RULES, Caller(role), rule, asked)
+        await permit(RULES, Caller(role), rule, access)
     except Denied as denied:
         return int(denied.status), denied.reason
     return 0, ""
@@ -112,8 +112,8 @@ async def test_a_missing_tenant_is_named_but_where_only_super_users_may() -> Non
         rule = question.rule
         if "{tenant}" not in question.template or rule.audience in open_to_all:
             continue
-        asked = Asked(question.method, names, word_of(question.template), BROKER)
+        access = AccessRequest(question.method, names, word_of(question.template), BROKER)
         with pytest.raises(Denied) as denied:
-            await permit(RULES, Caller("stranger"), rule, asked)
+            await permit(RULES, Caller("stranger"), rule, access)
         of_super_users = rule.audience in (Audience.TENANT_ITSELF, Audience.SUPER_USER)
         assert (denied.value.status == 404) is not of_super_users, question

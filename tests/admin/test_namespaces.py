@@ -58,7 +58,7 @@ def test_bundles_as_asked_for(api: Api, wanted: object, boundaries: list[str]) -
         ("PUT", "public/b@d", None, 412, "b@d"),
         ("PUT", "public/x", {"bundles": {"numBundles": -1}}, 400, "number of bundles"),
         ("PUT", "public/x", {"bundles": {"boundaries": ["0x00000000"]}}, 400, "0xffffffff"),
-        ("PUT", "public/no/unload", None, 404, "Namespace does not exist"),
+        ("PUT", "public/no/unload", None, 404, "Namespace not found"),
         ("PUT", "public/default/bogus/unload", None, 412, "bogus"),
         ("PUT", "public/default/0x00000000_0x11111111/unload", None, 412, "no such bundle now"),
         (
@@ -84,6 +84,18 @@ def test_bundles_as_asked_for(api: Api, wanted: object, boundaries: list[str]) -
         ("POST", "public/default/persistence", QUORUMS, 400, "(2) >= WriteQuorum (5) >= Ack"),
         ("POST", "public/default/messageTTL", "soon", 400, "the body must be integer"),
         ("POST", "public/no/messageTTL", 5, 404, "Namespace does not exist"),
+        ("GET", "public/no/retention", None, 404, "Namespace does not exist"),
+        *(
+            (method, f"public/no/{path}", body, 404, "Namespace policies does not exist")
+            for method, path, body in (
+                ("GET", "replicatorDispatchRate", None),
+                ("GET", "dispatcherPauseOnAckStatePersistent", None),
+                ("POST", "maxTopicsPerNamespace", 5),
+                ("DELETE", "maxSubscriptionsPerTopic", None),
+                ("DELETE", "retention", None),
+                ("DELETE", "resourcegroup", None),
+            )
+        ),
         ("POST", "public/default/antiAffinity", " ", 412, "can't be empty"),
         ("GET", "public/default/topics?mode=SOME", None, 400, "mode=SOME"),
     ],

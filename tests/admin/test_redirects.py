@@ -67,6 +67,7 @@ OWNERS: dict[tuple[str, str], Any] = {
     ("PUT", f"{TOPIC}/compaction"): None,
     ("GET", f"{TOPIC}/compaction"): None,
     ("GET", f"{TOPIC}/offload"): None,
+    ("PUT", f"{TOPIC}/offload"): POSITION,
     ("POST", f"{TOPIC}/terminate"): None,
     ("DELETE", f"{TOPIC}/truncate"): None,
     ("POST", f"{TOPIC}/all_subscription/expireMessages/{{expireTimeInSeconds}}"): None,

@@ -149,6 +149,23 @@ def test_the_offload_of_a_topic_has_not_run(api: Api, topic: str) -> None:
     assert missing.value == {"reason": f"Topic {name_of(topic)}-missing not found"}
 
 
+def test_an_offload_fails_without_an_offloader(api: Api, topic: str) -> None:
+    """As an unconfigured Pulsar 4.0.7 answers, recorded of it."""
+    refused = api("PUT", f"{topic}/offload")
+    assert (refused.status, refused.reason) == (400, "messageId is null")
+    assert api.get(f"{topic}/offload")["status"] == "NOT_RUN"
+    position = {"ledgerId": 99_999, "entryId": 99}
+    assert [api("PUT", f"{topic}/offload", position).status for _ in range(2)] == [204, 204]
+    status = api.get(f"{topic}/offload")
+    assert (status["status"], status["lastError"]) == (
+        "ERROR",
+        "org.apache.bookkeeper.mledger.ManagedLedgerException: "
+        "[NullLedgerOffloader] does not support offload",
+    )
+    missing = api("PUT", f"{topic}-missing/offload", position)
+    assert (missing.status, missing.reason) == (404, f"Topic {name_of(topic)}-missing not found")
+
+
 def test_trimming_deletes_what_no_subscription_needs(
     api: Api, topic: str, connect: Connect
 ) -> None:

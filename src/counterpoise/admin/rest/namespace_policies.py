@@ -27,13 +27,21 @@ from counterpoise.names.namespace import check_entity
 
 ANTI_AFFINITY = "namespaceAntiAffinityGroup"
 RESOURCE_GROUP = Policy("resourcegroup", "resource_group_name", text(), method="")
+_READ = frozenset(("dispatcherPauseOnAckStatePersistent", "replicatorDispatchRate"))
+_WRITTEN = frozenset(
+    """
+    deduplicationSnapshotInterval delayedDelivery inactiveTopicPolicies maxSubscriptionsPerTopic
+    maxTopicsPerNamespace resourcegroup retention
+    """.split()
+)
+"""Both: the requests for which Pulsar says that the policies of the namespace do not exist."""
 
 
 class _Namespaces(PolicyHolder):
     """Reads and changes the policies of namespaces."""
 
     async def value(self, request: web.Request, name: str) -> Json:
-        return (await require_namespace(request, namespace_of(request))).get(name)
+        return (await _policies(request)).get(name)
 
     async def update(
         self, request: web.Request, change: Callable[[dict[str, Json]], object]
@@ -131,6 +139,14 @@ async def set_resource_group(request: web.Request) -> None:
 
 async def update(request: web.Request, change: Callable[[dict[str, Json]], object]) -> None:
     """Change the policies of the namespace in the path; 404 if it does not exist."""
+    await _policies(request)
+    policies = broker_of(request).policies.shared_policies(namespace_of(request))
+    await policies.change(in_place(change))
+
+
+async def _policies(request: web.Request) -> dict[str, Json]:
     namespace = namespace_of(request)
-    await require_namespace(request, namespace)
-    await broker_of(request).policies.shared_policies(namespace).change(in_place(change))
+    _, _, name = request.path.partition(f"/{namespace}/")
+    of_policies = name.partition("/")[0] in (_READ if request.method == "GET" else _WRITTEN)
+    subject = "Namespace policies" if of_policies else "Namespace"
+    return await require_namespace(request, namespace, subject)

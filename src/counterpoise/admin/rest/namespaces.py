@@ -138,19 +138,22 @@ async def topics(request: web.Request) -> web.Response:
 async def unload(request: web.Request) -> None:
     """Unload every bundle of a namespace, whichever broker owns it."""
     namespace = namespace_of(request)
-    await require_namespace(request, namespace)
+    if await broker_of(request).policies.namespace(namespace) is None:
+        raise not_found("Namespace not found")
     await _unload_bundles(request, namespace)
 
 
-async def require_namespace(request: web.Request, namespace: NamespaceName) -> dict[str, Json]:
-    """The policies of a namespace; 404 if it does not exist."""
+async def require_namespace(
+    request: web.Request, namespace: NamespaceName, subject: str = "Namespace"
+) -> dict[str, Json]:
+    """The policies of a namespace; 404, with Pulsar's subject, if it does not exist."""
     broker = broker_of(request)
     found = await broker.policies.namespace(namespace)
     if found is None:
         # Pulsar asks for the tenant only in order to ask for its administrators.
         asks = broker.config.authorization.enabled
         no_tenant = asks and await broker.policies.tenant(namespace.tenant) is None
-        raise not_found(f"{'Tenant' if no_tenant else 'Namespace'} does not exist")
+        raise not_found(f"{'Tenant' if no_tenant else subject} does not exist")
     return found
 
 

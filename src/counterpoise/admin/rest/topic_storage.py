@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import conflict, not_allowed
+from counterpoise.admin.errors import bad_request, conflict, not_allowed
 from counterpoise.admin.large_json import large_answer
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
@@ -32,6 +32,10 @@ _NO_MESSAGE: Json = {
     **dict.fromkeys(("ledgerId", "entryId", "partitionIndex", "batchIndex"), -1),
     "batchSize": 0,
 }
+_NO_OFFLOADER = (
+    "org.apache.bookkeeper.mledger.ManagedLedgerException: "
+    "[NullLedgerOffloader] does not support offload"
+)
 
 routes = route.Routes()
 
@@ -112,9 +116,18 @@ async def compaction_status(request: web.Request) -> web.Response:
 
 @routes.get(f"{TOPIC}/offload", access.topic("OFFLOAD"), AUTHORITATIVE)
 async def offload_status(request: web.Request) -> web.Response:
-    """``OffloadProcessStatus``, as without an offloader: nothing was offloaded."""
-    await stored(request, await storing_topic(request))
-    return answer({"status": "NOT_RUN", "lastError": "", "firstUnoffloadedMessage": _NO_MESSAGE})
+    """``OffloadProcessStatus`` of a Pulsar without an offloader: not run, or failed."""
+    failed = (await stored(request, await storing_topic(request))).offload_failed
+    status, error = ("ERROR", _NO_OFFLOADER) if failed else ("NOT_RUN", "")
+    return answer({"status": status, "lastError": error, "firstUnoffloadedMessage": _NO_MESSAGE})
+
+
+@routes.put(f"{TOPIC}/offload", access.topic("OFFLOAD"), POSITION, AUTHORITATIVE)
+async def offload(request: web.Request) -> None:
+    """Accept the request, as a Pulsar without an offloader does; the status then says that."""
+    if body_of(request) is None:
+        raise bad_request("messageId is null")
+    (await stored(request, await storing_topic(request))).offload_failed = True
 
 
 @routes.post(f"{TOPIC}/terminate", access.topic("TERMINATE"), query=AUTHORITATIVE)

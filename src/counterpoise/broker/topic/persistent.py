@@ -60,6 +60,8 @@ class PersistentTopic(TransactionalTopic):
         self._on_lost = on_lost
         #: Nothing more may ever be published; consumers go on to the end.
         self.terminated = False
+        #: An offload was requested since the topic was loaded; there is nothing to offload to.
+        self.offload_failed = False
         self._ending = False
         self._looks = False
         #: What producers have stored, while the topic deduplicates.

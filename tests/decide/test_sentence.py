@@ -27,6 +27,44 @@ def test_figures_are_written_as_a_person_reads_them(
     assert Rejection("b1", "rule", value, 3.0, "", template).sentence == said
 
 
+@pytest.mark.parametrize(
+    ("value", "limit", "said"),
+    [
+        (0.853, 0.85, "85.3% of 85.0%"),
+        (0.85001, 0.85, "85.001% of 85.000%"),
+        (0.8500000001, 0.85, "85.000000% of 85.000000%"),
+        (0.85, 0.85, "85.0% of 85.0%"),
+    ],
+)
+def test_a_value_and_another_limit_never_look_the_same_within_reason(
+    value: float, limit: float, said: str
+) -> None:
+    assert Rejection("b1", "rule", value, limit, "", "{value:.1%} of {limit:.1%}").sentence == said
+
+
+@pytest.mark.parametrize("kind", DecisionKind)
+def test_a_decision_is_written_with_what_it_does_and_why(kind: DecisionKind) -> None:
+    made = Decision(kind, "t/n/x", "b1", "b2", "Uneven", "{need:.0f} B/s go", {"need": 5.0})
+    assert made.to_json() == {
+        "broker": "b1",
+        "bundle": "t/n/x",
+        "destination": "b2",
+        "reason": "Uneven",
+        "kind": str(kind),
+        "sentence": "5 B/s go",
+        "figures": {"need": 5.0},
+    }
+    refused = Rejection("b1", "idle", 1.0, 2.0, "minUnload", "{subject} rests ({setting})")
+    assert refused.to_json() == {
+        "subject": "b1",
+        "rule": "idle",
+        "value": 1.0,
+        "limit": 2.0,
+        "setting": "minUnload",
+        "sentence": "b1 rests (minUnload)",
+    }
+
+
 def test_a_sentence_has_its_own_figures_and_those_of_all() -> None:
     template = "{bundle} leaves {source} for {destination}: {need:,.0f} B/s ({{kept}})"
     made = Decision(

@@ -103,7 +103,8 @@ def test_when_a_bundle_may_leave(counts, goes):
     rejection = may_unload("t/a/0x0_0x1", "b1", FOUR, counts)
     assert (rejection is None) is goes
     if rejection:
-        assert rejection.sentence.startswith("t/a/0x0_0x1 stays")
+        served = "every candidate serves its anti-affinity group as much, 1 times"
+        assert rejection.sentence == f"t/a/0x0_0x1 stays: {served}"
 
 
 @pytest.mark.parametrize(
@@ -120,3 +121,5 @@ def test_quirk_a_broker_that_is_no_candidate_serves_nothing(candidates, counts, 
     rejection = may_unload("t/a/0x0_0x1", "b1", candidates, counts)
     assert (rejection is None) is goes
     assert rejection is None or "stays" in rejection.sentence
+    if rejection and candidates:
+        assert (rejection.value, rejection.limit) == (0, 2)

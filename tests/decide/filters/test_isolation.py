@@ -99,6 +99,8 @@ def test_a_policy_is_read_as_pulsar_writes_it():
         }
     )
     assert read == IsolationPolicy(("t/.*",), ("b1.*",), ("b2",), 3, 90)
+    other = {"autoFailoverPolicy": {"parameters": {"min_limit": 2}}}
+    assert IsolationPolicy.from_json(other) == IsolationPolicy((), (), (), 2, 100)
 
 
 @pytest.mark.parametrize(
@@ -108,9 +110,14 @@ def test_a_policy_is_read_as_pulsar_writes_it():
         ("primary", "b1"),
         ("secondary", [1]),
         ("auto_failover_policy", {"parameters": {"min_limit": "many"}}),
+        ("usage_threshold", "many"),
         ("auto_failover_policy", []),
     ],
 )
 def test_a_bad_policy_names_the_field(field, value):
+    if field == "usage_threshold":
+        wrong = {"auto_failover_policy": {"parameters": {field: value}}}
+    else:
+        wrong = {field: value or [0]}
     with pytest.raises(LoadDataError, match=field):
-        IsolationPolicy.from_json({"namespaces": [], "primary": [], field: value or [0]})
+        IsolationPolicy.from_json({"namespaces": [], "primary": [], **wrong})

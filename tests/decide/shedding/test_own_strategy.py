@@ -90,6 +90,17 @@ class Plain(DeviationShedder):
     options = dict  # type: ignore[assignment]
 
 
+class Blind:
+    """One that does not say what it reads."""
+
+    name = DeviationShedder.name
+    options = DeviationShedder.options
+    initial_memory = DeviationShedder.initial_memory
+    memory_from_json = DeviationShedder.memory_from_json
+    forget = DeviationShedder.forget
+    plan = DeviationShedder.plan
+
+
 NAME = "tests.decide.shedding.test_own_strategy:DeviationShedder"
 
 
@@ -115,7 +126,12 @@ def test_it_is_found_by_module_and_class_and_decides() -> None:
         ("Thresholdshedder", "no strategy is called 'Thresholdshedder'; there are Overload"),
         ("nowhere:Class", "cannot be loaded: ModuleNotFoundError: No module named 'nowhere'"),
         ("tests.decide.shedding.clusters:Nothing", "cannot be loaded"),
-        ("random:Random", "is not a Shedder: it lacks "),
+        (
+            "random:Random",
+            "'random:Random' is not a Shedder: it lacks forget, initial_memory, memory_from_json, "
+            "name, options, plan, view",
+        ),
+        ("tests.decide.shedding.test_own_strategy:Blind", "is not a Shedder: it lacks view"),
         ("", "no strategy is called ''"),
         (":x", "':x' is not module:Class"),
         ("random:", "'random:' is not module:Class"),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.decide.shedding.registry import SHEDDERS
+from counterpoise.load.fields import LoadDataError
 from tests.decide.shedding import twins
 from tests.decide.shedding.clusters import Line, chosen, plan, run
 from tests.decide.shedding.strategies import lines, odd, shuffled
@@ -89,6 +90,28 @@ def test_avg_agrees_with_its_twin(data: list[Line]) -> None:
     for each, found in zip(data, run("AvgShedder", data), strict=True):
         assert chosen(found) == twins.avg(each, low, high)
         assert (found.memory.low_hits, found.memory.high_hits) == (low, high)
+
+
+@pytest.mark.parametrize(
+    ("strategy", "memory", "message"),
+    [
+        ("AvgShedder", {"lowHits": 3}, "memory.lowHits: expected an object, got int 3"),
+        ("ThresholdShedder", {"usage": {"b1": "x"}}, "memory.usage['b1']: expected a number"),
+        ("TransferShedder", {"hits": 1.5}, "memory.hits: expected a whole number"),
+        (
+            "Counterpoise",
+            {"bundles": ["a", "b"], "tracks": {"level": "AAAA"}},
+            "memory.tracks.level: expected a column of float32 for 2 bundles, got 'AAAA'",
+        ),
+        ("Counterpoise", {"ill": {"b1": "long"}}, "memory.ill['b1']: expected a whole number"),
+    ],
+)
+def test_a_memory_that_cannot_be_read_is_refused_by_the_name_of_its_field(
+    strategy: str, memory: object, message: str
+) -> None:
+    with pytest.raises(LoadDataError) as refused:
+        SHEDDERS[strategy].memory_from_json(memory)
+    assert str(refused.value).startswith(message)
 
 
 def test_a_plan_leaves_its_input_alone() -> None:

@@ -58,18 +58,20 @@ def test_topic_count_cuts_where_the_documents_say():
 
 
 @pytest.mark.parametrize(
-    ("points", "boundary"),
+    ("points", "boundary", "left", "right"),
     [
-        ([1, 2], 1),
-        ([7, 7], 7),
-        ([30, 10, 20], 15),
-        ([10, 20, 30, 40, 50], 25),
-        ([4, 4, 4, 100], 4),
+        ([1, 2], 1, 0, 2),
+        ([7, 7], 7, 0, 2),
+        ([30, 10, 20], 15, 1, 2),
+        ([10, 20, 30, 40, 50], 25, 2, 3),
+        ([4, 4, 4, 100], 4, 0, 4),
     ],
 )
-def test_topic_count_middle(points, boundary):
+def test_topic_count_middle(points, boundary, left, right):
     request = SplitRequest(HALF, [TopicPoint(each) for each in points])
-    assert COUNT(request, SplitOptions()).boundaries == (boundary,)
+    answer = COUNT(request, SplitOptions())
+    assert answer.boundaries == (boundary,)
+    assert answer.reason == f"0x{boundary:08x} leaves {left} topics left and {right} right"
 
 
 @pytest.mark.parametrize("chosen", [COUNT, POSITIONS, FLOW])
@@ -87,7 +89,9 @@ def test_positions_keep_what_lies_strictly_inside():
         [TopicPoint(5), TopicPoint(6)],
         [800, -1, 0, 1, 100, 200, 500, 1000, 1100],
     )
-    assert POSITIONS(request, SplitOptions()).boundaries == (100, 200, 500, 800)
+    answer = POSITIONS(request, SplitOptions())
+    assert answer.boundaries == (100, 200, 500, 800)
+    assert answer.reason == "4 of the positions given; 5 outside the range were left out"
 
 
 def test_positions_given_twice_stay_twice():

@@ -142,6 +142,10 @@ def test_an_unknown_namespace_is_passed_over():
     made = plan({"b": report(**{ONE: stats(topics=5000)})}, counts={})
     assert made.decisions == ()
     assert "its namespace's bundles are not known" in made.rejections[0].sentence
+    nearest = {each.setting for each in made.rejections[1:]}
+    assert len(nearest) == 3, (
+        "the bundle that comes closest to each other limit is named all the same"
+    )
 
 
 def test_a_bundle_that_two_brokers_report_is_split_once_and_counts_twice():

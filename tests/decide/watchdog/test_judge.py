@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterpoise.decide.watchdog.causes import by_cause
 from counterpoise.decide.watchdog.judge import KINDS, SLOW_BROKER, judge, remember
 from counterpoise.decide.watchdog.observation import (
     ChannelRecord,
@@ -71,7 +72,7 @@ FORGOTTEN = replace(WELL, records={C: ChannelRecord("Owned", "b2:80", START)})
     ("observed", "kind", "subject", "said", "remedy"),
     [
         (TWO, "two-owners", A, "b1:80 and b2:80 at once", ""),
-        (UNOWNED, "no-owner", A, "no broker owns", "lookup"),
+        (UNOWNED, "no-owner", A, f"no broker owns {A}, which carried 100 B/s", "lookup"),
         (SILENT, "not-serving", "b1:80", "no answer within 10 s", ""),
         (INACTIVE, "in-flight", A, "neither serves it nor releases", "unload"),
         (NO_LEADER, "no-leader", "cluster", "no broker leads", ""),
@@ -90,6 +91,7 @@ def test_what_lasts_is_said_with_what_helps(
     assert said in found.sentence
     assert kind in KINDS
     assert found.remedy or found.advice, "it says what helps"
+    assert found.broker in ("", *observed.owned), "only a broker that answers can be asked for it"
 
 
 def test_an_alert_says_since_when_not_when_it_was_last_seen() -> None:
@@ -306,6 +308,29 @@ def test_a_broker_that_is_found_slow_stays_so_until_three_looks_in_a_row_are_wel
         found = all(slow[end - 3 : end]) or (found and any(slow[end - 3 : end]))
     looks = [answering(0.3 if each else 0.03) for each in slow]
     assert bool(looks and seen(*looks)) is found
+
+
+@pytest.mark.parametrize(("first", "second", "slow"), [(0.05, 0.01, True), (0.049, 0.0098, False)])
+def test_of_two_brokers_one_is_slow_that_takes_five_times_as_long_and_long_enough(
+    first: float, second: float, slow: bool
+) -> None:
+    looks = [replace(WELL, answered_s={"b1:80": first, "b2:80": second})] * 3
+    assert [each.subject for each in seen(*looks)] == ["b1:80"] * slow
+
+
+def finding(subject: str, since_ms: int) -> WatchdogFinding:
+    return WatchdogFinding("not-serving", subject, since_ms, f"{subject} is lost", cause="m:1")
+
+
+def test_findings_of_one_cause_are_one_since_the_first_and_begin_with_the_broker() -> None:
+    [merged] = by_cause([finding("a/n/0x0_0x1", 7), finding("m:1", 9), finding("z/n/0x0_0x1", 5)])
+    assert (merged.subject, merged.since_ms) == ("m:1", 5)
+    assert merged.sentence == "m:1 is lost; the same holds for 2 more bundles"
+    assert merged.bundles == ("a/n/0x0_0x1", "z/n/0x0_0x1")
+    [two] = by_cause([finding("a/n/0x0_0x1", 7), finding("m:1", 9)])
+    assert two.sentence == "m:1 is lost; the same holds for one more bundle"
+    [alone] = by_cause([finding("a/n/0x0_0x1", 7)])
+    assert (alone.subject, alone.sentence) == ("a/n/0x0_0x1", "a/n/0x0_0x1 is lost")
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,9 @@ class IsolationPolicy:
             primary,
             secondary,
             _read_count(numbers.get("min_limit", "1"), f"{where}.parameters.min_limit"),
-            _read_count(numbers.get("usage_threshold", "100"), f"{where}.parameters"),
+            _read_count(
+                numbers.get("usage_threshold", "100"), f"{where}.parameters.usage_threshold"
+            ),
         )
 
     def governs(self, namespace: str) -> bool:

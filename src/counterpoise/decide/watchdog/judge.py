@@ -78,14 +78,13 @@ def remember(
     seen = {bundle: broker for broker, bundles in cluster.owned.items() for bundle in bundles}
     changed = any(before.owners.get(bundle, broker) != broker for bundle, broker in seen.items())
     carried = {b: load for b, load in before.carried.items() if b in at_ms} | busy
-    first = before.moved_at_ms == 0
     slow, quick = slow_looks(cluster.answered_s, before, options)
     return WatchdogMemory(
         before.since_ms,
         at_ms,
         carried,
         {**before.owners, **seen},
-        cluster.now_ms if changed or first else before.moved_at_ms,
+        cluster.now_ms if changed else before.moved_at_ms,
         slow_looks=slow,
         quick_looks=quick,
     )
@@ -296,7 +295,7 @@ def _recorded(
             continue
         if record.state in IN_FLIGHT:
             yield WatchdogFinding(
-                "in-flight", bundle, min(record.since_ms, cluster.now_ms),
+                "in-flight", bundle, record.since_ms,
                 f"{bundle} is {record.state} ({record.owner or 'no broker'})",
                 "lookup", min(cluster.owned, default=""), cause=f"{record.state} {record.owner}",
             )  # fmt: skip

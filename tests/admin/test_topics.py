@@ -184,6 +184,28 @@ def test_a_partitioned_topic_is_made_widened_summed_deleted(
     assert not api("GET", f"{at}/maxConsumers").value, "its policies went with the topic before"
 
 
+def test_a_new_partition_has_the_subscriptions_of_the_first(
+    api: Api, namespace: str, connect: Connect
+) -> None:
+    """A consumer that learns of it late misses nothing, as on Pulsar 4.0.7."""
+    at = f"{TOPICS}/{namespace}/wider"
+    assert api("PUT", f"{at}/partitions", 2).status == 204
+    client = connect()
+    client.create_reader(f"persistent://{namespace}/wider-partition-0", pulsar.MessageId.latest)
+    start = {"ledgerId": -1, "entryId": -1, "properties": {"of": "a test"}}
+    assert api("PUT", f"{at}-partition-0/subscription/a%2Fb", start).status == 204
+    assert api("POST", f"{at}/partitions", 3).status == 204
+    for index in (1, 2):
+        partition = api.get(f"{at}-partition-{index}/stats")
+        assert list(partition["subscriptions"]) == ["a/b"], "a reader's is not copied"
+        assert partition["subscriptions"]["a/b"]["subscriptionProperties"] == {"of": "a test"}
+    producer = client.create_producer(f"persistent://{namespace}/wider-partition-2")
+    producer.send(b"early")
+    assert api("POST", f"{at}/partitions", 3).status == 204
+    consumer = client.subscribe(f"persistent://{namespace}/wider-partition-2", "a/b")
+    assert consumer.receive(10_000).data() == b"early"
+
+
 def test_partition_count_of_an_ordinary_topic_is_zero(api: Api, namespace: str) -> None:
     assert api("PUT", f"{TOPICS}/{namespace}/plain").status == 204
     answer = api.get(f"{TOPICS}/{namespace}/plain/partitions?checkAllowAutoCreation=true")

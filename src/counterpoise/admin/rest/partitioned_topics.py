@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -20,7 +21,7 @@ from counterpoise.admin.errors import (
     precondition_failed,
 )
 from counterpoise.admin.large_json import encoded, packed_answer
-from counterpoise.admin.many import try_all
+from counterpoise.admin.many import try_all, try_each
 from counterpoise.admin.packed import Packed
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import (
@@ -124,6 +125,8 @@ async def update(request: web.Request) -> None:
     except NotFound:
         raise _not_partitioned(topic) from None
     await _create_partitions(request, topic, count)
+    if topic.is_persistent:
+        await _copy_subscriptions(request, topic, count)
 
 
 @routes.delete(f"{TOPIC}/partitions", access.namespace("DELETE_TOPIC"), query=route.FORCE)
@@ -195,6 +198,23 @@ async def create_missed(request: web.Request) -> None:
         raise not_found(f"Topic {topic} does not exist")
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
     await _create_partitions(request, topic, count)
+
+
+async def _copy_subscriptions(request: web.Request, topic: TopicName, count: int) -> None:
+    """Give every partition the durable subscriptions of the first, from its first message."""
+    first, *others = (path_of(topic.partition(index)) for index in range(count))
+    stats = await ask(request, "GET", f"{first}/stats")
+    for name, each in stats["subscriptions"].items() if others else ():
+        if each["isDurable"]:
+            body = {"ledgerId": -1, "entryId": -1, "properties": each["subscriptionProperties"]}
+            paths = [f"{other}/subscription/{quote(name, safe='')}" for other in others]
+            for error in await try_each(request, "PUT", paths, body=body):
+                if isinstance(error, Exception) and not _is_conflict(error):
+                    raise error
+
+
+def _is_conflict(error: Exception) -> bool:
+    return isinstance(error, RestError) and error.status == HTTPStatus.CONFLICT
 
 
 async def _of_partitions(

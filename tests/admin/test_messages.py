@@ -84,8 +84,26 @@ def test_what_is_older_than_so_many_seconds_expires(api: Api, topic: str) -> Non
     assert backlogs(api, topic) == {"reads": 4, "idle": 5}
     assert api("POST", f"{one}/-3600").status == 204
     assert backlogs(api, topic) == {"reads": 0, "idle": 5}
+    refused = api("POST", f"{topic}/all_subscription/expireMessages/-3600")
+    assert (refused.status, backlogs(api, topic)) == (409, {"reads": 0, "idle": 0})
+    assert "for subscription reads due to ongoing message expiration not" in refused.reason
+
+
+def test_what_compaction_has_to_read_does_not_expire(api: Api, topic: str) -> None:
+    assert api("PUT", f"{topic}/subscription/__compaction", "earliest").status == 204
     assert api("POST", f"{topic}/all_subscription/expireMessages/-3600").status == 204
-    assert backlogs(api, topic) == {"reads": 0, "idle": 0}
+    assert backlogs(api, topic) == {"reads": 0, "idle": 0, "__compaction": 5}
+
+
+def test_a_small_backlog_that_is_not_as_old_is_left_to_consumers(
+    api: Api, topic: str, connect: Connect
+) -> None:
+    """As in Pulsar, whose limit is a thousand entries."""
+    connect().subscribe(topic.removeprefix("/admin/v2/").replace("/", "://", 1), "idle")
+    one = f"{topic}/subscription/idle/expireMessages"
+    assert api("POST", f"{one}/3600").status == 409
+    assert api("POST", f"{one}/-3600").status == 204
+    assert backlogs(api, topic)["idle"] == 0
 
 
 def test_truncating_leaves_no_backlog(api: Api, topic: str) -> None:

@@ -177,6 +177,9 @@ def test_a_partitioned_topic_is_made_widened_summed_deleted(
     assert sorted(api.get(f"{at}/partitioned-internalStats")["partitions"]) == partitions
     assert api.get(f"{at}/subscriptions") == ["s"]
     assert api("DELETE", at).status == 409
+    of_one = f"{at}-partition-1/subscription/s/properties"
+    assert api("PUT", of_one, {"of": "one"}).status == 204
+    assert api.get(f"{at}/subscription/s/properties") == {"of": "one"}
     client.close()
     assert api("DELETE", f"{at}/partitions?force=true").status == 204
     assert api.get(f"{TOPICS}/{namespace}") == []
@@ -210,6 +213,10 @@ def test_partition_count_of_an_ordinary_topic_is_zero(api: Api, namespace: str) 
     assert api("PUT", f"{TOPICS}/{namespace}/plain").status == 204
     answer = api.get(f"{TOPICS}/{namespace}/plain/partitions?checkAllowAutoCreation=true")
     assert answer["partitions"] == 0
+    refused = api("DELETE", f"{TOPICS}/{namespace}/plain/partitions")
+    assert refused.status == 409
+    assert "Instead of calling delete-partitioned-topic please call delete." in refused.reason
+    assert api("DELETE", f"{TOPICS}/{namespace}/none/partitions").status == 404
 
 
 def backlog(api: Api, namespace: str, name: str) -> int:

@@ -29,7 +29,7 @@ from counterpoise.broker.namespaces.policies import Policies, bundles_json
 from counterpoise.broker.namespaces.policies.applied import OF_NAMESPACE, PER_CLUSTER
 from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
 from counterpoise.broker.peers.unloads import ORDERED_BY_LEADER
-from counterpoise.broker.schemas.compatibility import why_refused
+from counterpoise.broker.schemas.compatibility import find_version, why_invalid, why_refused
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.schemas.rules import STRATEGIES
 from counterpoise.broker.server_sockets import ServerSocket
@@ -42,6 +42,7 @@ from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.stored_message import StoredMessage, stored_message
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.topic.topic_compaction import COMPACTION
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.broker.transactions.buffer import Marker
@@ -60,6 +61,7 @@ from counterpoise.storage.port import Log
 from counterpoise.wire.values import Schema, TransactionId
 
 __all__ = [
+    "COMPACTION",
     "DOMAINS_OF_MODE",
     "EARLIEST",
     "LATENCIES_MS",
@@ -105,11 +107,13 @@ __all__ = [
     "WorkBudget",
     "bundles_json",
     "earliest_in_backlog",
+    "find_version",
     "first_published_at",
     "for_listener",
     "in_pieces",
     "stored_message",
     "survey",
+    "why_invalid",
     "why_refused",
 ]
 

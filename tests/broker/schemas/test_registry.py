@@ -31,10 +31,41 @@ async def test_of_two_brokers_that_register_at_once_both_succeed() -> None:
     tree, text = MemoryTree(), RawSchema.String
     both = [SchemaRegistry(tree.open()) for _ in range(2)]
     versions = await asyncio.gather(
-        *(each.put(TOPIC, Schema(str(place), b"", text)) for place, each in enumerate(both))
+        *(each.put(TOPIC, Schema("s", b"%d" % place, text)) for place, each in enumerate(both))
     )
     assert sorted(versions) == [version_bytes(0), version_bytes(1)]
-    assert {each.name for each in await both[0].versions(TOPIC)} == {"0", "1"}
+    assert {each.data for each in await both[0].versions(TOPIC)} == {b"0", b"1"}
+
+
+async def test_a_schema_that_says_the_same_is_no_other_version() -> None:
+    """Beside Pulsar 4.0.7: white space, documentation, names and properties do not count."""
+    here, one = SchemaRegistry(MemoryTree().open()), with_fields("a")
+    declared = json.loads(one.data)
+    declared["fields"][0]["doc"] = "a number"
+    documented = json.dumps({**declared, "doc": "all of it"}, indent=2).encode()
+    same = [one, Schema("other", one.data + b"\n  \n", one.type, (("a", "b"),))]
+    for each in (*same, Schema("s", documented, one.type)):
+        assert await here.put(TOPIC, each) == version_bytes(0)
+    assert await here.versions(TOPIC) == [one]
+    renamed = one.data.replace(b'"R"', b'"S"')
+    assert await here.put(TOPIC, Schema("s", renamed, one.type)) == version_bytes(1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "data", "problem"),
+    [
+        (RawSchema.Avro, b'[{"type": "enum", "name": "E", "symbols": ["A"]}]', "typed .UNION. is"),
+        (RawSchema.Avro, b"{", "Invalid schema definition data for AVRO schema"),
+        (RawSchema.Protobuf, b"", "Invalid schema definition data for PROTOBUF schema"),
+    ],
+)
+async def test_what_is_no_schema_of_its_type_is_not_stored(
+    kind: int, data: bytes, problem: str
+) -> None:
+    here = SchemaRegistry(MemoryTree().open())
+    with pytest.raises(BrokerError, match=problem):
+        await here.put(TOPIC, Schema("s", data, kind))
+    assert await here.versions(TOPIC) == []
 
 
 async def test_a_version_that_is_not_there_is_none() -> None:

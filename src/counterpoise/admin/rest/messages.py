@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
+from collections.abc import Iterable
 from http import HTTPStatus
 
 from aiohttp import web
@@ -30,12 +31,15 @@ from counterpoise.admin.rest.topics import TOPIC
 from counterpoise.admin.shapes import text
 from counterpoise.admin.subscription_json import timestamp
 from counterpoise.broker.face import (
+    COMPACTION,
     InitialPosition,
     PersistentTopic,
     StoredMessage,
+    Subscription,
     first_published_at,
     stored_message,
 )
+from counterpoise.names.topic import TopicName
 
 _EXAMINE = {"initialPosition": text("earliest", "latest"), "messagePosition": text()}
 
@@ -111,8 +115,7 @@ async def expire(request: web.Request) -> None:
     """Acknowledge the messages of a subscription that are older than so many seconds."""
     topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
     if not await on_partitions(request, topic):
-        found = await require_subscription(request, topic)
-        await found.expire(_before(age_s))
+        await _expire([await require_subscription(request, topic)], topic, age_s)
 
 
 @routes.post(
@@ -124,9 +127,8 @@ async def expire_for_all(request: web.Request) -> None:
     topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
     tail = f"all_subscription/expireMessages/{age_s}"
     if not await on_partitions(request, topic, tail):
-        loaded = await stored(request, topic)
-        for each in [*loaded.subscriptions.values()]:
-            await each.expire(_before(age_s))
+        found = (await stored(request, topic)).subscriptions
+        await _expire([each for each in found.values() if each.name != COMPACTION], topic, age_s)
 
 
 @routes.delete(f"{TOPIC}/truncate", access.TENANT_ADMIN_AFTER_LOOKUP)
@@ -145,8 +147,16 @@ async def _stored_topic(request: web.Request) -> PersistentTopic:
     return await stored(request, topic)
 
 
-def _before(age_s: int) -> int:
-    return int(time.time() * 1000) - age_s * 1000
+async def _expire(found: Iterable[Subscription], topic: TopicName, age_s: int) -> None:
+    before = int(time.time() * 1000) - age_s * 1000
+    refused = [each.name for each in found if not await each.expire(before)]
+    if refused:
+        raise conflict(
+            f"Expire message by timestamp not issued on topic {topic} for subscription "
+            f"{refused[0]} due to ongoing message expiration not finished or subscription "
+            "almost catch  up. If it's performed on a partitioned topic operation might succeeded "
+            "on other partitions, please check stats of individual partition."
+        )
 
 
 def _message_answer(found: StoredMessage | None) -> web.Response:

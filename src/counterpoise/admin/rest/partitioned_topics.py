@@ -135,6 +135,11 @@ async def delete(request: web.Request) -> None:
     topic = topic_of(request)
     found = await broker_of(request).policies.partitioned_topic(topic).get()
     if found is None:
+        if topic.is_persistent and await broker_of(request).policies.topic_exists(topic):
+            raise conflict(
+                f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic "
+                "please call delete."
+            )
         raise not_found(f"Topic {topic} not found.")
     force = str(flag(request, "force")).lower()
     for index in range(int(found["partitions"])):

@@ -12,7 +12,7 @@ from counterpoise.admin.request import answer, broker_of, number_of
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.route import FORCE, body_of
 from counterpoise.admin.shapes import Json, Shape, map_of, object_of, text
-from counterpoise.broker.face import Schema, why_refused
+from counterpoise.broker.face import Schema, find_version, why_invalid, why_refused
 from counterpoise.names.topic import PERSISTENT, TopicName
 
 BASE = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
@@ -90,11 +90,10 @@ async def compatibility(request: web.Request) -> web.Response:
 async def version_of(request: web.Request) -> web.Response:
     """The version number of a schema; 404 if it was never registered."""
     versions, topic = await _versions(request), await _topic(request)
-    requested = _schema(request, topic)
-    for number, each in enumerate(versions):
-        if (each.type, each.data) == (requested.type, requested.data):
-            return answer({"version": number})
-    raise not_found("Schema not found")
+    found = find_version(versions, _schema(request, topic))
+    if found is None:
+        raise not_found("Schema not found")
+    return answer({"version": found})
 
 
 async def _topic(request: web.Request) -> TopicName:
@@ -115,12 +114,16 @@ def _schema(request: web.Request, topic: TopicName) -> Schema:
     body: Json = body_of(request)
     if body is None or body["type"] not in TYPES:
         raise RestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"type: one of {', '.join(TYPES)}")
-    return Schema(
+    found = Schema(
         name=topic.local_name,
         data=body["schema"].encode(),
         type=TYPES.index(body["type"]),
         properties=tuple((body.get("properties") or {}).items()),
     )
+    invalid = why_invalid(found)
+    if invalid is not None:
+        raise RestError(HTTPStatus.UNPROCESSABLE_ENTITY, invalid)
+    return found
 
 
 def _schema_json(version: int, schema: Schema) -> Json:

@@ -8,10 +8,22 @@ from aiohttp import web
 
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import not_found, precondition_failed
+from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
 from counterpoise.admin.request import answer, broker_of
-from counterpoise.admin.rest.subscriptions import SUBSCRIPTION, on_partitions, require_subscription
-from counterpoise.admin.rest.topics import PROPERTIES, TOPIC, require_loaded, topic_in_namespace
+from counterpoise.admin.rest.subscriptions import (
+    SUBSCRIPTION,
+    on_partitions,
+    partitions_of,
+    require_subscription,
+)
+from counterpoise.admin.rest.topics import (
+    PROPERTIES,
+    TOPIC,
+    path_of,
+    require_loaded,
+    topic_in_namespace,
+)
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import text
 
@@ -55,9 +67,14 @@ async def remove(request: web.Request) -> None:
 
 @routes.get(f"{SUBSCRIPTION}/properties", access.topic("CONSUME"), AUTHORITATIVE)
 async def of_subscription(request: web.Request) -> web.Response:
-    """The properties of a subscription."""
-    found = await require_subscription(request, await topic_in_namespace(request))
-    return answer(dict(found.properties))
+    """The properties of a subscription; of a partitioned topic, those of all partitions."""
+    topic = await topic_in_namespace(request)
+    tail = f"subscription/{request.rel_url.raw_path.partition('/subscription/')[2]}"
+    paths = [f"{path_of(each)}/{tail}" for each in await partitions_of(request, topic)]
+    if paths:
+        found = await ask_each(request, "GET", paths)
+        return answer({name: value for each in found for name, value in each.items()})
+    return answer(dict((await require_subscription(request, topic)).properties))
 
 
 @routes.put(f"{SUBSCRIPTION}/properties", access.topic("SUBSCRIBE"), PROPERTIES, AUTHORITATIVE)

@@ -7,7 +7,8 @@ Avro's rules; a schema of any other type is compatible only with an equal one.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 from counterpoise.broker.schemas.avro import NotAvro, why_unreadable
@@ -15,10 +16,42 @@ from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
 from counterpoise.wire.values import Schema
 
 _RECORDS: Final = frozenset((RawSchema.Json, RawSchema.Avro))
+_DECLARED: Final = _RECORDS | {RawSchema.Protobuf}
+"""The types whose declarations Pulsar reads as Avro."""
 
 
 _OF_CONSUMERS: Final = frozenset(("BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "FULL"))
 """Strategies under which a consumer's schema has to read what the newest one wrote, and no more."""
+
+
+def why_invalid(schema: Schema) -> str | None:
+    """Why Pulsar stores no such schema for any topic; None if it does."""
+    if schema.type in _DECLARED:
+        try:
+            declared = _declaration(schema)
+        except NotAvro:
+            return f"Invalid schema definition data for {_type_name(schema)} schema"
+        if schema.type == RawSchema.Avro and isinstance(declared, list):
+            return "Avro schema typed [UNION] is not supported"
+    return None
+
+
+def find_version(versions: Sequence[Schema], new: Schema) -> int | None:
+    """The index of the first schema that is the same as ``new``; None if there is none.
+
+    Names and properties do not count, and for records nor do white space and documentation.
+    """
+    candidates = [(at, each) for at, each in enumerate(versions) if each.type == new.type]
+    for at, each in candidates:
+        if each.data == new.data:
+            return at
+    if new.type in _DECLARED:
+        with suppress(NotAvro, RecursionError):
+            wanted = _undocumented(new)
+            for at, each in candidates:
+                if _undocumented(each) == wanted:
+                    return at
+    return None
 
 
 def why_refused(
@@ -68,9 +101,13 @@ def why_incompatible(existing: Schema, new: Schema, strategy: str = "FULL") -> s
     return None if problem is None else f"Unable to read schema: {problem}"
 
 
-def _declaration(schema: Schema) -> Any:
+def _undocumented(schema: Schema) -> Any:
+    return _declaration(schema, lambda it: {key: it[key] for key in it if key != "doc"})
+
+
+def _declaration(schema: Schema, hook: Callable[[dict[str, Any]], Any] | None = None) -> Any:
     try:
-        return json.loads(schema.data)
+        return json.loads(schema.data, object_hook=hook)
     except (ValueError, RecursionError) as error:
         raise NotAvro(str(error)) from None
 

@@ -13,7 +13,7 @@ from counterpoise.broker.base import paths
 from counterpoise.broker.base.by_turns import OnePerTurn
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.base.settings import LiveOptions
-from counterpoise.broker.schemas.compatibility import why_refused
+from counterpoise.broker.schemas.compatibility import find_version, why_invalid, why_refused
 from counterpoise.broker.schemas.rules import SchemaOptions, SchemaPolicies, rules_for
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST, Stored
@@ -83,14 +83,16 @@ class SchemaRegistry:
 
         Raises `BrokerError` (IncompatibleSchema) if the topic's strategy or policies forbid it.
         """
+        _check(why_invalid(schema))
         rules = await self.rules(topic)
         path = paths.schemas(topic, self._root)
         with store_errors_as_not_ready():
             for _ in range(UPDATE_ROUNDS):
                 stored = await self._stored(topic)
                 schemas = await self._read(topic, stored)
-                if schema in schemas:
-                    return version_bytes(schemas.index(schema))
+                known = find_version(schemas, schema)
+                if known is not None:
+                    return version_bytes(known)
                 if schemas and not rules.auto_update:
                     raise BrokerError(
                         ServerError.IncompatibleSchema,

@@ -39,6 +39,9 @@ UNREAD_WORDS_MAX = 16
 """Words of 64 messages that are taken of a batch whose size memory does not know: clients make
 batches of 1,000 messages unless they are set to more, and those are acknowledged as a whole."""
 
+NEARLY_CAUGHT_UP = 1_000
+"""Entries of backlog below which a subscription with consumers is soon done without expiry."""
+
 SEEK_WORK = 100
 """What it costs of a turn (`DeliveryTurns`) to move a cursor, which disconnects its consumers."""
 
@@ -284,10 +287,17 @@ class Subscription(SubscriptionCursor):
         last = self.log.end - 1
         self.advance(last if count is None else min(self.backlog_entry(count), last))
 
-    async def expire(self, before_ms: int) -> None:
-        """Acknowledge every entry published before a time (milliseconds since 1970)."""
+    async def expire(self, before_ms: int) -> bool:
+        """Acknowledge every entry published before a time (milliseconds since 1970).
+
+        False if Pulsar would not have looked for one: there is no backlog, or it is small, not as
+        old, and consumers are at work on it.
+        """
         self._check_stored()
-        self.advance(await first_published_at(self.log, before_ms) - 1)
+        found, backlog = await first_published_at(self.log, before_ms), self.backlog
+        is_old = self.acks.unacked(1) < found
+        self.advance(found - 1)
+        return backlog > 0 and (is_old or not self.consumers or backlog >= NEARLY_CAUGHT_UP)
 
     def advance(self, index: int) -> None:
         """Acknowledge every entry up to ``index`` in place of a consumer."""

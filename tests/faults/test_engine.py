@@ -112,6 +112,9 @@ def test_what_cannot_be_is_refused_in_a_sentence() -> None:
         (lambda: ALWAYS.but(times=1).but(probability=0.5), "choose chance or count"),
         (lambda: ALWAYS.but(probability=0.5).but(every=2), "choose chance or count"),
         (lambda: ALWAYS.but(probability=1.5), "at most 1"),
+        (lambda: ALWAYS.but(probability=0), "more than 0"),
+        (lambda: FaultEffect.delay(3600.1), "at most 3600"),
+        (lambda: Fault(Operation.TOPICS, DROP, FaultTarget("t")), "TOPICS names no topic"),
         (lambda: Fault(Operation.MESSAGE, FaultEffect.error("MetadataError")), "no answer"),
         (lambda: Fault(Operation.CONNECT, DROP), "CONNECT cannot be dropped"),
         (lambda: Fault(Operation.CONNECT, FaultEffect.delay(1), FaultTarget("t")), "no topic"),
@@ -130,3 +133,26 @@ def test_a_fault_says_what_it_does() -> None:
     assert str(fault) == (
         "SEND of topic orders by client till-1 answered with PersistenceError: every 3, 2 times"
     )
+
+
+@pytest.mark.parametrize(
+    ("effect", "schedule", "said"),
+    [
+        (FaultEffect.delay(3600), Schedule(times=1), "SEND delayed by 3600 s: once"),
+        (FaultEffect.delay(0.25), ALWAYS, "SEND delayed by 0.25 s: always"),
+        (DROP, ALWAYS.but(probability=1, seed=7), "SEND dropped: with probability 1 from seed 7"),
+        (FaultEffect(EffectKind.DISCONNECT), Schedule(3), "SEND connection closed: 3 times"),
+    ],
+)
+def test_a_fault_says_how_and_how_often(effect: FaultEffect, schedule: Schedule, said: str) -> None:
+    assert str(Fault(operation_named("send"), effect, schedule=schedule)) == said
+
+
+def test_a_fault_with_another_schedule_keeps_its_counts_and_begins_with_the_new_seed() -> None:
+    engine = FaultEngine()
+    one = engine.add(Fault(Operation.SEND, DROP))
+    assert [engine.on(SENT) is not None for _ in range(2)] == [True, True]
+    one.reschedule(ALWAYS.but(probability=0.5, seed=9))
+    assert (one.matched, one.struck) == (2, 2)
+    found = [n for n in range(1, 101) if engine.on(SENT) is not None]
+    assert found == struck(ALWAYS.but(probability=0.5, seed=9), 100)

@@ -71,6 +71,8 @@ def test_the_least_busy_of_the_busiest_comes_first() -> None:
     assert _names(stats, 2) == [bundle(3), bundle(1)]
     assert _names(stats, 9) == [bundle(2), bundle(3), bundle(1)]
     assert _names(stats, 0) == []
+    only_out = NamespaceBundleStats(msg_throughput_out=1.0)
+    assert _names({bundle(1): only_out, bundle(2): NamespaceBundleStats(9.0)}, 2) == [bundle(1)]
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.load.average import BundleData
-from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold, merged
+from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold, merged, without_brokers
 from counterpoise.load.fold_view import cluster_view, newest_measured
 from counterpoise.load.poll_batch import poll_batch
 from counterpoise.load.poll_rows import poll_rows
-from counterpoise.load.remembered import reported_bundles, with_averages
+from counterpoise.load.remembered import reported_bundles, with_averages, without_averages
 from counterpoise.load.rows import RATES, ReportRows
 from counterpoise.pipeline.tables.states import state_from_bytes, state_to_bytes
 from tests.load.story import START, Loads, fetched, joined, poll, stats
@@ -263,6 +263,42 @@ def test_a_view_has_the_bundles_that_are_reported_and_who_reports_each() -> None
     assert seen.bundles == (BUNDLES[1], BUNDLES[2], BUNDLES[4])
     assert [seen.reported_by(row).tolist() for row in range(2)] == [[0], [1, 2]]
     assert seen.bundle.short.throughput_in.tolist() == [1.0, 2.0, 2.0]
+
+
+def test_a_view_has_each_brokers_own_figures_and_the_sums_of_its_bundles() -> None:
+    """Loads of 100 and then 300 bytes/s: their mean is 200, and the last alone is 300."""
+    options = FoldOptions(short_samples=1)
+    polls = [
+        poll(n, {"b1:80": dict.fromkeys(BUNDLES[:2], load)}) for n, load in ((1, 100.0), (2, 300.0))
+    ]
+    repeat = poll(3, {"b1:80": dict.fromkeys(BUNDLES[:2], 300.0)}, repeated=["b1:80"])
+    broker = cluster_view(folded([*polls, repeat], options), START, options=options).broker
+    assert broker.bundle_count.tolist() == [2]
+    assert broker.short_average.throughput_in.tolist() == [600.0]
+    assert broker.long_average.throughput_in.tolist() == [400.0]
+    assert broker.measured_ms.tolist() == [START + 10_000], "the report that was only read again"
+
+
+def test_brokers_and_averages_can_be_left_out_of_a_state() -> None:
+    state = folded([poll(1, {"b1:80": {BUNDLES[0]: 1.0}, "b2:80": {BUNDLES[1]: 2.0}})])
+    left = without_brokers(state, {"b1:80"})
+    assert (list(left.brokers["broker"]), list(left.served["bundle"])) == (["b2:80"], [BUNDLES[1]])
+    assert average(left, BUNDLES[0], "short_samples") == 1, "its averages outlive it"
+    assert_same(without_brokers(state, ()), state)
+    forgot = without_averages(state, {BUNDLES[0]})
+    assert list(forgot.averages["bundle"]) == [BUNDLES[1]]
+
+
+def test_a_merged_state_has_a_broker_s_bundles_in_the_order_of_its_reports() -> None:
+    state = folded([poll(1, {"b1:80": dict.fromkeys(BUNDLES[:3], 1.0)})])
+    later = {**state.served, "poll_id": state.served["poll_id"] + np.array([5000, 0, 0])}
+    shards = [
+        FoldState(
+            state.averages, {name: column[rows] for name, column in later.items()}, state.brokers
+        )
+        for rows in ([0], [2, 1])
+    ]
+    assert list(merged(shards).served["bundle"]) == [BUNDLES[1], BUNDLES[2], BUNDLES[0]]
 
 
 @pytest.mark.parametrize(("gap_ms", "begins"), [(20_000, False), (20_001, True)])

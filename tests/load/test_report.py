@@ -2,13 +2,15 @@
 
 import json
 import math
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import pytest
 
 from counterpoise.load.average import BundleData
 from counterpoise.load.broker_average import TimeAverageBrokerData
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
-from counterpoise.load.fields import LoadDataError
+from counterpoise.load.fields import JsonObject, LoadDataError
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.usage import ResourceUsage
 
@@ -102,6 +104,11 @@ def test_missing_fields_take_the_defaults_of_the_class_and_unknown_ones_are_pass
         ({"numTopics": 1.5}, "report.numTopics: expected a whole number, got float 1.5"),
         ({"numTopics": True}, "report.numTopics: expected a whole number, got bool True"),
         ({"persistentTopicsEnabled": 1}, "report.persistentTopicsEnabled: expected true or false"),
+        (
+            {"numTopics": 2**63},
+            "report.numTopics: expected a whole number of 64 bits, got int 9223",
+        ),
+        ({"numTopics": -(2**63) - 1}, "report.numTopics: expected a whole number of 64 bits"),
         ({"msgRateIn": 10**400}, "report.msgRateIn: expected a number that a double can hold"),
         (
             {"lastStats": {"t/n/0x0_0x1": {"topics": []}}},
@@ -151,3 +158,37 @@ def test_gains_and_losses_pile_up_until_the_report_is_written() -> None:
     report = report.without_deltas()
     assert report.last_bundle_gains == report.last_bundle_losses == ()
     assert report.bundles == ("b", "c")
+    report = report.updated(usage, {"c": one}, now_ms=7).updated(usage, {"a": one}, now_ms=8)
+    assert report.last_bundle_gains == ("a",)
+    assert report.last_bundle_losses == ("b", "c")
+
+
+def test_null_stands_for_the_default_and_the_ends_of_64_bits_are_taken() -> None:
+    ends = {"numTopics": 2**63 - 1, "numBundles": -(2**63), "msgRateIn": None, "bundles": None}
+    report = LocalBrokerData.from_json(ends)
+    assert report == LocalBrokerData(num_topics=2**63 - 1, num_bundles=-(2**63))
+
+
+class Pair(NamedTuple):
+    """A key and its count."""
+
+    key: str
+    count: int
+
+
+@dataclass(frozen=True)
+class Counted(JsonObject):
+    """What has a list of pairs."""
+
+    pairs: tuple[Pair, ...] = ()
+
+
+def test_a_tuple_is_an_array_of_as_many_values() -> None:
+    made = Counted((Pair("a", 1), Pair("b", 2)))
+    assert made.to_json() == {"pairs": [["a", 1], ["b", 2]]}
+    assert Counted.from_json(made.to_json()) == made
+    for wrong in (["a"], ["a", 1, 2]):
+        with pytest.raises(LoadDataError, match=r"pairs\[0\]: expected an array of 2, got list"):
+            Counted.from_json({"pairs": [wrong]}, "")
+    with pytest.raises(LoadDataError, match=r"pairs\[1\]\[1\]: expected a whole number"):
+        Counted.from_json({"pairs": [["a", 1], ["b", "x"]]}, "")

@@ -39,6 +39,11 @@ def test_the_busiest_are_named_and_nothing_is_lost(topics: dict[str, TopicLoad])
     assert not (named and unnamed) or min(named) >= max(unnamed)
 
 
+def test_a_topic_with_exactly_the_least_share_is_named() -> None:
+    topics = {"large": TopicLoad(99.0), "just": TopicLoad(1.0), "rest": TopicLoad(0.0)}
+    assert [*BundleTopicLoads.of(topics).busiest] == ["large", "just"]
+
+
 @pytest.mark.parametrize("rate", [float("nan"), float("inf"), -1.0])
 def test_a_rate_that_is_none_counts_as_nothing(rate: float) -> None:
     odd = TopicLoad(rate, 1.0, rate, 100.0)

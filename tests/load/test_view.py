@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.load.average import BundleData, TimeAverageMessageData
+from counterpoise.load.broker_average import broker_averages
 from counterpoise.load.fields import LoadDataError
 from counterpoise.load.rates import sequential_sum, sum_in_order
 from counterpoise.load.report import LocalBrokerData
@@ -99,6 +100,42 @@ def test_a_bundles_reporters_are_found() -> None:
         "t/n/b": [],
         "t/n/c": [0],
     }
+    assert [view.first_reporter(row) for row in range(3)] == [0, None, 0]
+    assert [view.carried(name) for name in ("t/n/a", "t/n/c", "t/n/gone")] == [11.0, 31.0, 0.0]
+
+
+def test_a_bundle_that_a_report_names_twice_counts_once() -> None:
+    data = line()
+    data["brokerData"]["b:1"]["localData"]["bundles"] += ["t/n/a", "t/n/gone"]
+    view = ClusterView.from_load_data(data)
+    assert view.broker.bundle_count.tolist() == [3, 1]
+    assert view.reported_by(0).tolist() == [0, 2]
+
+
+def test_a_brokers_averages_are_those_of_their_own_terms() -> None:
+    data = line()
+    names = ("MsgRateIn", "MsgRateOut", "MsgThroughputIn", "MsgThroughputOut")
+    terms = {"shortTerm": 1.0, "longTerm": 5.0}
+    data["brokerData"]["b:1"]["timeAverageData"] = {
+        term + name: first + place
+        for term, first in terms.items()
+        for place, name in enumerate(names)
+    }
+    broker = ClusterView.from_load_data(data).broker
+    assert broker.short_average.entry(0) == (1.0, 2.0, 3.0, 4.0)
+    assert broker.long_average.entry(0) == (5.0, 6.0, 7.0, 8.0)
+    written = broker_averages(ClusterView.from_load_data(data))["b:1"].to_json()
+    assert written == data["brokerData"]["b:1"]["timeAverageData"]
+
+
+def test_registered_brokers_without_load_data_are_named_and_traffic_goes_both_ways() -> None:
+    load = {"msgThroughputIn": 3, "msgThroughputOut": 4}
+    data: dict[str, Any] = {"now": 7, "brokers": {"b:1": {"brokerLoadData": load}, "b:2": {}}}
+    view = LoadStoreView.from_load_data(data)
+    assert (view.brokers, view.unpublished) == (("b:1",), ("b:2",))
+    assert view.throughput.tolist() == [7.0]
+    listed = LoadStoreView.from_load_data({**data, "availableBrokers": ["b:1", "b:3"]})
+    assert listed.unpublished == ("b:3",)
 
 
 def test_an_empty_cluster_is_a_view_too() -> None:

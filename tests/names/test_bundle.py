@@ -12,6 +12,7 @@ from counterpoise.names.bundle import (
 )
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.topic import TopicName
 
 from .strategies import FULL, bundles, points, ranges, rings, topics
 
@@ -110,6 +111,17 @@ def test_a_range_holds_its_lower_bound_and_only_the_last_its_upper():
     assert 20 not in BundleRange(10, 20)
     assert FULL in BundleRange(10, FULL)
     assert FULL in BundleRange(FULL, FULL)
+
+
+def test_a_bundle_holds_topics_of_its_own_namespace_alone():
+    bundle = BundleName.parse("public/default/0x00000000_0xffffffff")
+    assert TopicName.parse("public/default/orders") in bundle
+    assert TopicName.parse("public/other/orders") not in bundle
+
+
+def test_a_name_of_any_number_of_zeros_is_not_kept_in_memory():
+    with pytest.raises(InvalidName, match="expected tenant/namespace/0xLOWER_0xUPPER"):
+        BundleName.parse("t/n/0x" + "0" * 600 + "_0xffffffff")
 
 
 def test_validation_wants_both_bounds():

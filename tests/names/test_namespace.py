@@ -1,9 +1,11 @@
+import re
+
 import pytest
 from hypothesis import given
 
 from counterpoise.names.broker import BrokerId
 from counterpoise.names.errors import InvalidName
-from counterpoise.names.namespace import NamespaceName, bound_to_broker
+from counterpoise.names.namespace import NamespaceName, bound_to_broker, is_left_in_place
 
 from .strategies import namespaces
 
@@ -28,6 +30,8 @@ def test_what_is_no_namespace_is_refused(text):
         ("pulsar/system", False, False),
         ("pulsar/other", False, False),
         ("pulsar/broker-1:", False, False),
+        ("pulsar/broker-8080", False, False),
+        ("sla-monitor/broker-8080", False, False),
         ("public/broker-1:8080", False, False),
     ],
 )
@@ -54,12 +58,45 @@ def test_what_a_shedder_never_touches(text, bound):
     assert bound_to_broker(text) is bound
 
 
+@pytest.mark.parametrize(
+    ("text", "stays"),
+    [
+        ("pulsar/system", True),
+        ("pulsar/system2", False),
+        ("pulsar/host:8080", True),
+        ("public/default", False),
+    ],
+)
+def test_what_the_balancer_leaves_in_place(text, stays):
+    assert is_left_in_place(text) is stays
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("./n", "the tenant must not be '.'"),
+        ("t/..", "the namespace must not be '..'"),
+        ("t" * 256 + "/n", "the tenant has 256 characters, at most 255"),
+        ("t/" + "n" * 256, "the namespace has 256 characters, at most 255"),
+    ],
+)
+def test_names_that_no_store_can_keep_are_refused(text, why):
+    with pytest.raises(InvalidName, match=re.escape(why)):
+        NamespaceName.parse(text)
+
+
+def test_the_longest_names_are_taken():
+    assert str(NamespaceName.parse("t" * 255 + "/" + "n" * 255)).endswith("n")
+
+
 @pytest.mark.parametrize("text", ["broker-1:8080", "10.0.0.1:0", "::1:65535"])
 def test_broker_ids_read_back(text):
     assert str(BrokerId.parse(text)) == text
 
 
-@pytest.mark.parametrize("text", ["", "broker", ":80", "broker:", "broker:x", "broker:70000"])
+@pytest.mark.parametrize(
+    "text", ["", "broker", ":80", "a/b:80", "broker:", "broker:x", "broker:65536"]
+)
 def test_what_is_no_broker_id_is_refused(text):
     with pytest.raises(InvalidName, match=r"host:port|0 to 65535"):
         BrokerId.parse(text)

@@ -9,6 +9,7 @@ from counterpoise.names.options import (
     check_ranges,
     from_conf,
     option,
+    with_dynamic,
 )
 
 
@@ -41,6 +42,56 @@ def test_what_an_option_takes_is_said():
     takes = {each.conf: each.range_text for each in all_options(Outer)}
     assert (takes["someNames"], takes["aMode"]) == ("a comma-separated list", "one of on, off")
     assert (takes["aFlag"], takes["innerShare"]) == ("true or false", "a number from 0 to 1.0")
+    assert takes["aCount"] == "a whole number from 0 to 2147483647"
+    assert takes["aSpeed"] == "a number, at least 0"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "taken"),
+    [
+        ("aCount", "0", True),
+        ("aCount", "-1", False),
+        ("aCount", "2147483647", True),
+        ("aCount", "2147483648", False),
+        ("aSpeed", "0", True),
+        ("aSpeed", "-0.001", False),
+        ("innerShare", "1.0", True),
+        ("innerShare", "1.001", False),
+    ],
+)
+def test_the_ends_of_a_range_are_taken_and_no_more(name, text, taken):
+    if taken:
+        from_conf(Outer, {name: text})
+    else:
+        with pytest.raises(ConfigError, match=f"line 7: {name}: "):
+            from_conf(Outer, {name: text}, {name: 7})
+
+
+@dataclass(frozen=True, slots=True)
+class Deep:
+    depth: int = option(1, conf="aDepth", dynamic=True)
+    fixed: int = option(1, conf="aFixed")
+
+
+_DEEP = Deep()
+
+
+@dataclass(frozen=True, slots=True)
+class Live:
+    rate: int = option(1, conf="aRate", dynamic=True)
+    port: int = option(1, conf="aPort")
+    url: str | None = option("here", conf="aUrl", kind=str, blank_is_none=True)
+    deep: Deep = _DEEP
+
+
+def test_only_what_is_dynamic_changes_at_run_time_nested_or_not():
+    every = {"aRate": "2", "aPort": "2", "aDepth": "2", "aFixed": "2", "unknown": "2"}
+    assert with_dynamic(Live(), every) == Live(2, 1, "here", Deep(2, 1))
+    assert with_dynamic(Live(5, 6), {"aDepth": "3"}) == Live(5, 6, "here", Deep(3, 1))
+
+
+def test_a_blank_value_keeps_the_default_unless_it_means_none():
+    assert from_conf(Live, {"aRate": " ", "aUrl": " "}) == Live(url=None)
 
 
 def test_values_of_every_kind():
@@ -51,7 +102,7 @@ def test_values_of_every_kind():
             "aCount": " 2147483647 ",
             "aLong": str(INT64_MAX),
             "aSpeed": "1e3",
-            "someNames": "a, b,,c",
+            "someNames": "a, b, ,,c",
             "aMode": "off",
             "innerShare": "1",
         },

@@ -14,6 +14,11 @@ def test_no_pattern_and_no_text_take_long(pattern: str) -> None:
     assert not matches_any([pattern], "a" * 5000)
 
 
+@pytest.mark.parametrize(("text", "matches"), [("ab", True), ("abc", False), ("xab", False)])
+def test_the_whole_text_has_to_match_one_of_them(text: str, matches: bool) -> None:
+    assert matches_any(["z", "ab?"], text) is matches
+
+
 @pytest.mark.parametrize("pattern", [r"(a)\1", "(?=a)a", "(?<!b)a", "(a{1000}){1000}", "("])
 def test_what_cannot_be_matched_so_is_refused(pattern: str) -> None:
     with pytest.raises(InvalidName, match="not a regular expression"):

@@ -47,6 +47,7 @@ def test_short_forms(text, complete):
         "a/b",
         "a/b/c/d",
         "persistent://a/b",
+        "persistent://a",
         "persistent://a/b/",
         "persistent://a/b/ ",
         "persistent://a/b/c/d",
@@ -60,6 +61,13 @@ def test_what_is_no_topic_is_refused_with_the_text_in_the_sentence(text):
     with pytest.raises(InvalidName, match=r"expected|must|missing") as failure:
         TopicName.parse(text)
     assert repr(text)[1:-1] in str(failure.value)
+
+
+def test_a_name_is_measured_in_bytes():
+    longest = "é" * 512
+    assert TopicName.parse(longest).local_name == longest
+    with pytest.raises(InvalidName, match="has 1025 bytes, at most 1024"):
+        TopicName.parse(longest + "x")
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from counterpoise.bookkeeper.ledger_rows import LedgerCluster
 from counterpoise.bookkeeper.proto import ledgers_pb2 as ledgers
 from counterpoise.bookkeeper.proto import managed_pb2 as managed
 from counterpoise.metadata import MemoryStore, MemoryTree
+from counterpoise.names.position import Position
 from tests.bookkeeper.fake_bookie import FakeBookie
 
 PATIENT = BookieReadOptions(speculative_s=60.0, timeout_s=90.0, connect_s=60.0, avoided_s=600.0)
@@ -79,6 +80,20 @@ def of_topic(name: str, cursor: str = "") -> dict[str, str]:
         "pulsar/managed-ledger": name,
         **more,
     }
+
+
+def state_entry(
+    mark: Position, ranges: Sequence[tuple[Position, Position]] = (), **numbers: int
+) -> bytes:
+    """An entry of a cursor's ledger: all up to ``mark``, and these ranges beyond it."""
+    state = managed.PositionInfo(ledgerId=mark.ledger_id, entryId=mark.entry_id)
+    for before, last in ranges:
+        each = state.individualDeletedMessages.add()
+        each.lowerEndpoint.ledgerId, each.lowerEndpoint.entryId = before
+        each.upperEndpoint.ledgerId, each.upperEndpoint.entryId = last
+    for name, value in numbers.items():
+        state.properties.add(name=name, value=value)
+    return state.SerializeToString()
 
 
 class FakeCluster:

@@ -117,3 +117,20 @@ async def test_what_came_before_a_response_that_nothing_asked_for_counts() -> No
     connection.send(add(2), late)
     await asyncio.sleep(0)
     assert late.failed == [2]
+
+
+async def test_a_connection_keeps_the_first_reason_for_its_end_and_knows_whether_it_served() -> (
+    None
+):
+    connection = connected()
+    connection.send(add(0), Listener())
+    assert not connection.has_answered
+    connection.data_received(response(0))
+    assert connection.has_answered
+    connection.close("it was too slow")
+    connection.close("closed")
+    connection.connection_lost(ConnectionResetError("reset"))
+    assert connection.failure == "it was too slow"
+    other = connected()
+    other.connection_lost(None)
+    assert other.failure == "it hung up"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import struct
 import zlib
+from dataclasses import replace
 
 import pytest
 from google.protobuf import text_format
@@ -24,6 +25,7 @@ from counterpoise.bookkeeper.ledger_metadata import (
     LedgerMetadata,
     LedgerState,
     read_ledger_metadata,
+    write_ledger_metadata,
 )
 from counterpoise.bookkeeper.ledger_owners import ledger_owner
 from counterpoise.bookkeeper.ledger_paths import SHORT_IDS, ledger_at, ledger_path
@@ -32,6 +34,7 @@ from counterpoise.bookkeeper.proto import ledgers_pb2, managed_pb2
 from counterpoise.bookkeeper.stored_entry import EntryDigest, StoredEntry
 from tests.bookkeeper.fake_cluster import (
     LONG_AGO,
+    crc32c,
     metadata_bytes,
     of_topic,
     stored_entry,
@@ -142,6 +145,27 @@ def test_metadata_that_no_reader_can_rely_on_is_refused(
         read(metadata_bytes(segments, quorums))
 
 
+def test_the_digest_of_metadata_without_a_password_is_the_default_of_brokers() -> None:
+    """Java takes both from its own settings then."""
+    message = ledgers_pb2.LedgerMetadataFormat()
+    message.ParseFromString(LEDGER.partition(b"\n")[2][2:])
+    message.digestType = ledgers_pb2.LedgerMetadataFormat.CRC32
+    text = text_format.MessageToString(message).encode()
+    assert read(b"BookieMetadataFormatVersion\t2\n" + text).digest is DigestType.CRC32
+    message.ClearField("password")
+    text = text_format.MessageToString(message).encode()
+    assert read(b"BookieMetadataFormatVersion\t2\n" + text).digest is DigestType.CRC32C
+
+
+def test_no_end_is_written_of_an_open_ledger() -> None:
+    closed = read(LEDGER)
+    assert read(write_ledger_metadata(closed)) == closed
+    written = write_ledger_metadata(replace(closed, state=LedgerState.OPEN))
+    message = ledgers_pb2.LedgerMetadataFormat()
+    message.ParseFromString(written.partition(b"\n")[2][2:])
+    assert (message.length, message.lastEntryId) == (0, -1)
+
+
 def test_an_open_ledgers_length_does_not_count() -> None:
     message = ledgers_pb2.LedgerMetadataFormat()
     message.ParseFromString(LEDGER.partition(b"\n")[2][2:])
@@ -159,6 +183,18 @@ def test_a_stored_entry() -> None:
     assert digest.open(7, 3, STORED) == StoredEntry(7, 3, 2, 5, b"hello")
     assert digest.open(7, None, STORED).entry == 3
     assert stored_entry(7, 0, -1, 5, b"hello")[32:36].hex() == "9e3e717b"
+
+
+@pytest.mark.parametrize(
+    ("kind", "digest"),
+    [
+        (DigestType.CRC32, "00000000" + f"{zlib.crc32(b'headerpayload'):08x}"),
+        (DigestType.CRC32C, f"{crc32c(b'headerpayload'):08x}"),
+        (DigestType.DUMMY, ""),
+    ],
+)
+def test_digests_are_over_header_and_payload(kind: DigestType, digest: str) -> None:
+    assert EntryDigest(kind).of(b"header", b"payload").hex() == digest
 
 
 @given(st.integers(0, 8 * len(STORED) - 1))
@@ -207,7 +243,35 @@ def test_answers_come_out_however_they_are_cut(
     assert found == [BookieAnswer(2, code, 7, entry, stored) for code, entry, stored in answers]
 
 
-@pytest.mark.parametrize("size", [-1, 0, 23, 1001, 2**31 - 1])
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        (1, "it has no such ledger"),
+        (2, "it has no such entry"),
+        (100, "it refused the request (100)"),
+        (101, "it could not read or write its disk (101)"),
+        (103, "it does not speak version 2 of the protocol (103)"),
+        (104, "the ledger is fenced (104)"),
+        (105, "it is read-only (105)"),
+        (106, "it has too many requests (106)"),
+        (107, "it does not know the ledger's state (107)"),
+        (999, "it answered 999"),
+    ],
+)
+def test_what_a_bookie_answers_is_said_in_words(code: int, reason: str) -> None:
+    [answer] = AnswerDecoder().receive(frame(code, 7, 3))
+    assert answer.reason == reason
+
+
+def test_the_largest_frame_is_taken_and_one_of_another_operation_is_not() -> None:
+    stored = b"x" * (1000 - 24)
+    assert AnswerDecoder(1000).receive(frame(0, 7, 3, stored))[0].stored == stored
+    assert AnswerDecoder().receive(struct.pack(">i", 5 * 1024 * 1024 + 10 * 1024)) == []
+    with pytest.raises(BadFrame, match="an answer of version 2 to operation 3"):
+        AnswerDecoder().receive(struct.pack(">iBBHiqq", 24, 2, 3, 0, 0, 7, 3))
+
+
+@pytest.mark.parametrize("size", [-1, 0, 23, 1001, 5 * 1024 * 1024, 2**31 - 1])
 def test_a_frame_of_a_size_that_none_has_ends_the_connection(size: int) -> None:
     with pytest.raises(BadFrame, match="nettyMaxFrameSizeBytes"):
         AnswerDecoder(1000).receive(struct.pack(">i", size))
@@ -220,8 +284,12 @@ def test_where_bookies_listen() -> None:
     assert address("any-id", info.SerializeToString()) == ("10.0.0.1", 3181)
     assert address("old-host:3182", b"") == ("old-host", 3182)
     assert address("any-id", b"") == ("", 0)
+    assert address("old-host:65535", b"") == ("old-host", 65535)
+    assert address("old-host:65536", b"") == ("", 0)
     assert address("old-host:99999", b"") == ("", 0)
     assert address("old-host:3182", b"\xff\xff") == ("", 0)
+    info.endpoints[1].port = 65535
+    assert address("any:1", info.SerializeToString()) == ("10.0.0.1", 65535)
     info.endpoints[1].port = 99999
     assert address("any:1", info.SerializeToString()) == ("", 0)
 

@@ -14,15 +14,24 @@ from counterpoise.bookkeeper.bookie_frames import (
     BookieRequest,
     read_request,
 )
-from counterpoise.bookkeeper.bookie_registry import BookieState, RegisteredBookie
-from counterpoise.bookkeeper.bookies import Bookies
-from counterpoise.bookkeeper.errors import BookieError, EntryUnreadable
-from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
+from counterpoise.bookkeeper.bookie_registry import BookieState, RegisteredBookie, read_registry
+from counterpoise.bookkeeper.bookies import BookieReadOptions, Bookies
+from counterpoise.bookkeeper.errors import (
+    BookieError,
+    EntryUnreadable,
+    MissingEntry,
+    NotThisCluster,
+)
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, read_ledger_metadata
+from counterpoise.bookkeeper.ledger_paths import check_layout
 from counterpoise.bookkeeper.ledger_reading import LedgerEnd, ledger_end, read_entry
 from counterpoise.bookkeeper.ledger_rows import LedgerCluster
+from counterpoise.metadata import MemoryTree
 from tests.bookkeeper.fake_bookie import BookieDisk, Misbehaviour
-from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster
+from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster, metadata_bytes, stored_entry
+from tests.ports import free_ports
 from tests.quota.jumping import on_jumping_loop, pass_time
+from tests.waiting import until
 
 PAYLOADS = [b"payload %d" % number for number in range(10)]
 
@@ -277,3 +286,138 @@ async def test_silence_is_noticed_in_time_whatever_was_answered_before() -> None
     assert (heard.answers, heard.errors) == ([0, 1], {})
     await pass_time(0.2)
     assert heard.errors == {2: "bookie b: no answer within 10 s"}
+
+
+class Answers:
+    """Bookies of which each answers a read as a test has it, or never; and how they are avoided."""
+
+    def __init__(self, **answers: bytes | BookieError | None) -> None:
+        self.answers = answers
+        self.options = BookieReadOptions(speculative_s=0.01)
+        self.avoided: list[str] = []
+        self.asked: list[str] = []
+
+    async def read(self, bookie: str, ledger: int, entry: int) -> bytes:
+        self.asked.append(bookie)
+        answer = self.answers[bookie]
+        if answer is None:
+            await asyncio.Event().wait()
+        if isinstance(answer, BookieError):
+            raise answer
+        return answer or b""
+
+    def in_order(self, bookies: Sequence[str]) -> list[str]:
+        return list(bookies)
+
+    def is_avoided(self, bookie: str) -> bool:
+        return bookie in self.avoided
+
+    def avoid(self, bookie: str) -> None:
+        self.avoided.append(bookie)
+
+
+def on(*bookies: str) -> LedgerMetadata:
+    """An open ledger whose entries are on all of these."""
+    value = metadata_bytes(((0, bookies),), (len(bookies), 1))
+    return read_ledger_metadata(7, "/ledgers/00/0000/L0007", value)
+
+
+@pytest.mark.parametrize("order", [("b1", "b2"), ("b2", "b1")])
+async def test_an_entry_that_one_bookie_may_have_is_not_lost_whichever_answers_last(
+    order: tuple[str, str],
+) -> None:
+    bookies = Answers(b1=BookieError("b1", "no connection"), b2=MissingEntry("b2", "no such entry"))
+    with pytest.raises(EntryUnreadable) as raised:
+        await read_entry(bookies, on(*order), 0)  # type: ignore[arg-type]
+    assert not raised.value.lost
+
+
+async def test_a_slow_bookie_is_left_once_another_has_answered() -> None:
+    bookies = Answers(b1=None, b2=stored_entry(7, 0, -1, 1, b"x"))
+    found = await read_entry(bookies, on("b1", "b2"), 0)  # type: ignore[arg-type]
+    assert (found.payload, bookies.avoided) == (b"x", ["b1"])
+    await asyncio.sleep(0)
+    assert asyncio.all_tasks() == {asyncio.current_task()}, "it is still being read from b1"
+
+
+async def test_a_bookie_that_does_not_say_its_last_entry_is_avoided() -> None:
+    bookies = Answers(b1=None, b2=stored_entry(7, 4, 3, 5, b"x"))
+    end = await ledger_end(bookies, on("b1", "b2"))  # type: ignore[arg-type]
+    assert (end, bookies.avoided) == (LedgerEnd(4, 3, 5), ["b1"])
+    bookies.asked.clear()
+    await ledger_end(bookies, on("b1", "b2"))  # type: ignore[arg-type]
+    assert bookies.asked == ["b2"]
+
+
+async def test_a_bookie_that_fails_is_avoided_and_closing_ends_what_is_asked(
+    cluster: FakeCluster,
+) -> None:
+    await cluster.ledger(7, PAYLOADS)
+    cluster.bookies["b1"].always = Misbehaviour.HANGS_UP
+    cluster.bookies["b2"].always = Misbehaviour.SILENCE
+    async with cluster.reading() as reading, asyncio.timeout(10):
+        bookies = reading.bookies
+        with pytest.raises(BookieError):
+            await bookies.read("b1", 7, 0)
+        assert bookies.in_order(["b1", "b2", "b3"]) == ["b2", "b3", "b1"]
+        waiting = asyncio.ensure_future(bookies.read("b2", 7, 1))
+        await until(lambda: cluster.bookies["b2"].requests, "it was asked")
+        bookies.close()
+        with pytest.raises(BookieError, match="b2: closed"):
+            await waiting
+
+
+@on_jumping_loop
+async def test_a_bookie_is_avoided_for_as_long_as_is_set() -> None:
+    bookies = Bookies({}, BookieReadOptions(avoided_s=60.0, reconnect_s=1.0))
+    bookies.avoid("b1")
+    await pass_time(59.0)
+    assert bookies.is_avoided("b1")
+    await pass_time(2.0)
+    assert not bookies.is_avoided("b1")
+
+
+async def test_a_refused_connection_is_said_once_with_its_own_reason() -> None:
+    port = free_ports()
+    registered = {"b1": RegisteredBookie("b1", BookieState.READ_WRITE, "127.0.0.1", port)}
+    bookies = Bookies(registered, PATIENT)
+    with pytest.raises(BookieError) as raised:
+        await bookies.read("b1", 7, 0)
+    assert f"127.0.0.1:{port}: " in str(raised.value)
+    assert "no connection within" not in str(raised.value)
+
+
+async def test_a_bookie_that_changes_over_counts_as_read_only() -> None:
+    """It is in both places for a moment."""
+    store = MemoryTree().open()
+    for path in ("b1", "readonly/b1", "b2", "readonly/b3"):
+        await store.put(f"/ledgers/available/{path}", b"")
+    await store.put("/ledgers/cookies/b4", b"")
+    registry = await read_registry(store, "/ledgers")
+    assert {each: registry.state_of(each) for each in ("b1", "b2", "b3", "b4")} == {
+        "b1": BookieState.READ_ONLY,
+        "b2": BookieState.READ_WRITE,
+        "b3": BookieState.READ_ONLY,
+        "b4": BookieState.GONE,
+    }
+    assert registry.known == {"b4"}
+
+
+@pytest.mark.parametrize(
+    ("layout", "read"),
+    [
+        (b"2\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1", True),
+        (b"1\norg.apache.bookkeeper.meta.HierarchicalLedgerManagerFactory:1", False),
+        (b"2\norg.apache.bookkeeper.meta.FlatLedgerManagerFactory:1", False),
+    ],
+)
+async def test_only_the_layout_of_pulsars_clusters_is_read(layout: bytes, read: bool) -> None:
+    store = MemoryTree().open()
+    with pytest.raises(NotThisCluster, match="has no /ledgers"):
+        await check_layout(store, "/ledgers")
+    await store.put("/ledgers/LAYOUT", layout)
+    if read:
+        await check_layout(store, "/ledgers")
+        return
+    with pytest.raises(NotThisCluster, match="layout 2, is read"):
+        await check_layout(store, "/ledgers")

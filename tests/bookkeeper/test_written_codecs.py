@@ -68,6 +68,25 @@ def test_a_cursors_node_has_the_whole_state_or_names_its_ledger(
     assert UNKNOWN in value
 
 
+def test_what_a_cursor_had_before_is_replaced() -> None:
+    former = CursorNode(
+        "s 1",
+        NO_LEDGER,
+        CursorPositions(
+            Position(1, 1),
+            ((Position(1, 2), Position(1, 3)),),
+            (),
+            (("p", 4),),
+            ((Position(1, 5), (7,)),),
+        ),
+        (("old", "text"),),
+    )
+    value = write_cursor_node(PATH, b"", former, 1)
+    assert parse_cursor_node(PATH, value) == former
+    now = CursorNode("s 1", NO_LEDGER, CursorPositions(Position(2, 0)), (("new", "text"),))
+    assert parse_cursor_node(PATH, write_cursor_node(PATH, value, now, 2)) == now
+
+
 @given(
     st.lists(st.builds(ListedLedger, LONGS, LONGS, LONGS, st.integers(1, 2**60), st.just(False),
                        st.just(False)), unique_by=lambda each: each.ledger, max_size=5),
@@ -100,6 +119,16 @@ def test_what_a_listed_ledger_has_besides_stays() -> None:
     kept = with_ledgers(NAME, info.SerializeToString(), [ListedLedger(5, 2, 9, 3, False, False)])
     assert UNKNOWN in kept
     assert UNKNOWN not in with_ledgers(NAME, kept, [ListedLedger(6, 0, 0, 0, False, False)])
+
+
+def test_the_ledger_being_written_has_no_size_and_offloading_is_seen_before_it_is_done() -> None:
+    value = with_ledgers(NAME, b"", [ListedLedger(5, 2, 9, 0, False, False)])
+    assert parse_managed_ledger(NAME, value).ledgers == (ListedLedger(5, 0, 0, 0, False, False),)
+    info = pb.ManagedLedgerInfo()
+    begun = info.ledgerInfo.add(ledgerId=5, entries=2, size=9, timestamp=3)
+    begun.offloadContext.complete = False
+    [found] = parse_managed_ledger(NAME, info.SerializeToString()).ledgers
+    assert (found.offloading, found.offloaded, found.deleted) == (True, False, False)
 
 
 @given(st.sets(st.integers(0, 200)))

@@ -107,6 +107,38 @@ async def test_a_session_without_a_server_is_lost_by_its_own_clock(
     assert events == [*away, back, SessionEvent.CONNECTION_LOST]
 
 
+@on_jumping_loop
+async def test_a_connection_that_comes_and_goes_makes_one_event_of_each() -> None:
+    """Kazoo may report a state twice, and a second connection before the first is watched."""
+    events: list[SessionEvent] = []
+    watched = asyncio.Event()
+
+    async def rewatch() -> None:
+        await watched.wait()
+
+    watch = SessionWatch(2, rewatch=rewatch, notify=events.append)
+    watch.on_state(KazooState.CONNECTED)
+    for state in (KazooState.SUSPENDED, KazooState.SUSPENDED):
+        watch.on_state(state)
+    for state in (KazooState.CONNECTED, KazooState.CONNECTED):
+        watch.on_state(state)
+        await pass_time(0.1)
+    assert not watch.connected, "nothing notifies of changes yet"
+    watched.set()
+    await pass_time(10)
+    assert events == [SessionEvent.CONNECTION_LOST] * 2 + [SessionEvent.RECONNECTED]
+    events.clear()
+    for state in (
+        KazooState.LOST,
+        KazooState.CONNECTED,
+        KazooState.SUSPENDED,
+        KazooState.CONNECTED,
+    ):
+        watch.on_state(state)
+        await pass_time(0.1)
+    assert events == [*LOST_AND_BACK, SessionEvent.CONNECTION_LOST, SessionEvent.RECONNECTED]
+
+
 class WatchedRoot:
     """As much of kazoo's client as a watch on the tree uses; ``deliver`` is a server's event."""
 

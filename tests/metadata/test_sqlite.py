@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 import threading
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,46 @@ async def test_a_number_is_not_used_again_by_a_later_process(tmp_path: Path) -> 
     store = await open_store(url_of(tmp_path))
     await store.delete("/ids")
     assert await store.put_next("/ids/ID-", b"", ephemeral=True) == "/ids/ID-0000000000"
+    await store.close()
+    store = await open_store(url_of(tmp_path))
+    await store.delete("/ids")
+    await store.put("/ids", b"made again")
+    await store.close()
+    store = await open_store(url_of(tmp_path))
+    path = await store.put_next("/ids/ID-", b"", ephemeral=True)
+    assert path == "/ids/ID-0000000000", "the numbers went with the node"
+    await store.close()
+
+
+async def test_a_file_of_a_later_layout_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
+    store = await open_store(url_of(tmp_path))
+    await store.put("/a", b"kept")
+    await store.close()
+    file = tmp_path / "deep" / "metadata.db"
+    with closing(sqlite3.connect(file)) as database:
+        database.execute("PRAGMA user_version = 2")
+    with pytest.raises(StoreUnavailable, match=r"written by a later version \(layout 2\)"):
+        await open_store(url_of(tmp_path))
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute("PRAGMA user_version").fetchone() == (2,)
+        assert database.execute("SELECT value FROM nodes").fetchall() == [(b"kept",)]
+
+
+async def test_each_change_is_on_the_disk_before_it_is_acknowledged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """FULL: also after the machine has lost its power."""
+    opened: list[sqlite3.Connection] = []
+
+    def connect(*args: Any, **how: Any) -> sqlite3.Connection:
+        opened.append(connection := connect_to(*args, **how))
+        return connection
+
+    connect_to = sqlite3.connect
+    monkeypatch.setattr(sqlite3, "connect", connect)
+    store = await open_store(url_of(tmp_path))
+    full = 2
+    assert opened[0].execute("PRAGMA synchronous").fetchone() == (full,)
     await store.close()
 
 

@@ -271,6 +271,9 @@ def test_a_schemas_life(api: Api, namespace: str) -> None:
     assert answer == {"compatibility": False, "schemaCompatibilityStrategy": "FULL"}
     assert api("POST", f"{path}/schema", {**body, "schema": other}).status == 409
     assert api("POST", f"{path}/schema", {**body, "type": "NOVEL"}).status == 422
+    assert api("POST", f"{path}/schema", {**body, "schema": f"[{text}]"}).status == 422
+    same = {**body, "schema": json.dumps(json.loads(text), indent=2)}
+    assert api("POST", f"{path}/version", same).value == {"version": 0}
     assert api("GET", f"{path}/schema/1").status == 404
     assert api("DELETE", f"{path}/schema").status == 200
     assert api("GET", f"{path}/schema").status == 404

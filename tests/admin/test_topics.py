@@ -1,9 +1,13 @@
 """Topics, partitions, subscriptions, and their figures."""
 
 import asyncio
+import json
+import urllib.error
+import urllib.request
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import quote
 
 import pulsar
 import pytest
@@ -145,6 +149,22 @@ def test_figures_of_a_topic(api: Api, namespace: str, connect: Connect) -> None:
     last = api.get(f"{TOPICS}/{namespace}/busy/lastMessageId")
     assert internal["lastConfirmedEntry"] == f"{last['ledgerId']}:{last['entryId']}"
     assert last["entryId"] == 9
+
+
+def test_a_refusal_has_its_reason_in_the_status_line_too(api: Api) -> None:
+    """Java's lookups show a person nothing else; Pulsar's server has 1,024 characters at most."""
+    names = {"none": "none", "n\u00fcne": "n?ne"}
+    for name, shown in names.items():
+        with pytest.raises(urllib.error.HTTPError) as refused:
+            urllib.request.urlopen(f"{api.url}{TOPICS}/public/default/{quote(name)}/stats")
+        with refused.value as error:
+            assert error.reason == f"Topic persistent://public/default/{shown} not found"
+            whole = {"reason": f"Topic persistent://public/default/{name} not found"}
+            assert json.loads(error.read()) == whole
+    with pytest.raises(urllib.error.HTTPError) as refused:
+        urllib.request.urlopen(f"{api.url}{TOPICS}/public/default/{'x' * 1000}/stats")
+    with refused.value as error:
+        assert error.reason == f"Topic persistent://public/default/{'x' * 1000} not found"[:1024]
 
 
 def test_a_partitioned_topic_is_made_widened_summed_deleted(

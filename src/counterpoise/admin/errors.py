@@ -20,6 +20,8 @@ from counterpoise.broker.face import (
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 
+_LINE_MAX = 1_024
+"""Characters of a reason in the status line, as of Jetty."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 log = logging.getLogger(__name__)
@@ -88,8 +90,12 @@ def bad_request(reason: str) -> RestError:
 
 
 def refuse(status: int, reason: str) -> web.Response:
-    """The HTTP answer of an error, as JSON that Pulsar's admin clients show to a person."""
-    return web.json_response({"reason": reason}, status=status)
+    """The HTTP answer of an error, as JSON that Pulsar's admin clients show to a person.
+
+    The Java client's lookups show the status line instead, where Pulsar has the reason, too.
+    """
+    line = "".join(each if " " <= each <= "~" else "?" for each in reason[:_LINE_MAX])
+    return web.json_response({"reason": reason}, status=status, reason=line)
 
 
 @web.middleware

@@ -227,6 +227,17 @@ def test_schemas(client: RawClient, topic: str) -> None:
     assert success.schema_version == version
 
 
+def test_bytes_have_no_schema_and_so_no_version(client: RawClient, topic: str) -> None:
+    """As in Pulsar; of a version, Java's client makes chunks whose frames are too short."""
+    bytes_ = {"name": "Bytes", "schema_data": b"", "type": 0}
+    client.command("get_or_create_schema", request_id=2, topic=topic, schema=bytes_)
+    answer = client.receive(Type.GET_OR_CREATE_SCHEMA_RESPONSE).get_or_create_schema_response
+    assert (answer.schema_version, answer.HasField("error_code")) == (b"", False)
+    client.command("get_schema", request_id=1, topic=topic)
+    missing = client.receive(Type.GET_SCHEMA_RESPONSE).get_schema_response
+    assert missing.error_code == ServerError.TopicNotFound
+
+
 def test_a_lookup_for_a_listener_that_no_broker_advertises(client: RawClient, topic: str) -> None:
     """It used to be answered with the address that every other client gets."""
     client.command("lookup_topic", topic=topic, request_id=4, advertised_listener_name="outside")

@@ -15,6 +15,7 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode, encode_peers, events
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
 
 
 class TopicQueries:
@@ -135,5 +136,9 @@ class TopicQueries:
     async def _put_schema(self, event: events.GetOrCreateSchema) -> bytes:
         topic = topic_name(event.topic)
         await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to put schema")
-        version = await self._services.schemas.put(topic, event.schema)
+        version = b""
+        if event.schema.type == RawSchema.NoSchema:
+            await self._services.schemas.admit_without(topic)
+        else:
+            version = await self._services.schemas.put(topic, event.schema)
         return encode_peers.schema_created(event.request_id, version)

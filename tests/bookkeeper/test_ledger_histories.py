@@ -3,17 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import pytest
 
-from counterpoise.bookkeeper.bookie_frames import ADD, FENCED, OK, READ, BookieAnswer, BookieRequest
+from counterpoise.bookkeeper.bookie_frames import (
+    ADD,
+    FENCED,
+    OK,
+    READ,
+    UNAUTHORISED,
+    BookieAnswer,
+    BookieRequest,
+)
 from counterpoise.bookkeeper.client.ledger_recovery import (
     LedgerRecovery,
     RecoveredEnd,
     RecoveryFailed,
 )
 from counterpoise.bookkeeper.client.ledger_write import LedgerWrite
+from counterpoise.bookkeeper.client.metadata_changes import RecoveryClose, WriterClose
 from counterpoise.bookkeeper.client_port import LedgerOver
+from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import (
     DigestType,
     LedgerMetadata,
@@ -159,3 +170,82 @@ def test_bookies_are_fenced_until_no_ack_quorum_is_left_in_any_write_set(
             recovery.unanswered(name, request, "the connection broke")
         assert isinstance(post.error, RecoveryFailed)
         assert post.end is None
+
+
+def test_a_recovery_goes_on_once_an_ack_quorum_has_the_entry_and_not_before() -> None:
+    metadata = ledger(3, 3, 2)
+    bookies = {name: SimulatedBookie(name) for name in metadata.segments[0].ensemble}
+    writing, recovering = Post(bookies), Post(bookies)
+    LedgerWrite(metadata, writing).add(b"payload")
+    writing.deliver(ADD, "b1")  # the writer dies: no other bookie has it
+    recovery = LedgerRecovery(replace(metadata, state=LedgerState.IN_RECOVERY), recovering)
+    recovery.start()
+    for name in ("b2", "b3", "b1", "b1"):  # fenced; then the entry is read
+        recovery.answered(name, recovering.deliver(READ, name))
+    assert [name for name, each in recovering.sent if each.operation == ADD] == ["b1", "b2", "b3"]
+    for name, reads_on in (("b1", False), ("b2", True)):
+        recovery.answered(name, recovering.deliver(ADD, name))
+        assert any(each.entry == 1 for _, each in recovering.sent) == reads_on
+    for name in ("b1", "b2"):
+        request = next(each for each in recovering.sent if each[0] == name and each[1].entry == 1)
+        recovering.sent.remove(request)
+        recovery.answered(name, bookies[name].apply(request[1]))
+    assert recovering.end is not None
+    assert (recovering.end.last_entry, recovering.end.length) == (0, len(b"payload"))
+
+
+@pytest.mark.parametrize("code", [FENCED, UNAUTHORISED])
+def test_a_bookie_that_refuses_the_writer_itself_ends_the_ledger_for_its_first_reason(
+    code: int,
+) -> None:
+    post = Post({})
+    write = LedgerWrite(ledger(2, 2, 2), post)
+    write.add(b"0")
+    write.answered("b2", BookieAnswer(ADD, code, 7, 0))
+    assert isinstance(post.error, LedgerOver)
+    write.stop("ledger 7 is closed")
+    with pytest.raises(LedgerOver, match="ledger 7: bookie b2: ") as raised:
+        write.add(b"1")
+    assert str(raised.value) == str(post.error)
+
+
+OPEN = ledger(2, 2, 2)
+CLOSED = replace(OPEN, state=LedgerState.CLOSED, last_entry=4, length=40)
+RECOVERING = replace(OPEN, state=LedgerState.IN_RECOVERY)
+MOVED = replace(RECOVERING, segments=(*OPEN.segments, LedgerSegment(3, ("b1", "b9"))))
+
+
+@pytest.mark.parametrize(
+    ("found", "last", "length", "closes"),
+    [
+        (OPEN, 4, 40, CLOSED),
+        (CLOSED, 4, 40, None),
+        (CLOSED, 3, 30, "closed it at entry 4, 40 bytes"),
+        (CLOSED, 4, 41, "closed it at entry 4, 40 bytes"),
+        (RECOVERING, 4, 40, "recovers it"),
+    ],
+)
+def test_a_writer_closes_its_ledger_or_finds_it_closed_as_it_would(
+    found: LedgerMetadata, last: int, length: int, closes: LedgerMetadata | str | None
+) -> None:
+    change = WriterClose(last, length)
+    if not isinstance(closes, str):
+        assert change.decide(found) == closes
+        return
+    with pytest.raises(LedgerOver, match=closes):
+        change.decide(found)
+
+
+@pytest.mark.parametrize(
+    ("found", "closes"),
+    [(RECOVERING, CLOSED), (CLOSED, None), (OPEN, "recover it again"), (MOVED, "recover it again")],
+)
+def test_a_recovery_closes_what_it_has_recovered_and_nothing_else(
+    found: LedgerMetadata, closes: LedgerMetadata | str | None
+) -> None:
+    change = RecoveryClose(OPEN.segments[-1], 4, 40, ())
+    if not isinstance(closes, str):
+        assert change.decide(found) == closes
+        return
+    with pytest.raises(BookKeeperError, match=closes):
+        change.decide(found)

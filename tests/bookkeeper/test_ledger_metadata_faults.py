@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from random import Random
 
 import pytest
 
+from counterpoise.bookkeeper.bookie_frames import ADD, FENCED, OK, BookieAnswer
+from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.client import BookieLedgerClient, LedgerClientOptions
+from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory, NotEnoughBookies
 from counterpoise.bookkeeper.client.ledger_ids import LedgerIdGenerator
+from counterpoise.bookkeeper.client.ledger_writer import BookieLedgerWriter
 from counterpoise.bookkeeper.client_port import EntryTooLarge, LedgerOver
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import (
@@ -21,7 +27,7 @@ from counterpoise.bookkeeper.ledger_metadata import (
 )
 from counterpoise.bookkeeper.ledger_paths import SHORT_IDS, ledger_path
 from counterpoise.bookkeeper.quorums import Quorums
-from counterpoise.metadata import BadVersion, SessionEvent
+from counterpoise.metadata import BadVersion, SessionEvent, StoreUnavailable
 from counterpoise.metadata.port import SessionListener, Unsubscribe
 from tests.bookkeeper.fake_bookie import Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
@@ -278,6 +284,64 @@ async def test_ids_beyond_31_bits_have_two_parts(cluster: FakeCluster) -> None:
     await store.put("/ledgers/idgen-long/HOB-0000000007", b"")
     assert await LedgerIdGenerator(store, "/ledgers").next_id() == 7 << 32
     assert await store.children("/ledgers/idgen-long") == ["HOB-0000000001", "HOB-0000000007"]
+    cluster.tree.restore("/ledgers/idgen-long/HOB-0000000009", b"", 0, SHORT_IDS)
+    assert await ids.next_id() == 10 << 32, "the low part of the greatest has no number left"
+
+
+async def test_an_id_under_which_another_ledger_stands_is_not_taken(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    await cluster.ledger(0, [b"of another client"])
+    before = time.time()
+    writer = await client.create({}, Confirmed())
+    assert writer.ledger == 1
+    found, _ = await read(cluster, writer.ledger)
+    assert before - 1 < found.created_ms / 1000 < time.time() + 1
+    assert (await client.recover(0)).last_entry == 0
+
+
+async def test_what_was_confirmed_is_notified_of_before_a_ledger_is_closed_or_ends(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    """In one turn of the loop: the answer of the last bookie, and the end."""
+    heard: list[object] = []
+
+    class Order(Confirmed):
+        def confirmed(self, last: int) -> None:
+            heard.append(last)
+            super().confirmed(last)
+
+        def ended(self, error: BookKeeperError) -> None:
+            heard.append(type(error))
+            super().ended(error)
+
+    for ends in (True, False):
+        listener = Order()
+        writer = await client.create({}, listener)
+        assert isinstance(writer, BookieLedgerWriter)
+        writer.add(b"0")
+        answer = BookieAnswer(ADD, OK, writer.ledger, 0)
+        for bookie in writer.metadata.write_set(0):
+            writer.answered(bookie, [answer])
+        if ends:
+            writer.answered(writer.metadata.write_set(1)[0], [answer._replace(code=FENCED)])
+            assert heard == [0, LedgerOver]
+        else:
+            closing = asyncio.ensure_future(writer.close())
+            await closing
+            assert heard == [0]
+        heard.clear()
+
+
+async def test_a_reader_reads_no_further_than_the_ledger_goes(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    writer, _ = await written(client, b"0", b"1")
+    assert await (await client.read_open(writer)).read(1, 9) == [b"1"]
+    await writer.close()
+    reader = await client.recover(writer.ledger)
+    assert await reader.read(1, 9) == [b"1"]
+    assert (reader.last_entry, reader.length) == (1, 2)
 
 
 async def register_another(cluster: FakeCluster) -> None:
@@ -334,3 +398,66 @@ async def test_the_list_of_bookies_is_not_read_again_for_what_happens_elsewhere(
     for _ in range(3):
         await client.create({}, Confirmed())
     assert not any(path.startswith("/ledgers/available") for _, path in store.asked)
+
+
+async def test_a_list_of_bookies_that_could_not_be_read_is_read_again_and_used_meanwhile(
+    cluster: FakeCluster, store: MisbehavingStore
+) -> None:
+    directory = BookieDirectory(store, "/ledgers", Random(1))
+    store.fails = lambda *_: True
+    with pytest.raises(StoreUnavailable):
+        await directory.refresh()
+    store.fails = lambda *_: False
+    await directory.refresh()
+    assert sorted(directory.registered) == ["b1", "b2", "b3"]
+    await register_another(cluster)
+    await until(lambda: directory.registered, "it is there")
+    await asyncio.sleep(0)
+    store.fails = lambda *_: True
+    await directory.refresh()
+    assert "b4" not in directory.registered, "the known list is used"
+    store.fails = lambda *_: False
+    await directory.refresh()
+    assert "b4" in directory.registered
+    directory.close()
+
+
+async def test_ledgers_go_to_bookies_that_take_writes_and_did_not_fail_lately(
+    cluster: FakeCluster, store: MisbehavingStore
+) -> None:
+    await register_another(cluster)
+    await cluster.put("/ledgers/available/readonly/b3", b"")
+    directory = BookieDirectory(store, "/ledgers", Random(1))
+    bookies = Bookies(directory.registered, PATIENT)
+    await directory.refresh()
+    bookies.avoid("b1")
+    for _ in range(9):
+        assert set(await directory.choose(Quorums(2), bookies)) == {"b2", "b4"}
+    assert set(await directory.choose(Quorums(3), bookies)) == {"b1", "b2", "b4"}
+    with pytest.raises(NotEnoughBookies, match="3 bookies take writes, and a ledger needs 4"):
+        await directory.choose(Quorums(4), bookies)
+    assert await directory.replace(("b1", "b2"), {"b2"}, 2, bookies) == ["b1", "b4"]
+    assert await directory.replace(("b4", "b2"), {"b2"}, 2, bookies) == ["b4", "b2"]
+    directory.close()
+
+
+async def test_a_cluster_whose_racks_are_too_few_is_warned_of_once_until_that_is_over(
+    cluster: FakeCluster, store: MisbehavingStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    def racks(*of: str) -> bytes:
+        return json.dumps({"g": {f"b{n}": {"rack": each} for n, each in enumerate(of, 1)}}).encode()
+
+    directory = BookieDirectory(store, "/ledgers", Random(1))
+    bookies = Bookies(directory.registered, PATIENT)
+
+    async def choose(of: bytes) -> int:
+        await cluster.put("/bookies", of)
+        await asyncio.sleep(0)
+        caplog.clear()
+        await directory.choose(Quorums(2, 2, 2), bookies)
+        return len(caplog.records)
+
+    bookies.avoid("b3")
+    spread, alone = racks("a", "b", "c"), racks("a", "a", "c")
+    assert [await choose(each) for each in (spread, alone, alone, spread, alone)] == [0, 1, 0, 0, 1]
+    directory.close()

@@ -365,6 +365,10 @@ async def test_a_reader_does_not_make_its_root(zookeeper: ZooKeeper) -> None:
     assert await reader.children("/ledgers") == ["LAYOUT"]
     found = await reader.get("/ledgers/LAYOUT")
     assert abs(found.created_ms / 1000 - time.time()) < 600
+    for _ in range(20):
+        await whole.put("/absent/ledgers/LAYOUT", b"2")
+    again = await reader.get("/ledgers/LAYOUT")
+    assert again.created_ms == found.created_ms, "writing is not creating"
     for store in (whole, reader):
         await store.close()
 

@@ -78,8 +78,8 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "an owner that closes waits for the disk",
         "storage/files/store.py",
-        "            self.finish_later(FinishState(wait))\n",
-        "            await self.in_thread(wait)\n",
+        "            self.finish_later(FinishState(copy))\n",
+        "            await self.in_thread(copy.settle)\n",
         f"{_FAULTS_OF_DISKS}::test_a_hand_over_waits_for_a_slow_disk_once",
     ),
     Fault(
@@ -87,11 +87,11 @@ IN_STORAGE: tuple[Fault, ...] = (
         "storage/files/log.py",
         """            await asyncio.gather(
                 store.beside(recovered.states.settle),
-                store.beside(store.disk.sync_directory, directory),
+                store.beside(recovered.names_settle, directory, store.disk),
             )
 """,
         """            await store.beside(recovered.states.settle)
-            await store.beside(store.disk.sync_directory, directory)
+            await store.beside(recovered.names_settle, directory, store.disk)
 """,
         f"{_FAULTS_OF_DISKS}::test_a_hand_over_waits_for_a_slow_disk_once",
     ),

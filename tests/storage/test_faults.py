@@ -10,7 +10,7 @@ import pytest
 from counterpoise.storage.files import fence
 from counterpoise.storage.files.fence import Fence
 from counterpoise.storage.files.recovery import take_over
-from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.files.store import UNFINISHED_MAX, FileLedgerStore
 from counterpoise.storage.grouplog import GroupLog
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import CursorState, Log, LogFencedError, StorageError
@@ -60,7 +60,7 @@ async def test_a_failed_write_fails_its_callers_and_the_log_goes_on(
     # Private: no setting keeps no file open.
     store.descriptors._limit = -1  # files are opened again for each write
     disk.before = fault = Failing(what, file, code)
-    if not first and what == "open" and file == ".ledger":
+    if what == "open" and file == ".ledger":
         log._file.close()  # type: ignore[attr-defined]
     for _ in range(2):
         await refused(log, heard, b"refused 1", b"refused 2")
@@ -264,7 +264,9 @@ async def test_everything_that_decides_what_is_stored_is_synced(tmp_path: Path) 
     for owner in ("a", "b"):
         store, log, heard = await opened(tmp_path, disk, owner)
         await settled(store)
-        assert not _volatile(disk)
+        # What an empty ledger begins with gets to the disk together with its first entry.
+        assert {path.suffix for path in _volatile(disk)} <= {".ledger"}
+        assert {path.suffix for path in _volatile(disk) & disk.unnamed} == set()
         store.ledger_bytes = 10
         for number in range(3):
             await write(log, heard, b"%d" % number * 20)
@@ -285,19 +287,20 @@ async def test_everything_that_decides_what_is_stored_is_synced(tmp_path: Path) 
     assert {path.name for path in disk.forgotten if "committed-" not in path.name} <= {"fence"}
 
 
-@pytest.mark.parametrize("prepared", [True, False], ids=["prepared", "unprepared"])
-@pytest.mark.parametrize("file", ["state-", "x", ".ledger"])
+@pytest.mark.parametrize(
+    ("file", "new"),
+    [("state-", False), ("x", False), (".ledger", False), ("persistent", True), ("x", True)],
+)
 async def test_nothing_is_acknowledged_before_the_disk_has_all_of_it(
-    tmp_path: Path, file: str, prepared: bool
+    tmp_path: Path, file: str, new: bool
 ) -> None:
-    """The ledger, the state that counts it in, and the directory that has their names."""
+    """The ledger, the state that counts it in, the directory that has their names, and its own."""
     disk = FaultyDisk()
     disk.before = hang = Hanging("sync", file)
     store, heard = FileLedgerStore(tmp_path, disk=disk), Heard()
-    (tmp_path / NAME).mkdir(parents=True)
-    (tmp_path / NAME / "fence").touch()
-    if prepared:
-        await store.prepare(NAME)
+    if not new:
+        (tmp_path / NAME).mkdir(parents=True)
+        (tmp_path / NAME / "fence").touch()
     log = await store.open(NAME, "a", heard)
     log.append(b"entry", 1, "waits")
     await asyncio.to_thread(hang.reached.wait, 10)
@@ -359,6 +362,49 @@ async def test_an_owner_that_closes_leaves_the_disk_to_the_next_one_first(tmp_pa
     assert not any(path.suffix == ".final" for path in disk.unsynced)
     await log.close()
     await again.close()
+
+
+async def test_of_many_logs_that_close_at_once_most_do_not_wait_for_the_disk(
+    tmp_path: Path,
+) -> None:
+    """Nor do they keep a file open until it has their last states, and nothing of them is lost."""
+    disk = FaultyDisk()
+    store = FileLedgerStore(tmp_path, disk=disk)
+    store.tidy_seconds = 3600
+    names, logs = [f"t/n/persistent/{number}" for number in range(UNFINISHED_MAX + 20)], []
+    for name in names:
+        heard = Heard()
+        logs.append(await store.open(name, "a", heard))
+        await write(logs[-1], heard, name.encode())
+    await asyncio.gather(*(log.close() for log in logs))
+    still_open = [path for path in disk.paths.values() if path.suffix == ".final"]
+    assert len(still_open) == UNFINISHED_MAX
+    await store.close()
+    assert list(disk.paths.values()) == []
+    again = FileLedgerStore(tmp_path)
+    for name in names:
+        log = await again.open(name, "next", Heard())
+        assert await everything(log) == [name.encode()]
+        await log.close()
+    await again.close()
+
+
+@pytest.mark.parametrize("what", ["open", "write"])
+async def test_a_disk_that_takes_no_ledger_lets_a_log_be_read(tmp_path: Path, what: str) -> None:
+    store, log, heard = await opened(tmp_path, FaultyDisk())
+    await write(log, heard, b"1")
+    await log.close()
+    await store.close()
+    disk = FaultyDisk()
+    disk.before = fault = Failing(what, ".ledger", errno.ENOSPC)
+    store, log, heard = await opened(tmp_path, disk, "next")
+    assert fault.times
+    fault.on = False
+    assert await everything(log) == [b"1"]
+    await write(log, heard, b"2")
+    assert await everything(log) == [b"1", b"2"]
+    await log.close()
+    await store.close()
 
 
 async def test_a_hand_over_waits_for_a_slow_disk_once(tmp_path: Path) -> None:

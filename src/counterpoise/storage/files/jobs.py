@@ -5,12 +5,11 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any
 
-from counterpoise.names.callbacks import Notify
 from counterpoise.storage.files import committed
 from counterpoise.storage.files.committed import Committed
 from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.ledger import LedgerFile
-from counterpoise.storage.files.state import SavedState
+from counterpoise.storage.files.state import SavedState, UnsyncedCopy
 from counterpoise.storage.port import EntryGroup, StorageError
 
 if TYPE_CHECKING:
@@ -78,15 +77,20 @@ class NoteCommitted:
 class FinishState:
     """The job that waits until the last state that an owner wrote is on disk."""
 
-    __slots__ = ("_wait",)
+    __slots__ = ("_copy",)
 
-    def __init__(self, wait: Notify) -> None:
-        self._wait = wait
+    def __init__(self, copy: UnsyncedCopy) -> None:
+        self._copy = copy
 
     def run(self) -> None:
         """Sync; errors are ignored: after a power failure the state before it would be found."""
         with contextlib.suppress(OSError):
-            self._wait()
+            self._copy.settle()
+
+    def abandon(self) -> None:
+        """Do not wait for the disk."""
+        with contextlib.suppress(OSError):
+            self._copy.abandon()
 
     def finish(self) -> None:
         """Does nothing."""

@@ -156,7 +156,12 @@ class LedgerFile:
         self._descriptor = self._disk.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
         self._open.add(1)
         self._format = self._records
-        self.written = write_all(self._disk, self._descriptor, [self._records.file_header()], 0)
+        try:
+            self.written = write_all(self._disk, self._descriptor, [self._records.file_header()], 0)
+        except OSError:
+            self.close()
+            self._disk.remove(self.path)
+            raise
 
     def close(self) -> None:
         """Close the file descriptor; writing opens it again."""

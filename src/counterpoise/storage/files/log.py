@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,7 +15,7 @@ from counterpoise.storage.files.jobs import CloseFile, NoteCommitted, WriteGroup
 from counterpoise.storage.files.ledger import LedgerFile, Piece
 from counterpoise.storage.files.record import HEADER_SIZE
 from counterpoise.storage.files.recovery import Recovered
-from counterpoise.storage.files.state import SavedState, Sealed
+from counterpoise.storage.files.state import SavedState, Sealed, UnsyncedCopy
 from counterpoise.storage.grouplog import GroupLog
 from counterpoise.storage.ledger_index import IndexedLedger
 from counterpoise.storage.lost_entries import empty_chunk, lost_from, merged
@@ -95,7 +95,7 @@ class FileLog(GroupLog[C]):
             # Both at once, and the first write beside them: a slow disk is waited for once.
             await asyncio.gather(
                 store.beside(recovered.states.settle),
-                store.beside(store.disk.sync_directory, directory),
+                store.beside(recovered.names_settle, directory, store.disk),
             )
         except OSError as error:
             # As after a failed write: whatever is written next is preceded by the state.
@@ -119,7 +119,7 @@ class FileLog(GroupLog[C]):
     async def _tidy(self, recovered: Recovered) -> None:
         store = self._store
         try:
-            await store.beside(recovered.tidy, self.directory, store.disk)
+            await store.later(recovered.tidy, self.directory, store.disk)
         except OSError as error:
             # No log refers to these files, and the next owner tries again.
             _log.info("%s: files of former owners are not deleted: %s", self.directory, error)
@@ -342,7 +342,7 @@ class FileLog(GroupLog[C]):
         state, number = self._state(final=True), self._states_made
         await self._store.end(lambda: self._end(state, number))
 
-    def _end(self, state: SavedState, number: int) -> Callable[[], None] | None:
+    def _end(self, state: SavedState, number: int) -> UnsyncedCopy | None:
         try:
             if not self.fence.holds():
                 return None

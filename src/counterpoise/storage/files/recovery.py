@@ -69,6 +69,13 @@ class Recovered:
     states: StateFiles
     newly_lost: tuple[Lost, ...] = field(default=())
     obsolete: tuple[Path, ...] = ()
+    created: bool = False
+
+    def names_settle(self, directory: Path, disk: LedgerDisk) -> None:
+        """Wait until the names of the log's files, and of a new log itself, are on disk."""
+        disk.sync_directory(directory)
+        if self.created:
+            disk.sync_directory(directory.parent)
 
     def tidy(self, directory: Path, disk: LedgerDisk) -> None:
         """Remove former owners' files, once the state is on disk and this owner still has the
@@ -77,6 +84,8 @@ class Recovered:
         if not self.fence.holds():
             return
         self.fence.settle()
+        if self.created:
+            return
         # Both copies, since the former owner's go.
         self.states.save(self.saved, number=0)
         state.remove_before(directory, self.fence.epoch, disk)
@@ -103,18 +112,16 @@ def ledger_path(directory: Path, ledger_id: int, epoch: int) -> Path:
 def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
     """Fence the former owner and recover. Blocks; the log is this owner's when it returns.
 
-    Nothing may be acknowledged before `StateFiles.settle` and a sync of the directory have
+    Nothing may be acknowledged before `StateFiles.settle` and `Recovered.names_settle` have
     returned: from then on, the state decides what belongs to the log.
     """
     created = not fence.exists(directory)
     directory.mkdir(parents=True, exist_ok=True)
     seen = [*state.epochs(directory), *(epoch for _, epoch in ledger_files(directory))]
     last = max(seen, default=0)
-    released = last if state.closed(directory, last, disk) else None
+    # Of a log without files the first owner is the last one: there is none to exclude.
+    released = last if not last or state.closed(directory, last, disk) else None
     claimed = fence.claim(directory, owner, disk, last, released)
-    if created:
-        disk.sync_directory(directory)
-        disk.sync_directory(directory.parent)
     # Not before: what the former owner writes from now on, it never acknowledges.
     found = survey(directory, disk)
     newly_lost = _log_findings(directory, found)
@@ -137,7 +144,9 @@ def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
         for ledger_id, epoch in found.found
         if (ledger_id, epoch) not in kept and epoch < claimed.epoch
     )
-    return Recovered(claimed, saved, found.next_ledger, found.files, states, newly_lost, obsolete)
+    return Recovered(
+        claimed, saved, found.next_ledger, found.files, states, newly_lost, obsolete, created
+    )
 
 
 def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerSurvey:

@@ -16,9 +16,8 @@ import logging
 import os
 import re
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,6 +86,22 @@ class SavedState:
         }
 
 
+@dataclass(frozen=True, slots=True)
+class UnsyncedCopy:
+    """A copy that is written and still open: one of the two methods closes it."""
+
+    disk: LedgerDisk
+    descriptor: int
+
+    def settle(self) -> None:
+        """Wait until the copy is on disk."""
+        _sync_and_close(self.disk, self.descriptor)
+
+    def abandon(self) -> None:
+        """Leave it to the system when the copy gets to the disk."""
+        self.disk.close(self.descriptor)
+
+
 class StateFiles:
     """Writes a log's state as two copies, for the owner of one epoch. Thread-safe."""
 
@@ -115,14 +130,14 @@ class StateFiles:
         descriptor, self._begun = self._begun, -1
         self._disk.close(descriptor)
 
-    def end(self, state: SavedState) -> Callable[[], None]:
-        """Write the state for the next owner; returns a function that waits until it is on disk."""
+    def end(self, state: SavedState) -> UnsyncedCopy:
+        """Write the state for the next owner, without waiting for the disk."""
         try:
             final = self._put(state, self._writes + 1, _FINAL)
         except OSError:
             self._disk.remove(copy_path(self._directory, self._epoch, _FINAL))
             raise
-        return partial(_sync_and_close, self._disk, final)
+        return UnsyncedCopy(self._disk, final)
 
     def save(self, state: SavedState, *, number: int, copies: int = 1) -> None:
         """Write the next copy (or both), and return once it is on disk.

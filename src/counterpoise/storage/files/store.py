@@ -13,7 +13,7 @@ from typing import ParamSpec, TypeVar
 
 from counterpoise.storage.cache import EntryCache
 from counterpoise.storage.files import fence, state
-from counterpoise.storage.files.committer import Committer, Job
+from counterpoise.storage.files.committer import Committer
 from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.jobs import FinishState
 from counterpoise.storage.files.ledger import Descriptors, LedgerFile
@@ -25,7 +25,7 @@ from counterpoise.storage.files.recovery import (
     ledger_path,
     take_over,
 )
-from counterpoise.storage.files.state import SavedState
+from counterpoise.storage.files.state import SavedState, UnsyncedCopy
 from counterpoise.storage.files.threads import Threads
 from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.port import LedgerIds, Log, LogListener, Persistence, StorageError
@@ -79,8 +79,10 @@ class FileLedgerStore:
         self._threads = Threads(4, "ledger-reader")
         # Threads of their own, so that waiting for the disk delays no reads.
         self._settlers = Threads(8, "ledger-settler")
+        # And one for what no client waits for, so that a thousand logs do not delay clients.
+        self._tidier = Threads(1, "ledger-tidier")
         self._prepared: set[str] = set()
-        self._unfinished: list[Job] = []
+        self._unfinished: list[FinishState] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._ids = LocalLedgerIds()
         self.topics: TopicCodec = JsonTopics()
@@ -104,13 +106,10 @@ class FileLedgerStore:
         """Fence the former owner, recover, take over."""
         ids = ids or self._ids
         directory = self._directory(name)
-        prepared = name in self._prepared
         self._prepared.discard(name)
         try:
             while True:
-                recovered, file = await self.in_thread(
-                    self._take_over, directory, owner, ids, prepared
-                )
+                recovered, file = await self.in_thread(self._take_over, directory, owner, ids)
                 if file is not None:
                     return FileLog(name, listener, self, directory, recovered, file, ids)
                 await ids.fetch(recovered.next_ledger - 1)
@@ -118,7 +117,7 @@ class FileLedgerStore:
             raise StorageError(f"log {name} in {directory} cannot be opened: {error}") from error
 
     def _take_over(
-        self, directory: Path, owner: str, ids: LedgerIds, prepared: bool
+        self, directory: Path, owner: str, ids: LedgerIds
     ) -> tuple[Recovered, LedgerFile | None]:
         """The log and its first ledger's file, which is None if there is no id for it."""
         recovered = _take_over(directory, owner, self.disk)
@@ -127,9 +126,12 @@ class FileLedgerStore:
             recovered.abandon()
             return recovered, None
         file = self.ledger_file(recovered.saved, directory, ledger_id)
-        if prepared:
-            # Clients wait to write to it: its name gets to the disk together with the state's.
+        # Mostly clients wait to write to it: its name gets to the disk together with the state's.
+        # A full disk does not hinder those that read; the first write tries again.
+        with contextlib.suppress(OSError):
             file.create()
+            if self.descriptors.crowded:
+                file.close()
         return recovered, file
 
     def ledger_file(self, saved: SavedState, directory: Path, ledger_id: int) -> LedgerFile:
@@ -191,6 +193,7 @@ class FileLedgerStore:
             _log.error("%s: the disk does not answer; pending writes are abandoned", self._root)
         self._threads.close()
         self._settlers.close()
+        self._tidier.close()
 
     async def _committed(self, committer: Committer) -> bool:
         """Whether all queued writes are done. Runs in its own thread: the others may hang."""
@@ -208,9 +211,12 @@ class FileLedgerStore:
         """Run blocking work in other threads than reads and writes, so that it delays neither."""
         return await self._settlers.run(lambda: work(*args, **kwargs))
 
-    async def end(self, work: Callable[[], Callable[[], None] | None]) -> None:
-        """Run a log's closing work in a thread; the function that it returns is run later, to wait
-        for the disk.
+    async def later(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run blocking work that no client waits for, one after the other."""
+        return await self._tidier.run(lambda: work(*args, **kwargs))
+
+    async def end(self, work: Callable[[], UnsyncedCopy | None]) -> None:
+        """Run a log's closing work in a thread; the copy that it returns gets to the disk later.
 
         It runs to its end even if the caller is cancelled, because it has a file open.
         """
@@ -218,20 +224,24 @@ class FileLedgerStore:
         self.keep(ending)
         await asyncio.shield(ending)
 
-    async def _end(self, work: Callable[[], Callable[[], None] | None]) -> None:
-        wait = await self.in_thread(work)
-        if wait is not None:
-            self.finish_later(FinishState(wait))
+    async def _end(self, work: Callable[[], UnsyncedCopy | None]) -> None:
+        copy = await self.in_thread(work)
+        if copy is not None:
+            self.finish_later(FinishState(copy))
 
-    def finish_later(self, job: Job) -> None:
+    def finish_later(self, job: FinishState) -> None:
         """Run a job that waits for the disk after some seconds, or when this store closes.
 
-        By then the log's next owner no longer waits for the disk.
+        By then the log's next owner no longer waits for the disk. Of a thousand logs that close at
+        once most are not waited for: after a power failure their next owners read a ledger more.
         """
+        if len(self._unfinished) >= UNFINISHED_MAX:
+            job.abandon()
+            return
         if not self._unfinished and not self.closed:
             asyncio.get_running_loop().call_later(self.tidy_seconds, self._finish)
         self._unfinished.append(job)
-        if self.closed or len(self._unfinished) > UNFINISHED_MAX:
+        if self.closed:
             self._finish()
 
     def _finish(self) -> None:

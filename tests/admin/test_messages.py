@@ -269,6 +269,11 @@ def test_a_schemas_life(api: Api, namespace: str) -> None:
     assert api("POST", f"{path}/version", body).value == {"version": 0}
     answer = api("POST", f"{path}/compatibility", {**body, "schema": other}).value
     assert answer == {"compatibility": False, "schemaCompatibilityStrategy": "FULL"}
+    refused = api("POST", f"{path}/compatibility", {"type": "INT8", "schema": ""})
+    assert (refused.status, refused.reason) == (
+        500,
+        "Incompatible schema: exists schema type AVRO, new schema type INT8",
+    )
     assert api("POST", f"{path}/schema", {**body, "schema": other}).status == 409
     assert api("POST", f"{path}/schema", {**body, "type": "NOVEL"}).status == 422
     assert api("POST", f"{path}/schema", {**body, "schema": f"[{text}]"}).status == 422
@@ -276,4 +281,19 @@ def test_a_schemas_life(api: Api, namespace: str) -> None:
     assert api("POST", f"{path}/version", same).value == {"version": 0}
     assert api("GET", f"{path}/schema/1").status == 404
     assert api("DELETE", f"{path}/schema").status == 200
+    assert api("GET", f"{path}/schema").status == 404
+    assert api.get(f"{path}/schemas") == {"getSchemaResponses": []}
+
+
+@pytest.mark.parametrize("tail", ["", "/partitions"])
+def test_the_schema_of_a_deleted_topic_is_not_the_next_ones(
+    api: Api, namespace: str, tail: str
+) -> None:
+    topic, path = f"/admin/v2/persistent/{namespace}/typed", f"/admin/v2/schemas/{namespace}/typed"
+    assert api("PUT", f"{topic}{tail}", 2 if tail else None).status == 204
+    assert api("POST", f"{path}/schema", {"type": "STRING", "schema": ""}).status == 200
+    if tail:
+        assert api("DELETE", f"{topic}-partition-0").status == 204
+    assert api("GET", f"{path}/schema").status == 200
+    assert api("DELETE", f"{topic}{tail}").status == 204
     assert api("GET", f"{path}/schema").status == 404

@@ -79,6 +79,7 @@ def assemble(
         context.live.options(AutoTopicCreation),
         context.live.options(CreationLimits),
         context.config.cluster_name,
+        _schemas_root(context),
     )
     bundles = _bundles(context, ownership, load, catalog)
     topics = _topics(context, addresses, ownership, bundles, catalog)
@@ -295,14 +296,15 @@ def _topics(
         context.background,
         wall_clock_ms,
     )
-    on_bookkeeper = context.config.storage.bookkeeper_metadata is not None
     schemas = SchemaRegistry(
-        context.metadata,
-        catalog,
-        context.live.options(SchemaOptions),
-        paths.OWN_SCHEMAS if on_bookkeeper else paths.SCHEMAS,
+        context.metadata, catalog, context.live.options(SchemaOptions), _schemas_root(context)
     )
     return TopicParts(catalog, schemas, limits, loaded, upkeep, participants, coordinators)
+
+
+def _schemas_root(context: BrokerContext) -> str:
+    on_bookkeeper = context.config.storage.bookkeeper_metadata is not None
+    return paths.OWN_SCHEMAS if on_bookkeeper else paths.SCHEMAS
 
 
 def _listener(context: BrokerContext, bundles: BundleParts, topics: TopicParts) -> ClientListener:

@@ -13,11 +13,13 @@ import uvloop
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.clock import wall_clock_ms
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.connection import ConnectionConfig, Services
 from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import TopicRates
+from counterpoise.broker.schemas.registry import AUTO_CONSUME
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.topic.transaction_ends import LocalParticipants
@@ -30,6 +32,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerStore
+from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import Schema
 
 
@@ -108,7 +111,11 @@ class Everything:
     async def admit_without(self, topic: TopicName) -> None:
         return
 
-    async def attach(self, topic: TopicName, schema: Schema) -> None:
+    async def attach(self, topic: TopicName, schema: Schema, *, in_use: bool = False) -> None:
+        if schema.type == AUTO_CONSUME:
+            return
+        if in_use and topic not in self.schemas:
+            raise BrokerError(ServerError.IncompatibleSchema, "in use")
         await self.put(topic, schema)
 
 

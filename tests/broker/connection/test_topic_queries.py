@@ -238,6 +238,22 @@ def test_bytes_have_no_schema_and_so_no_version(client: RawClient, topic: str) -
     assert missing.error_code == ServerError.TopicNotFound
 
 
+def test_a_topic_in_use_without_a_schema_gets_none_from_a_consumer(
+    client: RawClient, topic: str
+) -> None:
+    """As in Pulsar. Consumers of any schema leave the choice to the next one."""
+    text, any_schema = ({"name": "s", "schema_data": b"", "type": kind} for kind in (1, 21))
+    client.subscribe(f"{topic}-any", 1, schema=any_schema)
+    client.subscribe(f"{topic}-any", 2, schema=text)
+    client.subscribe(f"{topic}-bytes", 3)
+    client.produce(f"{topic}-sent")
+    for number, used in enumerate(("bytes", "sent")):
+        fields = {"topic": f"{topic}-{used}", "subscription": "t", "sub_type": 1}
+        client.command("subscribe", request_id=9, consumer_id=10 + number, schema=text, **fields)
+        error = client.receive(Type.ERROR).error
+        assert (error.error, error.message) == (ServerError.IncompatibleSchema, "in use")
+
+
 def test_a_lookup_for_a_listener_that_no_broker_advertises(client: RawClient, topic: str) -> None:
     """It used to be answered with the address that every other client gets."""
     client.command("lookup_topic", topic=topic, request_id=4, advertised_listener_name="outside")

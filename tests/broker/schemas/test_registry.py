@@ -96,6 +96,16 @@ async def test_schemas_may_be_as_large_as_the_limit(
             await here.put(TOPIC, one)
 
 
+async def test_a_consumer_brings_no_schema_to_a_topic_that_is_in_use_without_one() -> None:
+    here = SchemaRegistry(MemoryTree().open())
+    with pytest.raises(BrokerError, match=r"empty\(BYTES\) schema: new schema type AVRO"):
+        await here.attach(TOPIC, with_fields("a"), in_use=True)
+    assert await here.versions(TOPIC) == []
+    await here.attach(TOPIC, Schema("a", b"", registry.AUTO_CONSUME), in_use=True)
+    await here.put(TOPIC, with_fields("a"))
+    await here.attach(TOPIC, with_fields("a"), in_use=True)
+
+
 async def test_a_consumer_has_to_read_what_was_written_and_no_more() -> None:
     here = SchemaRegistry(MemoryTree().open())
     await here.attach(TOPIC, with_fields("a", "b"))

@@ -149,6 +149,7 @@ async def delete(request: web.Request) -> None:
             # It was never created.
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
+    await broker_of(request).schemas.delete(topic)
     try:
         await broker_of(request).policies.partitioned_topic(topic).delete()
     except NotFound:

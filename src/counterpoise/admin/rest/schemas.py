@@ -53,8 +53,8 @@ async def one(request: web.Request) -> web.Response:
 
 @routes.get(f"{BASE}/schemas", access.topic("GET_METADATA"))
 async def every(request: web.Request) -> web.Response:
-    """All versions of the schema, the oldest first."""
-    versions = await _versions(request)
+    """All versions of the schema, the oldest first; none if the topic has no schema."""
+    versions = await broker_of(request).schemas.versions(await _topic(request))
     return answer({"getSchemaResponses": [_schema_json(*each) for each in enumerate(versions)]})
 
 
@@ -83,6 +83,9 @@ async def compatibility(request: web.Request) -> web.Response:
     requested = _schema(request, topic)
     strategy = (await broker_of(request).schemas.rules(topic)).strategy
     problem = why_refused(versions, requested, strategy)
+    if versions and versions[-1].type != requested.type and problem is not None:
+        # What Pulsar takes for an error of its own.
+        raise RestError(HTTPStatus.INTERNAL_SERVER_ERROR, problem)
     return answer({"compatibility": problem is None, "schemaCompatibilityStrategy": strategy})
 
 
@@ -112,12 +115,13 @@ async def _versions(request: web.Request) -> list[Schema]:
 
 def _schema(request: web.Request, topic: TopicName) -> Schema:
     body: Json = body_of(request)
-    if body is None or body["type"] not in TYPES:
+    kind = None if body is None else {"BYTES": "NONE"}.get(body["type"], body["type"])
+    if kind not in TYPES:
         raise RestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"type: one of {', '.join(TYPES)}")
     found = Schema(
         name=topic.local_name,
         data=body["schema"].encode(),
-        type=TYPES.index(body["type"]),
+        type=TYPES.index(kind),
         properties=tuple((body.get("properties") or {}).items()),
     )
     invalid = why_invalid(found)

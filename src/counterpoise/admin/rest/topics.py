@@ -125,8 +125,6 @@ async def delete(request: web.Request) -> None:
             raise
         # What the binary protocol calls not allowed, the REST API calls a failed precondition.
         raise precondition_failed(error.message) from None
-    if not topic.is_persistent and topic.partition_index < 0:
-        await broker.policies.topic_policies(topic).delete(missing_ok=True)
 
 
 @routes.put(f"{TOPIC}/unload", access.topic("UNLOAD"))

@@ -23,6 +23,7 @@ from counterpoise.wire import encode, encode_peers, events
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.encode_runs import messages as wire_messages
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
 from counterpoise.wire.states import PeerChange
 from counterpoise.wire.values import MessageId, TransactionId
 
@@ -68,7 +69,7 @@ class ClientConsumers:
             )
             topic = await self._services.topics.get(name, create=event.create_topic)
             if event.schema is not None:
-                await self._services.schemas.attach(name, event.schema)
+                await self._services.schemas.attach(name, event.schema, in_use=topic.is_in_use)
             consumer = await topic.subscribe(self._request(event), self)
         except BaseException:
             if self._opening.get(consumer_id) is event:
@@ -101,6 +102,8 @@ class ClientConsumers:
             start_batch_index=-1 if start is None else start.batch_index,
             rollback_seconds=event.start_rollback_s,
             read_compacted=event.read_compacted,
+            takes_any_schema=event.schema is not None
+            and event.schema.type == RawSchema.AutoConsume,
             key_shared=KeySharedMeta()
             if shared is None
             else KeySharedMeta(

@@ -42,7 +42,7 @@ class Schemas(Protocol):
     async def admit_without(self, topic: TopicName) -> None:
         """Raise `BrokerError` IncompatibleSchema unless a producer may have no schema."""
 
-    async def attach(self, topic: TopicName, schema: Schema) -> None:
+    async def attach(self, topic: TopicName, schema: Schema, *, in_use: bool = False) -> None:
         """Check a consumer's schema, add it if new; raises `BrokerError` IncompatibleSchema."""
 
 

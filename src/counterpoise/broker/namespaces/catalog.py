@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from counterpoise.broker.base import paths
 from counterpoise.broker.base.by_turns import in_pieces
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.base.settings import LiveOptions
@@ -37,8 +38,11 @@ class TopicCatalog:
         default: LiveOptions[AutoTopicCreation],
         limits: LiveOptions[CreationLimits],
         cluster: str,
+        schemas: str = paths.SCHEMAS,
     ) -> None:
+        """``schemas``: the parent of the nodes that have the schemas of topics."""
         self._policies = policies
+        self._schemas = schemas
         self._limits = limits
         self._cluster = cluster
         self._default = default
@@ -92,9 +96,12 @@ class TopicCatalog:
             await self._policies.terminate_topic(topic, last)
 
     async def delete(self, topic: TopicName) -> None:
-        """Delete a topic, and first its policies, which a new topic of this name must not get."""
+        """Delete a topic, and first its policies and schemas, which a new topic of this name must
+        not get.
+        """
         with store_errors_as_not_ready():
             if topic.partition_index < 0:
+                await self._policies.schemas(topic, self._schemas).delete(missing_ok=True)
                 await self._policies.topic_policies(topic).delete(missing_ok=True)
             await self._policies.delete_topic(topic)
 

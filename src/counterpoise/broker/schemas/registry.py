@@ -118,16 +118,20 @@ class SchemaRegistry:
             ServerError.ServiceNotReady, f"the schemas of {topic} keep changing; try again"
         )
 
-    async def attach(self, topic: TopicName, schema: Schema) -> None:
+    async def attach(self, topic: TopicName, schema: Schema, *, in_use: bool = False) -> None:
         """Check a consumer's schema by the topic's strategy; the first schema of a topic is
-        registered.
+        registered, unless the topic is in use without one.
 
         Raises `BrokerError` (IncompatibleSchema).
         """
         if schema.type == AUTO_CONSUME:
             return
         versions = await self.versions(topic)
-        if not versions:
+        if not versions and in_use:
+            kind = RawSchema.Type.Name(schema.type).upper()
+            why = "Failed to add schema to an active topic with empty(BYTES) schema"
+            _check(f"{why}: new schema type {kind}")
+        elif not versions:
             await self.put(topic, schema)
         else:
             strategy = (await self.rules(topic)).strategy

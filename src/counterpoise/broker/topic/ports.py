@@ -85,6 +85,8 @@ class SubscribeRequest:
     #: Start at messages published this many seconds ago (a reader's rollback); 0 is off.
     rollback_seconds: int = 0
     read_compacted: bool = False
+    #: It takes whatever schema the messages have.
+    takes_any_schema: bool = False
     key_shared: KeySharedMeta = KeySharedMeta()
     consumer_epoch: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)

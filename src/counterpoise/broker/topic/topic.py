@@ -108,6 +108,13 @@ class Topic(ABC):
         return 0
 
     @property
+    def is_in_use(self) -> bool:
+        """Whether the topic has messages, producers, or consumers that expect one schema."""
+        found = (each for it in self.subscriptions.values() for each in it.consumers)
+        any_of_one = any(not each.request.takes_any_schema for each in found)
+        return bool(self._entries or len(self.producers) or any_of_one)
+
+    @property
     def cached_bytes(self) -> int:
         """The size of the topic's cached entries, in bytes."""
         return 0

@@ -368,9 +368,9 @@ class TopicRegistry:
                 await self._store.delete(log_name(name))
             except StorageError as error:
                 raise BrokerError(ServerError.PersistenceError, str(error)) from error
-            await self._catalog.delete(name)
-            if if_idle and self._live().deletes_inactive_partitioned:
-                await self._catalog.delete_if_unparted(name)
+        await self._catalog.delete(name)
+        if name.is_persistent and if_idle and self._live().deletes_inactive_partitioned:
+            await self._catalog.delete_if_unparted(name)
 
     async def close(self) -> None:
         """Unload all topics, because the broker stops; waits for a hanging disk only so long."""

@@ -182,6 +182,10 @@ class Policies(StoredTopics):
         """
         return self._node(paths.topic_policies(topic))
 
+    def schemas(self, topic: TopicName, root: str) -> JsonNode:
+        """The node of a topic's schemas."""
+        return self._node(paths.schemas(topic, root))
+
     async def applied(self, topic: TopicName, cluster: str) -> JsonObject:
         """The policies in force for a topic: its own, or else its namespace's."""
         own = await self.topic_policies(topic).get()

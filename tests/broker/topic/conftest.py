@@ -178,7 +178,8 @@ class Everything:
         self.created.append(topic)
 
     async def delete(self, topic: TopicName) -> None:
-        self.created.remove(topic)
+        if topic.is_persistent:
+            self.created.remove(topic)
 
     async def delete_if_unparted(self, topic: TopicName) -> None:
         self.unparted.append(topic)

@@ -204,7 +204,7 @@ class TopicMetadata(Protocol):
         """Store that the topic is terminated; ``last`` is its last entry's position."""
 
     async def delete(self, topic: TopicName) -> None:
-        """Delete the topic's metadata."""
+        """Delete the metadata of a topic, of which a non-persistent one may have some, too."""
 
     async def delete_if_unparted(self, topic: TopicName) -> None:
         """Delete a partitioned topic's metadata once none of its partitions is left."""

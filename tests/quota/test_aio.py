@@ -57,6 +57,8 @@ async def test_who_is_cancelled_loses_its_place_and_nothing_else() -> None:
     tasks = [asyncio.ensure_future(limiter.acquire()) for _ in range(3)]
     await asyncio.sleep(0)
     tasks[1].cancel()
+    await asyncio.sleep(0)
+    assert limiter.waiting == 2
     done = await asyncio.gather(*tasks, return_exceptions=True)
     assert isinstance(done[1], asyncio.CancelledError)
     assert limiter.waiting == 0

@@ -215,6 +215,19 @@ def test_between_two_steps_nothing_is_added_unless_asked_for() -> None:
     assert it.tokens(consistent=True) == 16
     it.now += RESOLUTION_NS + 1
     assert it.tokens() == 32
+    # So it is after each step, not only before the first one.
+    it.now += RESOLUTION_NS
+    assert it.tokens() == 32
+
+
+def test_a_changed_bucket_keeps_its_resolution_and_gets_another_target() -> None:
+    it = AtTime(1000, initial=0, resolution_ns=100 * MS)
+    it.bucket.change(it.now, rate=2000)
+    assert it.bucket.wait_ns(it.now) == 10 * MS, "1 % of what the new rate earns in a period"
+    it.ms(100)
+    assert it.tokens() == 0
+    it.now += 1
+    assert it.tokens() == 200
 
 
 def test_a_taker_that_asks_first_never_owes_more_than_one_take() -> None:

@@ -201,6 +201,34 @@ def test_a_newcomer_after_a_rest_has_no_claim_to_what_others_passed_before() -> 
     assert abs(passed.count(former) - passed.count(newcomer)) <= 1
 
 
+def test_the_scarcer_of_messages_and_bytes_decides_whose_turn_is_next() -> None:
+    world = World()
+    limit = world.limit(LimitLevel.BROKER_PUBLISH, "b", 1000, 1_000_000)
+    small, large = world.flow(limit), world.flow(limit)
+    for _ in range(100):
+        world.offer(small, 1, 10)
+        world.offer(large, 1, 1000)
+    before = len(world.through)
+    world.run_until(100 * MS)
+    passed = [flow for _, flow, _, _ in world.through[before:]]
+    assert abs(passed.count(small) - passed.count(large)) <= 1 < len(passed)
+
+
+def test_a_flow_that_leaves_and_comes_back_has_one_place_in_the_queue() -> None:
+    world = World()
+    limit = world.limit(LimitLevel.BROKER_PUBLISH, "b", 1000)
+    restless, patient = world.flow(limit), world.flow(limit)
+    for _ in range(100):
+        world.offer(restless)
+        world.offer(patient)
+    for _ in range(20):
+        world.throttle.retry(restless, world.now)
+    before = len(world.through)
+    world.run_until(50 * MS)
+    passed = [flow for _, flow, _, _ in world.through[before:]]
+    assert abs(passed.count(restless) - passed.count(patient)) <= 1 < len(passed)
+
+
 def test_a_full_topic_holds_up_no_other_topic_at_the_brokers_limit() -> None:
     world = World()
     broker = world.limit(LimitLevel.BROKER_PUBLISH, "b", 1000)
@@ -222,6 +250,69 @@ def test_the_last_entry_passes_whole_and_is_paid_for() -> None:
     assert limit.throttled_ns == flow.throttled_ns == pytest.approx(488 * MS, abs=MS)
 
 
+def test_each_wait_counts_towards_the_time_that_was_waited() -> None:
+    world, limit, flow = limited(1000)
+    ended, began = 0, []
+    for _ in range(3):
+        world.run_until(ended + SECOND_NS)
+        world.offer(flow, 500)
+        world.offer(flow, 1)
+        began.append(world.now)
+        ended = limit.resume_at or 0
+        world.run_until(ended)
+        assert limit.rested_at == ended
+    waited = [488 * MS] * 3
+    assert limit.throttled_ns == flow.throttled_ns == pytest.approx(sum(waited), abs=3 * MS)
+    # A producer that leaves while it waits has waited all the same.
+    world.run_until(ended + SECOND_NS)
+    world.offer(flow, 500)
+    world.offer(flow, 1)
+    world.run_until(world.now + 100 * MS)
+    assert limit.waited_ns(world.now) == limit.throttled_ns + 100 * MS
+    world.end(flow)
+    assert limit.throttled_ns == flow.throttled_ns == limit.waited_ns(world.now + SECOND_NS)
+    assert flow.throttled_ns == pytest.approx(sum(waited) + 100 * MS, abs=3 * MS)
+
+
+def test_after_a_wait_no_more_may_pass_at_once_than_before_it() -> None:
+    world, _, flow = limited(1000)
+
+    def at_once() -> int:
+        passed = 0
+        while world.offer(flow):
+            passed += 1
+        return passed
+
+    before = at_once()
+    world.run_until(SECOND_NS)
+    assert not flow.entries
+    assert at_once() == before == 16
+
+
+def test_an_entry_that_cannot_be_published_holds_up_none_behind_it() -> None:
+    world, limit, flow = limited(1000)
+    world.unpublishable.add(16)
+    for _ in range(40):
+        world.offer(flow)
+    with pytest.raises(OSError, match="entry 16 cannot"):
+        world.run_until(SECOND_NS)
+    assert limit.resume_at is not None
+    world.run_until(2 * SECOND_NS)
+    assert world.passed[flow] == [*range(16), *range(17, 40)]
+
+
+@pytest.mark.parametrize(("messages", "size"), [(1000, 0), (0, 1000), (1000, 1000)])
+def test_a_longer_period_alone_is_a_change_of_the_rate(messages: int, size: int) -> None:
+    limit = RateLimit(LimitLevel.TOPIC_DISPATCH, "t")
+    assert limit.period_ns == SECOND_NS
+    for period_s in (1, 10):
+        limit.set_rate(messages, size, 0, period_s)
+        assert limit.period_ns == period_s * SECOND_NS
+    limit.charge(1000, 1000, 0)
+    # Of the second's, 16 ms were there at first; of ten seconds', a tenth is there.
+    assert limit.wait_ns(0) > 9 * SECOND_NS
+
+
 def test_within_one_read_many_flows_get_exactly_what_is_there() -> None:
     world = World()
     messages = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 1000)
@@ -238,6 +329,7 @@ def test_bytes_that_were_set_aside_come_back_where_messages_have_run_out() -> No
     assert world.offer(flow, 500, 100), "by what was set aside"
     world.throttle.settle()
     assert (limit.messages.balance, limit.bytes.balance) == (16 - 501, 16_000 - 200)
+    assert (limit.passed_messages, limit.passed_bytes) == (501, 200)
     assert not world.offer(flow, 1, 100)
 
 

@@ -22,6 +22,8 @@ class TestFlow(PublishFlow):
 
     def release(self, item: tuple[int, int, int], size: int) -> None:
         assert item[1] == size
+        if item[2] in self.world.unpublishable:
+            raise OSError(f"entry {item[2]} cannot be published")
         self.world.pass_entry(self, *item)
 
 
@@ -37,6 +39,8 @@ class World:
     sent: dict[TestFlow, int] = field(default_factory=dict)
     passed: dict[TestFlow, list[int]] = field(default_factory=dict)
     through: list[tuple[int, TestFlow, int, int]] = field(default_factory=list)
+    #: Numbers of entries whose publishing fails once they are released.
+    unpublishable: set[int] = field(default_factory=set)
     #: Messages and bytes that passed each limit.
     counted: dict[RateLimit, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
 

@@ -53,7 +53,8 @@ class Alone:
 
     def __init__(self) -> None:
         self.store = SlowStore(MemoryTree())
-        self.definition: dict[str, Any] | None = {"publishRateInMsgs": 900}
+        rates = {"publishRateInMsgs": 900, "dispatchRateInMsgs": 800}
+        self.definition: dict[str, Any] | None = rates
         self.answers = asyncio.Event()
         self.answers.set()
         self.limits = PublishLimits("b9", no_rates, clock_ns=now_ns)

@@ -193,6 +193,22 @@ async def test_the_rounds_begin_with_the_first_group_and_survive_a_store_that_is
 
 
 @on_jumping_loop
+async def test_the_rounds_go_on_when_one_of_two_groups_is_left(group: Group) -> None:
+    await group.start(1)
+    (broker,) = group.brokers
+    await broker.groups.know("left")
+    rounds = asyncio.ensure_future(broker.groups.run())
+    await pass_time(1.5 * INTERVAL_S)
+    assert broker.groups.names == ["g"]
+    path = paths.group_usage("g", "b0")
+    for _ in range(2):
+        await broker.store.delete(path)
+        await pass_time(INTERVAL_S)
+        assert await broker.store.exists(path), "no round was made"
+    rounds.cancel()
+
+
+@on_jumping_loop
 async def test_the_rounds_rest_while_no_topic_is_in_a_group(group: Group) -> None:
     await group.start(1)
     (broker,) = group.brokers

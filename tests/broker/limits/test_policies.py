@@ -44,17 +44,20 @@ class Policies:
     def __init__(self) -> None:
         self.rate = 10
         self.group: Mapping[str, Any] | None = None
+        self.group_name = ""
         self.failures = 0
-        self.reads = 0
+        self.reads = self.group_reads = 0
 
     async def applied(self, topic: TopicName, cluster: str) -> Mapping[str, Any]:
         self.reads += 1
         if self.failures:
             self.failures -= 1
             raise StoreUnavailable(str(topic), "away")
-        return {"publishRate": {"publishThrottlingRateInMsg": self.rate}}
+        rate = {"publishThrottlingRateInMsg": self.rate}
+        return {"publishRate": rate, "resourceGroupName": self.group_name}
 
     async def resource_group(self, name: str) -> Mapping[str, Any] | None:
+        self.group_reads += 1
         return self.group
 
 
@@ -104,6 +107,25 @@ async def test_a_change_is_followed_though_reading_it_fails_at_first() -> None:
     await following.change(paths.policies(NamespaceName.parse("t/other")))
     await following.change("/admin/partitioned-topics/t/n/persistent/x")
     assert following.policies.reads == reads, "it read what did not change"
+
+
+@on_jumping_loop
+async def test_a_change_of_a_group_is_followed_where_a_topic_is_in_it() -> None:
+    following = Following()
+    following.policies.group_name = "g"
+    for messages in (5, 7):
+        following.policies.group = {"publishRateInMsgs": messages, "dispatchRateInMsgs": 9}
+        if messages == 5:
+            await following.start()
+        await following.change(paths.resource_group("g"))
+        publish, dispatch = (
+            limits.group("g")
+            for limits in (following.limits.publish, following.limits.publish.dispatch)
+        )
+        assert (publish.messages.rate, dispatch.messages.rate) == (messages, 9)
+    reads = following.policies.group_reads
+    await following.change(paths.resource_group("other"))
+    assert following.policies.group_reads == reads, "it read what did not change"
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,34 @@ async def test_a_row_that_is_longer_than_what_is_free_passes_as_far_as_that_goes
 
 
 @on_jumping_loop
+async def test_after_each_read_what_was_set_aside_and_is_not_used_is_there_for_others(
+    limited: LimitedTopics,
+) -> None:
+    producer = await limited.producer(TopicRates(Rate(messages=1000)))
+    for number in range(3):
+        limited.publish(producer, number)
+        assert producer.flow.free_messages
+        await pass_time(0.01)
+        assert producer.flow.free_messages == 0
+        assert limited.limit().passed_messages == number + 1
+
+
+@on_jumping_loop
+async def test_a_throttled_entry_that_cannot_be_published_takes_no_room_any_more() -> None:
+    clients = Clients(asyncio.get_running_loop())
+    topic = await clients.topic("x", Rate(messages=1000))
+    publisher = Publisher(clients, topic, Wired(clients.memory), "p")
+    for _ in range(17):
+        publisher.send(1, 10)
+    publisher.sink.read()
+    assert publisher.sink.held_entries == 1
+    publisher.passed.append(-1)  # it is out of order then, and so is refused
+    asyncio.get_running_loop().set_exception_handler(lambda _loop, _context: None)
+    await pass_time(1)
+    assert publisher.sink.held_entries == 0
+
+
+@on_jumping_loop
 async def test_bytes_count_as_well(limited: LimitedTopics) -> None:
     producer = await limited.producer(TopicRates(Rate(size=1000)))
     limited.publish(producer, *range(3), size=900)

@@ -190,6 +190,32 @@ async def test_messages_that_are_not_compacted_yet_neither_expire_nor_count_as_a
     assert topic.subscriptions[COMPACTION].backlog == 1
 
 
+@pytest.mark.parametrize(
+    ("messages", "last", "batch_index"),
+    [
+        ([[("a", "1")], [("a", "")]], (-1, -1), -1),
+        ([[("a", "1")], [("b", "1")], [("b", "")]], (0, 0), -1),
+        ([[("a", "1"), ("b", "1"), ("c", "1")], [("c", "")]], (0, 0), 1),
+    ],
+)
+async def test_the_last_message_of_a_compacted_reader_is_the_last_that_is_left(
+    store: MemoryLedgerStore,
+    messages: list[list[Message]],
+    last: tuple[int, int],
+    batch_index: int,
+) -> None:
+    world = World(store, policies=never_by_size)
+    producer = await world.producer()
+    for each in messages:
+        publish(producer, 0, 0, batch_of(each) if len(each) > 1 else single(each[0]))
+    await world.wire.until(lambda: len(world.wire.receipted) == len(messages))
+    topic = await world.topic()
+    await topic.compaction.compact()
+    reader = await world.consumer(subscription="r", durable=False, read_compacted=True)
+    assert reader.last_message_id()[0] == last
+    assert await reader.last_batch_index() == batch_index
+
+
 @pytest.mark.parametrize("kind", [SubscriptionType.Shared, SubscriptionType.Key_Shared])
 async def test_only_one_consumer_at_a_time_may_read_what_is_compacted(
     world: World, kind: SubscriptionType

@@ -83,6 +83,12 @@ async def test_modes_do_not_mix(world: World) -> None:
         await world.consumer(KEYED, key_shared=KeySharedMeta(((0, 9),)))
 
 
+async def test_when_all_have_left_the_next_one_chooses_the_mode(world: World) -> None:
+    for meta in (KeySharedMeta(), KeySharedMeta(((0, 65_535),)), KeySharedMeta(None, True)):
+        consumer = await world.consumer(KEYED, key_shared=meta)
+        consumer.close()
+
+
 async def test_an_exclusive_consumer_with_ranges_is_sent_the_keys_in_them(world: World) -> None:
     """As a reader with a key hash range, and the next reader with the others."""
     keys = "abcdefghijklmnop"

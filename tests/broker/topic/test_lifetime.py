@@ -227,6 +227,21 @@ async def test_only_the_owner_deletes_and_brokers_own_topics_stay() -> None:
     assert {*cared.world.cluster.created} == {own, cared.world.name}
 
 
+async def test_a_consumer_keeps_a_topic_that_stores_nothing() -> None:
+    cared = Cared(**inactivity(CAUGHT_UP))
+    cared.world.name = TopicName.parse("non-persistent://t/n/x")
+    consumer = await cared.world.consumer()
+    for _ in range(2):
+        cared.wait(20)
+        await cared.upkeep.delete_inactive()
+    consumer.close()
+    await cared.upkeep.delete_inactive()
+    assert cared.world.name in cared.world.registry.loaded, "it was in use a moment ago"
+    cared.wait(20)
+    await cared.upkeep.delete_inactive()
+    assert cared.world.name not in cared.world.registry.loaded
+
+
 @pytest.mark.parametrize("deletes_whole", [False, True])
 async def test_a_partitioned_topic_goes_with_its_partitions_if_the_broker_says_so(
     deletes_whole: bool,

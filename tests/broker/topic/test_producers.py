@@ -5,6 +5,7 @@ import asyncio
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.grouplog import GroupLog
@@ -43,6 +44,28 @@ async def test_a_waiting_producer_is_notified_when_it_is_its_turn(world: World) 
     first.close()
     assert world.wire.ready == [(second.producer_id, 2)]
     await world.publish(second, "now")
+
+
+async def test_who_waits_for_exclusive_access_keeps_shared_producers_out(world: World) -> None:
+    shared = await world.producer()
+    waiting = await world.producer(access_mode=AccessMode.WaitForExclusive)
+    with pytest.raises(BrokerError, match="wait for exclusive access") as busy:
+        await world.producer()
+    assert busy.value.code is ServerError.ProducerBusy
+    shared.close()
+    assert world.wire.ready == [(waiting.producer_id, 1)]
+
+
+async def test_a_producer_that_has_gone_hears_nothing_of_what_could_not_be_stored(
+    world: World,
+) -> None:
+    gone, here = await world.producer(), await world.producer()
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    gone.close()
+    topic.refused(StorageError("the disk is full"), [(gone, 5, 5), (here, 6, 6), (here, 7, 7)])
+    assert [each[:2] for each in world.wire.errors] == [(here.producer_id, n) for n in (6, 7)]
+    assert world.wire.closed_producers == [(here.producer_id, None)]
 
 
 async def test_who_leaves_while_waiting_is_forgotten(world: World) -> None:

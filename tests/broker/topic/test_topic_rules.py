@@ -30,6 +30,11 @@ async def test_producers(store: MemoryLedgerStore) -> None:
     assert full.value.code is ServerError.ProducerBusy
     one.close()
     await world.producer(name="one")
+    # One that comes again on its connection is no further one.
+    topic = await world.topic()
+    (two,) = (it for it in topic.attached_producers() if it.name != "one")
+    again = replace(two.request, name=two.name, epoch=two.request.epoch + 1)
+    assert topic.add_producer(again, world.wire).name == two.name
 
 
 async def test_consumers_of_a_subscription(store: MemoryLedgerStore) -> None:

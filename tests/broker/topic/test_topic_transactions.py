@@ -12,6 +12,7 @@ from counterpoise.broker.topic.subscription_transactions import SubscriptionTran
 from counterpoise.broker.topic.topic_compaction import COMPACTION
 from counterpoise.broker.topic.transaction_ends import LocalParticipants
 from counterpoise.metadata import MemoryTree
+from counterpoise.names.position import NO_POSITION
 from counterpoise.storage.disk_faults import DiskFaults
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed_options import ManagedLedgerOptions
@@ -200,6 +201,50 @@ async def test_a_part_of_a_batch_that_is_pending_outlives_its_broker(world: Worl
     world = await reloaded(world, killed=True)
     acks = (await topic_of(world)).subscriptions["s"].acks
     assert (list(acks.ack_set(0)), acks.is_acked(0)) == ([0b110], False)
+
+
+async def test_a_message_of_a_batch_that_is_pending_is_not_delivered_again(world: World) -> None:
+    producer = await world.producer()
+    publish(producer, 0, 0, batch(3))
+    consumer = await world.consumer(SHARED)
+    await world.wire.until(lambda: bool(world.wire.deliveries))
+    (ledger, number, _) = world.wire.ids(consumer)[0]
+    await consumer.ack_in_transaction(ONE, [(ledger, number, (0b101,))], cumulative=False)
+    consumer.redeliver()
+    await world.wire.until(lambda: len(world.wire.deliveries) == 2)
+    assert list(world.wire.deliveries[-1][1][4]) == [0b101]
+
+
+async def test_a_shared_subscription_has_no_cumulative_acknowledgement(world: World) -> None:
+    producer, consumer = await world.producer(), await world.consumer(SHARED)
+    await world.publish(producer, "m0", "m1")
+    await received(world, consumer, ["m0", "m1"])
+    with pytest.raises(BrokerError, match="Shared subscription has no cumulative") as refusal:
+        await consumer.ack_in_transaction(ONE, world.wire.ids(consumer)[1:], cumulative=True)
+    assert code_of(refusal) is ServerError.NotAllowedError
+    await consumer.ack_in_transaction(ONE, world.wire.ids(consumer), cumulative=False)
+
+
+async def test_a_seek_brings_back_what_is_pending_and_nothing_that_was_aborted(
+    world: World,
+) -> None:
+    producer, consumer = await world.producer(), await world.consumer()
+    await world.publish(producer, "m0")
+    await publish_in(world, producer, ONE, "aborted")
+    await end(world, ONE, commit=False)
+    await world.publish(producer, "m1")
+    await received(world, consumer, ["m0", "m1"])
+    await consumer.ack_in_transaction(TWO, world.wire.ids(consumer)[:1], cumulative=False)
+    await consumer.seek_to(NO_POSITION)
+    subscription = (await topic_of(world)).subscriptions["s"]
+    assert subscription.backlog == 2
+    for each in ("now", "at the next owner"):
+        again = await world.consumer()
+        await received(world, again, ["m0", "m1"])
+        world = await reloaded(world, killed=False) if each == "now" else world
+    # What it was to acknowledge was forgotten with the seek.
+    await end(world, TWO, commit=True, subscription="s")
+    assert (await topic_of(world)).subscriptions["s"].backlog == 2
 
 
 async def test_an_abort_that_could_not_be_saved_is_saved_when_it_is_asked_for_again(

@@ -99,7 +99,6 @@ class ClientConsumers:
             durable=event.durable,
             initial_position=event.initial_position,
             start_message_id=None if start is None else Position(start.ledger_id, start.entry_id),
-            start_batch_index=-1 if start is None else start.batch_index,
             rollback_seconds=event.start_rollback_s,
             read_compacted=event.read_compacted,
             takes_any_schema=event.schema is not None

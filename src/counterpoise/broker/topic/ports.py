@@ -79,9 +79,8 @@ class SubscribeRequest:
     priority_level: int = 0
     durable: bool = True
     initial_position: InitialPosition = InitialPosition.Latest
-    start_message_id: Position | None = None
     #: With a start inside a batch, the client drops what comes before it in that batch.
-    start_batch_index: int = -1
+    start_message_id: Position | None = None
     #: Start at messages published this many seconds ago (a reader's rollback); 0 is off.
     rollback_seconds: int = 0
     read_compacted: bool = False

@@ -1,0 +1,69 @@
+"""What a topic does with entries of producers that are under publish limits."""
+
+from dataclasses import replace
+
+from counterpoise.broker.limits.rates import Rate, TopicRates
+from counterpoise.broker.topic.ports import ProducerRequest
+from counterpoise.wire.events import Send
+from tests.broker.limits.conftest import LimitedTopics
+from tests.broker.topic.conftest import entry
+from tests.quota.jumping import on_jumping_loop, pass_time
+
+MANY = TopicRates(Rate(messages=1000, size=100_000))
+
+
+@on_jumping_loop
+async def test_a_producer_that_comes_back_leaves_nothing_throttled() -> None:
+    limited = LimitedTopics()
+    limited.rates = TopicRates(Rate(messages=1))
+    topic = await limited.world.topic()
+    for epoch in range(2):
+        request = ProducerRequest(7, name="me", epoch=epoch)
+        producer = topic.add_producer(request, limited.world.wire)
+        limited.publish(producer, *range(3))
+        await limited.receipts(1)
+    # Of the first the first one passed, and the rest is sent again by its successor.
+    assert limited.world.wire.held_entries == 3
+    await pass_time(10)
+    assert await limited.receipts(4) == [0, 0, 1, 2]
+    assert limited.world.wire.held_entries == 0
+
+
+@on_jumping_loop
+async def test_only_what_is_admitted_counts_towards_a_limit() -> None:
+    limited = LimitedTopics()
+    producer = await limited.producer(TopicRates(Rate(messages=1000, size=1_000_000)))
+    limited.publish(producer, 0)
+    topic = await limited.world.topic()
+    topic.apply(replace(topic.rules, message_bytes=100))
+    entries = [entry("x" * size) for size in (10, 1000, 10)]
+    sends = [Send(0, number, number, 1, False, each) for number, each in enumerate(entries, 1)]
+    producer.publish(sends, sum(map(len, entries)))
+    assert await limited.receipts(3) == [0, 1, 3]
+    assert [each[1] for each in limited.world.wire.errors] == [2]
+    limited.limits.runner.throttle.settle()
+    stored = len(entry(0)) + len(entries[0]) + len(entries[2])
+    assert (limited.limit().passed_messages, limited.limit().passed_bytes) == (3, stored)
+
+
+@on_jumping_loop
+async def test_a_run_of_entries_passes_at_once_if_both_messages_and_bytes_are_left() -> None:
+    for count, size in ((500, 0), (2, 90_000)):
+        limited = LimitedTopics()
+        producer = await limited.producer(MANY)
+        limited.publish(producer, 0)
+        limited.publish(producer, *range(1, 1 + count), size=size)
+        limited.publish(producer, 1 + count)
+        assert getattr(limited.world.wire, "held_entries", 0), (count, size)
+
+
+@on_jumping_loop
+async def test_a_topic_that_is_closing_stores_nothing_that_was_throttled() -> None:
+    limited = LimitedTopics()
+    producer = await limited.producer(TopicRates(Rate(messages=1)))
+    limited.publish(producer, *range(3))
+    topic = await limited.world.topic()
+    topic.closing = True
+    await pass_time(10)
+    assert await limited.receipts(1) == [0]
+    assert topic.log.end == 1

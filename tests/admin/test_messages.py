@@ -285,6 +285,26 @@ def test_a_schemas_life(api: Api, namespace: str) -> None:
     assert api.get(f"{path}/schemas") == {"getSchemaResponses": []}
 
 
+def test_a_schema_of_keys_and_values_is_stored_as_clients_have_it(
+    api: Api, cluster: Cluster, namespace: str
+) -> None:
+    """Recorded of Pulsar 4.0.7: Java's client took the text for a length of a gigabyte."""
+    record = {"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}], "doc": "ü"}
+    compact = json.dumps(record, separators=(",", ":"), ensure_ascii=False)
+    given = json.dumps({"value": "", "key": record}, indent=1)
+    path = f"/admin/v2/schemas/{namespace}/pairs/schema"
+    assert api("POST", path, {"type": "KEY_VALUE", "schema": given}).status == 200
+    assert api.get(path)["data"] == f'{{"key":{compact},"value":""}}'
+    with RawClient(cluster.service_url.partition(",")[0]) as client:
+        client.connect()
+        client.command("get_schema", request_id=1, topic=f"persistent://{namespace}/pairs")
+        found = client.receive(Type.GET_SCHEMA_RESPONSE).get_schema_response.schema
+    key = compact.encode()
+    assert found.schema_data == len(key).to_bytes(4) + key + bytes(4)
+    for wrong in ("junk", '{"key":""}', "[1]", ""):
+        assert api("POST", path, {"type": "KEY_VALUE", "schema": wrong}).status == 422
+
+
 @pytest.mark.parametrize("tail", ["", "/partitions"])
 def test_the_schema_of_a_deleted_topic_is_not_the_next_ones(
     api: Api, namespace: str, tail: str

@@ -24,17 +24,26 @@ from tests.conformance.jars import FETCH_SECONDS, MAIN_VERSION, cache, pulsar_li
 
 SUITE = cache() / f"pulsar-java-suite-{MAIN_VERSION}"
 SOURCES = Path(__file__).with_name("java")
-PACKAGE = "org.apache.pulsar.client"
+PACKAGE = "org.apache.pulsar"
 CLASSES = {
-    "api": "BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive",
-    "impl": """
+    "broker.admin": "AdminApiSchema AdminApiSubscription AdminTopicApi",
+    "client.api": """
+        BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive ConsumerRedelivery
+        CustomMessageId DeadLetterTopic Interceptors MaxProducer MemoryLimit
+        PartitionedProducerConsumer PatternMultiTopicsConsumer ProducerCreation
+        SimpleProducerConsumerDisallowAutoCreateTopic SimpleSchema
+    """,
+    "client.impl": """
         AutoScaledReceiverQueueSize BatchMessageIndexAckDisable ConsumeBaseException ConsumerAck
         ConsumerClose ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic
         DispatchAccordingPermits DynamicReceiverQueueSize KeySharedSubscriptionMaxUnackedMessages
-        LookupService MessageChecksum MessageId PartialPartitionedProducer ProduceWithMessageId
-        ProducerClose ProducerConsumerInternal ProducerMemoryLimit Reader TableView
-        TopicDoesNotExists TopicFromMessage
+        LookupService MessageChecksum MessageId MessageRedelivery MultiTopicsReader NegativeAcks
+        PartialPartitionedProducer PatternTopicsConsumerImpl ProduceWithMessageId ProducerClose
+        ProducerConsumerInternal ProducerMemoryLimit Reader TableView TopicDoesNotExists
+        TopicFromMessage UnAcknowledgedMessagesTimeout ZeroQueueSize
     """,
+    "schema": "Schema",
+    "schema.compatibility": "SchemaCompatibilityCheck",
 }
 """Those that need little more of a broker than its addresses, by package, without ``Test``."""
 TIMEOUT_MS = 40_000
@@ -82,7 +91,7 @@ def class_path(lib: Path) -> str:
 
 
 def classes() -> list[str]:
-    """The names of the classes: ``api.BytesKeyTest``."""
+    """The names of the classes: ``client.api.BytesKeyTest``."""
     return [f"{kind}.{each}Test" for kind, names in CLASSES.items() for each in names.split()]
 
 

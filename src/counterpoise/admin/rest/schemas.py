@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from http import HTTPStatus
 
 from aiohttp import web
@@ -11,7 +12,15 @@ from counterpoise.admin.errors import RestError, not_found
 from counterpoise.admin.request import answer, broker_of, number_of
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.route import FORCE, body_of
-from counterpoise.admin.shapes import Json, Shape, map_of, object_of, text
+from counterpoise.admin.shapes import (
+    InvalidBody,
+    Json,
+    Shape,
+    map_of,
+    object_of,
+    read_json,
+    text,
+)
 from counterpoise.broker.face import Schema, find_version, why_invalid, why_refused
 from counterpoise.names.topic import PERSISTENT, TopicName
 
@@ -120,7 +129,7 @@ def _schema(request: web.Request, topic: TopicName) -> Schema:
         raise RestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"type: one of {', '.join(TYPES)}")
     found = Schema(
         name=topic.local_name,
-        data=body["schema"].encode(),
+        data=_packed(body["schema"]) if kind == "KEY_VALUE" else body["schema"].encode(),
         type=TYPES.index(kind),
         properties=tuple((body.get("properties") or {}).items()),
     )
@@ -130,12 +139,39 @@ def _schema(request: web.Request, topic: TopicName) -> Schema:
     return found
 
 
+def _packed(written: str) -> bytes:
+    """The schemas of key and value as clients have them, each after its length."""
+    try:
+        pair = read_json(written.encode())
+        parts = [pair["key"], pair["value"]]
+    except (InvalidBody, KeyError, TypeError):
+        why = "Invalid schema definition data for KEY_VALUE schema"
+        raise RestError(HTTPStatus.UNPROCESSABLE_ENTITY, why) from None
+    packed = [b"" if each == "" else _compact(each).encode() for each in parts]
+    return b"".join(len(each).to_bytes(4) + each for each in packed)
+
+
+def _unpacked(data: bytes) -> str:
+    """The reverse; what is no such pair as it is."""
+    end = 4 + int.from_bytes(data[:4])
+    try:
+        parts = [json.loads(each) if each else "" for each in (data[4:end], data[end + 4 :])]
+    except (ValueError, RecursionError):
+        return data.decode(errors="replace")
+    return _compact(dict(zip(("key", "value"), parts, strict=True)))
+
+
+def _compact(value: Json) -> str:
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+
+
 def _schema_json(version: int, schema: Schema) -> Json:
     kind = TYPES[schema.type] if 0 <= schema.type < len(TYPES) else "NONE"
+    data = _unpacked(schema.data) if kind == "KEY_VALUE" else schema.data.decode(errors="replace")
     return {
         "version": version,
         "type": kind,
         "timestamp": schema.registered_ms,
-        "data": schema.data.decode(errors="replace"),
+        "data": data,
         "properties": dict(schema.properties),
     }

@@ -159,6 +159,16 @@ async def test_who_does_not_say_what_it_wants_goes() -> None:
         assert await ended(served) == b""
 
 
+async def test_a_silent_connection_is_kept_until_its_time_is_over() -> None:
+    async with open_house() as house:
+        half, writer = await house.connect(LINE[:-2])
+        await until(lambda: len(house.open) == 1)
+        house.limits.sweep(0)
+        house.limits.sweep(module.FIRST_REQUEST_S)
+        writer.write(LINE[-2:])
+        await half.readuntil(b"here you are")
+
+
 async def test_who_is_being_served_is_not_silent() -> None:
     async with open_house() as house:
         reader, writer = await house.connect(PUT + b"Content-Length: 4\r\n\r\n12")
@@ -302,6 +312,20 @@ async def test_the_slowest_reader_goes_when_there_is_too_much_to_read(
         for reader, writer in readers[1:]:
             writer.write(LINE)
             await reader.readuntil(b"here you are")
+
+
+async def test_a_slow_reader_has_some_time_whatever_waits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module, "UNREAD_MAX", len(LARGE_ANSWER) // 10)
+    monkeypatch.setattr(module, "PATIENCE_S", 1000.0)
+    async with open_house() as house:
+        readers = []
+        for number in range(3):
+            readers.append(await house.connect(LINE.replace(b"small", b"large")))
+            await until(lambda n=number: house.answered == n + 1)  # type: ignore[misc]
+        for reader, _ in readers:
+            assert len(await ended_after(reader)) == len(LARGE_ANSWER)
 
 
 async def ended_after(reader: asyncio.StreamReader) -> bytes:

@@ -1,6 +1,7 @@
 """Ten thousand partitions are asked a few at a time."""
 
 import asyncio
+from functools import partial
 from typing import Any, cast
 
 import pytest
@@ -8,7 +9,7 @@ from aiohttp import web
 
 from counterpoise.admin import many
 from counterpoise.admin.errors import not_found
-from counterpoise.admin.many import AT_ONCE, ask_each, try_each
+from counterpoise.admin.many import AT_ONCE, ask_each, try_all, try_each
 
 NO_REQUEST = cast("web.Request", None)
 
@@ -46,6 +47,17 @@ async def test_answers_come_in_order_however_few_are_asked_at_once(asked: Asked)
         each for each in paths if each != "7"
     ]
     assert str(answers[7]) == "7"
+
+
+async def test_the_first_is_asked_first() -> None:
+    begun: list[int] = []
+
+    async def question(number: int) -> int:
+        begun.append(number)
+        return number
+
+    questions = [partial(question, number) for number in range(100)]
+    assert await try_all(questions) == begun == list(range(100))
 
 
 async def test_a_refusal_is_passed_on(asked: Asked) -> None:

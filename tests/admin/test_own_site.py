@@ -84,6 +84,15 @@ async def test_a_broker_beyond_loopback_takes_the_names_that_its_network_has() -
         assert found.status == 403
 
 
+async def test_a_broker_on_loopback_takes_the_name_that_it_advertises() -> None:
+    config = SimpleNamespace(bind_address="127.0.0.1", advertised_address="Pulsar.Example")
+    guard = own_site(SimpleNamespace(config=config))  # type: ignore[arg-type]
+    app = web.Application(middlewares=[answer_errors, guard])
+    async with TestClient(TestServer(app)) as client:
+        for host, status in (("pulsar.example:8080", 404), ("another.example:8080", 403)):
+            assert (await client.get(PATH, headers={"Host": host})).status == status
+
+
 @pytest.mark.parametrize(
     ("header", "host"),
     [("a:1", "a"), ("A.", "a"), ("[::1]:80", "::1"), ("[::1]", "::1"), ("", ""), ("::1", "::1")],

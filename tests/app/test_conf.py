@@ -13,8 +13,16 @@ from counterpoise.app.client import client_security
 from counterpoise.app.conf import given_conf, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import full_parser
-from counterpoise.app.numbers import count
-from counterpoise.app.times import moment_ms, some_time, span_ms
+from counterpoise.app.numbers import (
+    count,
+    expect_move_seconds,
+    factor,
+    latency_factor,
+    named_count,
+    named_factor,
+    surplus,
+)
+from counterpoise.app.times import moment_ms, moment_or_ago_ms, seconds, some_time, span_ms
 from counterpoise.app.wiring import config_of, shedding_every
 from counterpoise.names.options import ConfigError
 
@@ -92,6 +100,7 @@ def test_addresses_are_several_and_without_their_slashes() -> None:
         "http://[::a:1",
         "http://a:x",
         "http://a:70000",
+        "http://a:0",
     ],
 )
 def test_an_address_is_one_of_http(text: str) -> None:
@@ -133,6 +142,35 @@ def test_a_time_without_a_zone_is_utc_wherever_the_machine_is(
     assert os.environ.get("TZ") != "Asia/Kathmandu"
 
 
+@pytest.mark.parametrize(
+    ("text", "ms"),
+    [
+        ("-1s", 999_000),
+        ("-2m", 880_000),
+        ("-.1h", 640_000),
+        ("-1d", 0),
+        ("-1w", 0),
+        ("", 1_000_000),
+    ],
+)
+def test_a_time_ago_is_not_before_1970(text: str, ms: int) -> None:
+    assert moment_or_ago_ms(text, 1_000_000) == ms
+
+
+@pytest.mark.parametrize("text", ["-d", "-1", "-1y", "-1.2.3d", "--1d"])
+def test_a_time_ago_has_a_number_and_a_unit(text: str) -> None:
+    with pytest.raises(UserError, match="is not a time ago such as -30d"):
+        moment_or_ago_ms(text, 0)
+
+
+def test_a_move_may_take_no_time_at_all() -> None:
+    for given in (None, 0.0, 0.5):
+        expect_move_seconds(given)
+    for given in (-0.1, float("inf"), float("nan")):
+        with pytest.raises(UserError, match="expected seconds, 0 or more"):
+            expect_move_seconds(given)
+
+
 @pytest.mark.parametrize("span", [("2026-11-22", "2026-11-22"), ("2026-11-23", "2026-11-22")])
 def test_a_span_holds_something(span: tuple[str, str]) -> None:
     with pytest.raises(UserError, match="expected an earlier time first"):
@@ -149,6 +187,14 @@ def test_a_span_holds_something(span: tuple[str, str]) -> None:
         (window, "00:00-24:00", (0, 1440)),
         (count, "1", 1),
         (some_time, "1ms", 0.001),
+        (seconds, "0", 0.0),
+        (surplus, "+2", 2),
+        (factor, "x1.5", 1.5),
+        (factor, ".5", 0.5),
+        (latency_factor, "0", 0.0),
+        (latency_factor, "x1.01", 1.01),
+        (named_factor, "a=b=0.5", ("a=b", 0.5)),
+        (named_count, "a=32", ("a", 32)),
         (left_alone, "public/a, public/b/0x00000000_0x80000000",
          {"public/a", "public/b/0x00000000_0x80000000"}),
     ],
@@ -164,6 +210,12 @@ def test_values_at_their_limits(convert: object, text: str, value: object) -> No
         *((window, each) for each in ("22:00", "24:00-06:00", "06:00-06:00", "00:00-24:01", "a-b")),
         *((count, each) for each in ("0", "-1", "1.5", "")),
         *((some_time, each) for each in ("0", "-1s", "5d", "inf", "nan")),
+        *((seconds, each) for each in ("-1", "inf", "nan")),
+        *((surplus, each) for each in ("2", "+0", "")),
+        *((factor, each) for each in ("0", "inf", "nan", "x")),
+        *((latency_factor, each) for each in ("x1", "0.5", "-1")),
+        *((named_factor, each) for each in ("=0.5", "0.5", "a=0")),
+        *((named_count, each) for each in ("=3", "a", "a=0")),
         *((left_alone, each) for each in ("public", "a/b/c", "")),
     ],
 )

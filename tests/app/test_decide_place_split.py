@@ -51,6 +51,19 @@ def test_a_line_of_the_extensible_manager(decide):
     assert answers[0]["admissible"] == ["a:1"]
 
 
+def test_a_broker_without_its_usage_is_taken_to_be_full(decide):
+    brokers = {
+        "a:1": {"brokerLoadData": {}},
+        "b:1": {"brokerLoadData": {"weightedMaxEMA": 0.9}},
+    }
+    line = {"bundle": BUNDLE, "candidates": ["a:1", "b:1"], "loadData": {"brokers": brokers}}
+    _, answers, _ = decide("place --strategy LeastResourceUsageWithWeight", line)
+    assert answers[0]["broker"] == "b:1"
+    brokers["b:1"]["brokerLoadData"]["weightedMaxEMA"] = 1.5
+    _, answers, _ = decide("place --strategy LeastResourceUsageWithWeight", line)
+    assert answers[0]["admissible"] == ["a:1"]
+
+
 def test_the_configured_strategy_is_the_default(decide, tmp_path):
     conf = tmp_path / "broker.conf"
     conf.write_text("loadBalancerLoadPlacementStrategy=RoundRobinBrokerSelector\n")
@@ -115,6 +128,15 @@ def test_the_default_algorithm_is_the_configured_one(decide):
     words = "split --set defaultNamespaceBundleSplitAlgorithm=topic_count_equally_divide"
     _, answers, _ = decide(words, {"bundle": RING, "topics": TOPICS})
     assert answers[0]["reason"] == "middle_of_topics"
+
+
+def test_a_rate_that_a_topic_does_not_have_is_none(decide):
+    words = "split --algorithm flow_or_qps_equally_divide --set "
+    words += "loadBalancerNamespaceBundleMaxMsgRate=250"
+    topics = {name: {"msgRateIn": 100} for name in TOPICS}
+    _, answers, _ = decide(words, {"bundle": RING, "topics": topics})
+    assert len(answers[0]["boundaries"]) == 2
+    assert "lie outside" not in answers[0]["sentence"]
 
 
 def test_topics_outside_the_bundle_are_mentioned(decide):

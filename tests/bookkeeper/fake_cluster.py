@@ -177,11 +177,13 @@ class FakeCluster:
         await self.put(f"/managed-ledgers/{name}", info.SerializeToString())
 
     async def cursor(
-        self, topic: str, name: str, mark_delete: tuple[int, int], ledger: int = -1
+        self, topic: str, name: str, mark_delete: tuple[int, int], ledger: int = -1, **numbers: int
     ) -> None:
         info = managed.ManagedCursorInfo(
             cursorsLedgerId=ledger,
             markDeleteLedgerId=mark_delete[0],
             markDeleteEntryId=mark_delete[1],
         )
+        for number, value in numbers.items():
+            info.properties.add(name=number, value=value)
         await self.put(f"/managed-ledgers/{topic}/{name}", info.SerializeToString())

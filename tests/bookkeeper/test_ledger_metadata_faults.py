@@ -426,7 +426,9 @@ async def test_ledgers_go_to_bookies_that_take_writes_and_did_not_fail_lately(
     cluster: FakeCluster, store: MisbehavingStore
 ) -> None:
     await register_another(cluster)
-    await cluster.put("/ledgers/available/readonly/b3", b"")
+    there = await cluster.store.get("/ledgers/available/b3")
+    await cluster.store.delete("/ledgers/available/b3")
+    await cluster.put("/ledgers/available/readonly/b3", there.value)
     directory = BookieDirectory(store, "/ledgers", Random(1))
     bookies = Bookies(directory.registered, PATIENT)
     await directory.refresh()

@@ -133,6 +133,20 @@ async def test_a_compacted_ledger_is_named_by_the_cursors_ledger(cluster: FakeCl
     assert await verdicts(cluster) == {}
 
 
+async def test_a_compacted_ledger_that_only_the_cursors_node_names_may_be_in_use(
+    cluster: FakeCluster,
+) -> None:
+    await compacted(cluster)
+    custom = {
+        "application": "pulsar",
+        "component": "compacted-ledger",
+        "pulsar/compactedTopic": "persistent://t/n/x",
+    }
+    await cluster.ledger(5, [b"x"], custom=custom)
+    await cluster.cursor(TOPIC, "__compaction", (1, 3), ledger=4, CompactedTopicLedger=5)
+    assert await verdicts(cluster) == {}
+
+
 async def test_without_the_cursors_ledger_nothing_of_its_topic_is_decided(
     cluster: FakeCluster,
 ) -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from counterpoise.bookkeeper.broker_metadata import entry_begin
 from counterpoise.bookkeeper.compression import UNPACKED_MAX, unpack
-from counterpoise.bookkeeper.cursors import CursorPositions, EntryCount
+from counterpoise.bookkeeper.cursors import CursorPositions, EntryCount, write_positions
 from counterpoise.bookkeeper.entry_rows import EntryChoice, EntryRow, entry_rows
 from counterpoise.bookkeeper.ledger_metadata import (
     DigestType,
@@ -201,11 +201,14 @@ async def test_an_entrys_row_has_its_times_and_says_what_is_not_certain() -> Non
 async def test_a_cursors_entry_is_shown_as_its_state() -> None:
     async with FakeCluster().serve() as cluster:
         state = state_entry(Position(5, 7), ranges=[(Position(5, 8), Position(5, 9))])
-        await cluster.ledger(1, [state, state_entry(Position(5, 8))], custom=of_topic(TOPIC, "s"))
+        held = write_positions(CursorPositions(Position(5, 6), bits=((5, (0b0110,)), (6, (1,)))))
+        states = [state, state_entry(Position(5, 8)), held]
+        await cluster.ledger(1, states, custom=of_topic(TOPIC, "s"))
         found = await rows_of(cluster, (1,))
     assert [row.note for row in found] == [
         "acknowledged up to 5:7, 1 ranges beyond it",
         "acknowledged up to 5:8",
+        "acknowledged up to 5:6, 2 ranges beyond it",
     ]
 
 

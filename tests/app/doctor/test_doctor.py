@@ -178,6 +178,28 @@ def test_a_trap_is_a_problem(text, rule):
             "moves-nothing",
         ),
         ("loadBalancerDirectMemoryResourceWeight={}", 0, 0.1, "memory-weight"),
+        (f"{AVG_PAIR}maxUnloadPercentage={{}}", 0.5, 0.51, "moves-more-than-half"),
+        (
+            f"{SHEDDER}={IMPL}OverloadShedder\n"
+            "loadBalancerBrokerOverloadedThresholdPercentage={}",
+            100,
+            101,
+            "overload-shedder-waits",
+        ),
+        (
+            "loadBalancerBundleUnloadMinThroughputThreshold={}",
+            10,
+            10.1,
+            "floor-silences-shedder",
+        ),
+        (f"{AVG_PAIR}minUnloadMessage={{}}", 1000, 1001, "floor-silences-shedder"),
+        (
+            f"{AVG_PAIR}minUnloadMessageThroughput={{}}",
+            1_048_576,
+            1_048_577,
+            "floor-silences-shedder",
+        ),
+        ("managedLedgerDefaultWriteQuorum={}", 2, 3, "quorums-contradict"),
     ],
 )
 def test_a_trap_begins_at_its_limit(text, last_sound, first_bad, rule):
@@ -199,6 +221,55 @@ def test_a_trap_begins_at_its_limit(text, last_sound, first_bad, rule):
         ("", 6, None, "fewer-bundles-than-brokers", "2 of 6 brokers can get nothing", "32"),
         ("", 20, None, "fewer-bundles-than-brokers", "16 of 20 brokers can get nothing", "80"),
         ("", 3, 8, "few-bundles", "8 bundles over 3 brokers are 3 for one and 2 for another", "32"),
+        ("", 9, 18, "few-bundles", "18 bundles over 9 brokers are 2 for one and 2 for", "36"),
+        (
+            "supportedNamespaceBundleSplitAlgorithms=topic_count_equally_divide",
+            *(None, None, "algorithm-not-supported", "A split that names it is refused"),
+            "topic_count_equally_divide,range_equally_divide",
+        ),
+        (
+            "loadBalancerBundleUnloadMinThroughputThreshold=50",
+            *(None, None, "floor-silences-shedder"),
+            *("must carry 1000 MiB/s before any of it is moved, one that is 40 points above", "0"),
+        ),
+        (
+            "loadBalancerBundleUnloadMinThroughputThreshold=50",
+            *(None, None, "floor-silences-shedder", "40 points above it 111 MiB/s", "0"),
+        ),
+        (
+            "",
+            9,
+            None,
+            "idle-broker-stays-idle",
+            "the average is 71.1 % and no broker is 10",
+            "true",
+        ),
+        ("", None, None, "idle-broker-stays-idle", "With 10 brokers, one of them", "true"),
+        ("loadManagerClassName=Acme", None, None, "load-manager-falls-back", "simple", EXTENSIBLE),
+        ("loadBalancerEnabled=perhaps", None, None, "bad-value", "with the default", "true"),
+        (
+            "statsUpdateFrequencyInSecs=61",
+            *(None, None, "rounds-outrun-reports", "is counted on several rounds", "60"),
+        ),
+        (
+            "loadBalancerHostUsageCheckIntervalMinutes=5",
+            *(None, None, "rounds-outrun-reports", "is counted on several rounds", "1"),
+        ),
+        (
+            "loadBalancerBandwidthInResourceWeight=0.3\nloadBalancerBandwithInResourceWeight=0.2",
+            *(
+                None,
+                None,
+                "legacy-weight-spelling",
+                "while the right one says 1.0; 0.3 is in force.",
+            ),
+            "0.3",
+        ),
+        (
+            "loadBalancerBandwidthInResourceWeight=1.0\nloadBalancerBandwithInResourceWeight=0.2",
+            *(None, None, "legacy-weight-spelling", "0.2 is in force. An explicit 1.0 cannot win."),
+            "0.2",
+        ),
         (
             "loadBalancerMemoryResourceWeight=1",
             *(None, None, "memory-weight", "The modular manager does not look at heap", "0"),
@@ -214,6 +285,132 @@ def test_a_finding_says_the_figures(text, brokers, bundles, rule, said, value):
     [found] = [each for each in look(text, brokers, bundles) if each.rule == rule]
     assert said in found.why
     assert [*found.change.values()] == [value]
+
+
+def test_an_explicit_weight_that_wins_is_not_said_to_lose():
+    text = "loadBalancerBandwidthInResourceWeight=0.3\nloadBalancerBandwithInResourceWeight=0.2"
+    [found] = [each for each in look(text) if each.rule == "legacy-weight-spelling"]
+    assert "cannot win" not in found.why
+
+
+def test_two_brokers_have_to_differ_by_the_floors_for_the_share_that_moves():
+    text = f"{AVG_PAIR}minUnloadMessage=5000\nminUnloadMessageThroughput=2097152"
+    [found] = [each for each in look(text) if each.rule == "floor-silences-shedder"]
+    assert "differ by more than 25,000 msg/s or 10 MiB/s" in found.why
+    assert found.change == {"minUnloadMessage": "10", "minUnloadMessageThroughput": "10240"}
+
+
+ROUND_ROBIN = f"{PLACEMENT}={IMPL}RoundRobinBrokerSelector"
+
+
+@pytest.mark.parametrize(("shedder", "by"), [("Overload", "usage"), ("UniformLoad", "load")])
+def test_a_placement_undoes_what_was_shed_by_another_figure(shedder, by):
+    found = look(f"{SHEDDER}={IMPL}{shedder}Shedder\n{ROUND_ROBIN}")
+    [one] = [each for each in found if each.rule == "placement-undoes-shedder"]
+    assert (
+        f"A broker sheds by its {by}, and the one that takes the bundle takes its turn" in one.why
+    )
+
+
+NO_SPLITS = "loadBalancerAutoBundleSplitEnabled=false\n"
+POSITIONS = "defaultNamespaceBundleSplitAlgorithm=specified_positions_divide\n"
+BY_FLOW = "defaultNamespaceBundleSplitAlgorithm=flow_or_qps_equally_divide\n"
+UNIFORM = f"{SHEDDER}={IMPL}UniformLoadShedder\n"
+ONLY_MEMORY = (
+    "loadBalancerCPUResourceWeight=0\nloadBalancerBandwidthInResourceWeight=0\n"
+    "loadBalancerBandwidthOutResourceWeight=0\nloadBalancerMemoryResourceWeight=1\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("with_it", "without_it", "rule"),
+    [
+        (POSITIONS, POSITIONS + NO_SPLITS, "automatic-split-needs-positions"),
+        (TRANSFERS + BY_FLOW, TRANSFERS + BY_FLOW + NO_SPLITS, "extensible-refuses-flow"),
+        (
+            "defaultNumberOfNamespaceBundles=128",
+            f"defaultNumberOfNamespaceBundles=128\n{NO_SPLITS}",
+            "never-splits",
+        ),
+        (
+            "loadBalancerAutoUnloadSplitBundlesEnabled=false",
+            f"{TRANSFERS}loadBalancerAutoUnloadSplitBundlesEnabled=false",
+            "split-stays",
+        ),
+        ("", TRANSFERS, "one-broker-never-splits"),
+        ("", "loadBalancerBundleUnloadMinThroughputThreshold=0", "floor-silences-shedder"),
+        (AVG_PAIR, f"{AVG_PAIR}minUnloadMessage=0", "floor-silences-shedder"),
+        (
+            f"{UNIFORM}loadBalancerMsgRateDifferenceShedderThreshold=0\n"
+            "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold=0",
+            f"{UNIFORM}loadBalancerMsgRateDifferenceShedderThreshold=0",
+            "uniform-thresholds-off",
+        ),
+        (
+            "loadBalancerHistoryResourcePercentage=1",
+            "loadManagerClassName=Acme\nloadBalancerHistoryResourcePercentage=1",
+            "history-never-changes",
+        ),
+        (
+            "loadBalancerPlacementStrategy=weightedRandomSelection",
+            "loadBalancerBandwithInResourceWeight=0.5",
+            "deprecated-name",
+        ),
+        ("managedLedgerDefaultAckQuorum=1", "", "one-copy-acknowledged"),
+        (
+            f"{TRANSFERS}{SHEDDER}={IMPL}AvgShedder",
+            f"loadManagerClassName={EXTENSIBLE}",
+            "extensible-ignores-shedder",
+        ),
+        ("", UNIFORM, "placement-undoes-shedder"),
+        ("", TRANSFERS, "even-distribution-decides"),
+        ("", "loadManagerClassName=", "even-distribution-decides"),
+        ("", f"{PLACEMENT}={IMPL}AvgShedder", "even-distribution-decides"),
+        (
+            "loadBalancerSheddingEnabled=false",
+            "loadBalancerSheddingEnabled=false\nloadBalancerEnabled=false",
+            "shedding-off",
+        ),
+        (ONLY_MEMORY, TRANSFERS + ONLY_MEMORY, "no-resource-counts"),
+    ],
+)
+def test_a_trap_needs_all_that_makes_it_one(with_it, without_it, rule):
+    assert rule in {each.rule for each in look(with_it, brokers=1)}
+    assert rule not in {each.rule for each in look(without_it, brokers=1)}
+
+
+def test_problems_stand_before_advice():
+    found = [each.severity is Severity.ADVICE for each in look("someTool=1\nsomeTool=2", 9)]
+    assert True in found
+    assert False in found
+    assert found == sorted(found)
+
+
+def test_memory_outside_the_heap_counts_with_either_manager():
+    for text in ("", TRANSFERS):
+        found = look(f"{text}loadBalancerDirectMemoryResourceWeight=1")
+        assert "memory counts as load" in {each.title for each in found}
+
+
+def test_of_a_name_that_stands_twice_the_last_line_is_shown():
+    text = "minUnloadMessage=1\n\nminUnloadMessage=2"
+    [found] = [each for each in look(text) if each.rule == "repeated-name"]
+    assert found.title == "minUnloadMessage stands on lines 1, 3"
+    assert str(found.settings["minUnloadMessage"]) == "2 (line 3)"
+
+
+def test_what_an_option_sets_has_no_line():
+    properties = parse_properties("").overridden({"minUnloadMessage": "many"})
+    [found] = [each for each in examine(Setup(properties)) if each.rule == "bad-value"]
+    assert str(found.settings["minUnloadMessage"]) == "many"
+    shown = found.to_json()["settings"]["minUnloadMessage"]
+    assert shown == {"value": "many", "line": None, "default": False}
+
+
+def test_a_blank_value_changes_nothing():
+    setup = Setup(parse_properties("webServicePort=\nminUnloadMessage="))
+    assert not setup.changed("webServicePort")
+    assert not setup.changed("minUnloadMessage")
 
 
 @pytest.mark.parametrize(
@@ -259,7 +456,8 @@ def test_enough_bundles_are_not_mentioned(brokers, bundles):
 
 
 def test_a_floor_is_a_problem_for_a_small_cluster():
-    assert "floor-silences-shedder" in problems(AVG_PAIR, brokers=3)
+    assert "floor-silences-shedder" in problems(AVG_PAIR, brokers=5)
+    assert "floor-silences-shedder" not in problems(AVG_PAIR, brokers=6)
     assert "floor-silences-shedder" not in problems(AVG_PAIR, brokers=30)
     assert "floor-silences-shedder" not in problems(
         f"{AVG_PAIR}minUnloadMessage=0\nminUnloadMessageThroughput=0", brokers=3
@@ -270,6 +468,12 @@ def test_a_floor_is_a_problem_for_a_small_cluster():
 def test_an_idle_broker_is_lost_in_a_large_cluster(brokers, sure):
     assert ("idle-broker-stays-idle" in problems("", brokers)) is sure
     assert "idle-broker-stays-idle" not in problems("lowerBoundarySheddingEnabled=true", brokers)
+
+
+def test_a_single_broker_is_not_one_that_stays_idle():
+    assert "idle-broker-stays-idle" not in problems(
+        "loadBalancerBrokerThresholdShedderPercentage=90", brokers=1
+    )
 
 
 def test_every_finding_says_which_values_why_and_what_to_do():

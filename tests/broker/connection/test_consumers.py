@@ -105,6 +105,24 @@ def test_acks_are_answered_when_asked(client: RawClient, topic: str) -> None:
     quiet(client)
 
 
+def test_what_a_consumer_leaves_behind_counts_as_no_redelivery(
+    client: RawClient, topic: str
+) -> None:
+    """As in Pulsar: the count is how often a consumer asked for another delivery."""
+    client.subscribe(topic)
+    publish(client, topic, 1)
+    flow(client, 1)
+    client.receive(Type.MESSAGE)
+    client.command("redeliver_unacknowledged_messages", consumer_id=0)
+    flow(client, 1)
+    assert client.receive(Type.MESSAGE).message.redelivery_count == 1
+    client.subscribe(topic, 1)
+    client.command("close_consumer", consumer_id=0, request_id=9)
+    client.receive(Type.SUCCESS)
+    client.command("flow", consumer_id=1, message_permits=1)
+    assert client.receive(Type.MESSAGE).message.redelivery_count == 1
+
+
 @pytest.mark.parametrize(
     ("kind", "entries", "left"),
     [(0, [1], [2, 3]), (0, [0, 2], [0, 1, 2, 3]), (0, [], [0, 1, 2, 3]), (1, [1], [0, 1, 2, 3])],

@@ -29,8 +29,8 @@ CLASSES = {
     "broker.admin": "AdminApiSchema AdminApiSubscription AdminTopicApi",
     "client.api": """
         BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive ConsumerRedelivery
-        CustomMessageId DeadLetterTopic Interceptors MaxProducer MemoryLimit
-        PartitionedProducerConsumer PatternMultiTopicsConsumer ProducerCreation
+        CustomMessageId DeadLetterTopic ExposeMessageRedeliveryCount Interceptors MaxProducer
+        MemoryLimit PartitionedProducerConsumer PatternMultiTopicsConsumer ProducerCreation
         SimpleProducerConsumerDisallowAutoCreateTopic SimpleSchema
     """,
     "client.impl": """

@@ -79,7 +79,10 @@ class SharedDispatcher(Dispatcher):
         self.consumers[recipient] = None
 
     def remove(self, recipient: Recipient) -> None:
-        """Detach a consumer; its unacknowledged entries are sent to other consumers, in order."""
+        """Detach a consumer; its unacknowledged entries are sent to other consumers, in order.
+
+        As in Pulsar that is not counted as a redelivery: the consumer did not refuse them.
+        """
         self._detach(recipient)
         self.dispatch()
 
@@ -92,7 +95,8 @@ class SharedDispatcher(Dispatcher):
         for index in held:
             del self._holder[index]
             self._released(index)
-            self.give_back(index)
+            if not self.acks.skips(index):
+                self.replay(index)
 
     def resume(self, recipient: Recipient) -> None:
         """Deliver to a consumer that has new permits, or whose connection is writable again."""

@@ -164,7 +164,7 @@ async def test_at_the_very_moment_of_their_end_credentials_are_good() -> None:
 
 
 @pytest.mark.parametrize(
-    ("word", "wrote"), [("bob", []), ("mallory", [REFUSED]), ("bug", None)], ids=str
+    ("word", "wrote"), [("bob", []), ("", []), ("mallory", [REFUSED]), ("bug", None)], ids=str
 )
 @on_jumping_loop
 async def test_newer_credentials_have_to_be_good_and_of_the_same_role(
@@ -186,6 +186,22 @@ async def test_of_a_proxy_that_hands_on_credentials_the_clients_are_what_counts(
     assert client.caller == Caller("proxy", "alice"), "not who it says it is"
     await pass_time(20)
     assert client.wrote == [CHALLENGE]
+
+
+@pytest.mark.parametrize(("method", "accepted"), [(None, True), ("word", True), ("token", False)])
+@on_jumping_loop
+async def test_credentials_that_are_handed_on_may_be_of_another_method(
+    method: str | None, accepted: bool
+) -> None:
+    client = Client(authenticate_original=True, proxies=("proxy",))
+    await client.connect(
+        "proxy",
+        proxy_version="1",
+        original_principal="alice",
+        original_auth_data="alice",
+        original_auth_method=method,
+    )
+    assert (client.accepted, client.wrote) == (accepted, [REFUSED] * (not accepted))
 
 
 @on_jumping_loop

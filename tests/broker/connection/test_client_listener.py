@@ -15,6 +15,7 @@ from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.storage.memory import MemoryLedgerStore
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.wire import frames
 
 
 def new_listener(background: BackgroundTasks) -> ClientListener:
@@ -45,6 +46,24 @@ async def test_a_client_that_connects_while_it_ends_is_disconnected(end: str) ->
                 async with asyncio.timeout(10):
                     assert await loop.sock_recv(client, 1) == b""
         await background.stop()
+
+
+async def test_figures_of_its_traffic_stay_as_they_were_read() -> None:
+    background = BackgroundTasks()
+    listener = new_listener(background)
+    before = listener.traffic()
+    port = await listener.start(socket.create_server(("127.0.0.1", 0)))
+    client = frames.frame(frames.command("connect", client_version="raw", protocol_version=21))
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(client)
+    assert await reader.read(1)
+    now = listener.traffic()
+    assert (before.bytes_in, before.bytes_out) == (0, 0)
+    assert (now.bytes_in, now.bytes_out) == (listener.bytes_in, listener.bytes_out)
+    assert (now.bytes_in, now.bytes_out > 0) == (len(client), True)
+    writer.close()
+    await listener.stop()
+    await background.stop()
 
 
 @pytest.mark.parametrize("for_good", [False, True])

@@ -53,6 +53,30 @@ def test_from_half_on_a_client_with_more_than_its_share_waits(party: Party) -> N
     assert not modest.pause
 
 
+def test_a_share_is_a_part_among_those_whose_bytes_wait(party: Party) -> None:
+    hog, modest, *_idle = (party.connection() for _ in range(10))
+    party.buffer.add(hog, 50)
+    party.buffer.add(modest, 20)
+    assert (bool(hog.pause), bool(modest.pause)) == (True, False)
+
+
+def test_a_connection_that_is_gone_is_not_paused_when_the_buffer_is_full(party: Party) -> None:
+    gone, hog = party.connection(), party.connection()
+    gone.leave()
+    party.buffer.add(hog, 100)
+    assert (bool(gone.pause), bool(hog.pause)) == (False, True)
+
+
+@pytest.mark.parametrize(("limit", "is_full"), [(40, True), (41, False)])
+def test_a_limit_that_is_set_to_what_waits_is_reached(
+    party: Party, limit: int, is_full: bool
+) -> None:
+    hog, modest = party.connection(), party.connection()
+    party.buffer.add(hog, 40)
+    party.buffer.set_limit(limit)
+    assert bool(modest.pause) is is_full
+
+
 def test_at_the_limit_everybody_who_has_a_producer_waits(party: Party) -> None:
     """Else each newcomer would bring something along."""
     hog, modest = party.connection(), party.connection()

@@ -52,6 +52,7 @@ def test_acks_agree_with_a_plain_set(steps: list[tuple[bool, int]]) -> None:
         assert state.above == len([i for i in twin.acked if i > mark])
         assert list(state.ranges()) == twin.ranges()
         assert state.backlog(2000) == 2000 - len(twin.acked)
+        assert state.backlog(0) == 0
         for probe in (0, index, index + 1, 511, 512, 1024):
             assert state.is_acked(probe) is (probe in twin.acked)
 
@@ -92,6 +93,24 @@ def test_what_is_left_of_a_batch_is_what_no_acknowledgement_named(acked: list[se
         } == left
     state.ack(5)
     assert state.ack_set(5) == []
+
+
+@pytest.mark.parametrize("way", ["ack", "ack_through", "ack_range", "reset"])
+def test_of_a_batch_that_is_acknowledged_as_a_whole_no_part_is_kept(way: str) -> None:
+    state = AckState(-1)
+    for index in (3, 5):
+        assert state.ack_part(index, [0b101]) == 2
+    if way == "ack":
+        state.ack(5)
+    elif way == "ack_through":
+        state.ack_through(5)
+    elif way == "ack_range":
+        state.ack_range(0, 5)
+    else:
+        state.reset(-1)
+    assert state.ack_set(5) == []
+    assert list(state.ack_set(3)) == ([0b101] if way == "ack" else [])
+    assert list(state.partial) == ([3] if way == "ack" else [])
 
 
 def test_words_that_fill_a_frame_are_taken_at_once() -> None:

@@ -12,6 +12,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.deduplication import CURSOR, Deduplication
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.upkeep import TopicUpkeep
+from counterpoise.names.topic import TopicName
 from counterpoise.storage.faultable import FaultableLedgers
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
@@ -98,6 +99,31 @@ async def test_without_it_everything_is_stored(store: MemoryLedgerStore) -> None
     world = World(store)
     assert [at[1] for at in await send(world, "p", 0, 0)] == [0, 1]
     assert (await world.producer(name="p")).last_sequence_id == -1
+
+
+async def test_when_it_is_turned_off_what_is_sent_again_is_stored_again() -> None:
+    policies: dict[str, object] = {"deduplicationEnabled": True}
+
+    async def read(_: TopicName) -> dict[str, object]:
+        return policies
+
+    world = World(MemoryLedgerStore(), policies=read)
+    for is_on in (True, False):
+        policies["deduplicationEnabled"] = is_on
+        sent = await send(world, "p", 0, 0)
+        assert [at[1] >= 0 for at in sent] == ([True, False] if is_on else [True, True])
+        assert ((await world.topic()).deduplication is not None) is is_on
+
+
+async def test_the_next_owner_reads_nothing_again_of_what_the_ids_are_saved_for(
+    store: MemoryLedgerStore,
+) -> None:
+    world = World(store, options=ON)
+    await send(world, "p", 0, 1, 2)
+    await world.registry.unload_topic(world.name)
+    log = (await world.topic()).log
+    saved = log.cursors["pulsar.dedup"]
+    assert (log.index(saved.mark_delete) + 1, saved.properties) == (log.end, {"p": "2"})
 
 
 async def test_what_the_log_has_not_answered_yet_is_refused(store: MemoryLedgerStore) -> None:

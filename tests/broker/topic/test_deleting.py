@@ -6,6 +6,7 @@ import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic import topics
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -131,6 +132,58 @@ async def test_a_topic_whose_disk_is_silent_is_released(
     assert world.wire.closed_producers == [(producer.producer_id, None)]
     await world.publish(await world.producer(), "next")
     assert world.wire.payloads(await world.consumer()) == ["next"]
+
+
+@pytest.mark.parametrize("is_idle", [False, True])
+async def test_a_partitioned_topic_goes_only_with_partitions_that_were_not_in_use(
+    is_idle: bool,
+) -> None:
+    options = TopicOptions(inactive_s=0, deletes_inactive_partitioned=True)
+    world = World(MemoryLedgerStore(), options=options)
+    await world.topic()
+    await world.registry.delete(world.name, if_idle=is_idle)
+    assert world.cluster.unparted == [world.name] * is_idle
+
+
+async def test_an_unload_of_a_bundle_waits_for_what_is_being_deleted_in_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next owner must not find half of it."""
+    await world.topic()
+    answer, delete = asyncio.Event(), world.store.delete
+
+    async def late(name: str) -> None:
+        await answer.wait()
+        await delete(name)
+
+    monkeypatch.setattr(world.store, "delete", late)
+    deleting = asyncio.ensure_future(world.registry.delete(world.name))
+    await settled()
+    bundle = world.cluster.bundle_of(world.name)
+    unloading = asyncio.ensure_future(world.registry.unload_bundle(bundle, None))
+    await settled()
+    assert not unloading.done()
+    answer.set()
+    await unloading
+    assert deleting.done()
+
+
+async def test_a_topic_that_is_loaded_again_stays_when_another_unload_of_it_ends(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await world.topic()
+    ends = [asyncio.Event(), asyncio.Event()]
+    left = iter(ends)
+    monkeypatch.setattr(topic, "leave", lambda _url: next(left).wait())
+    unloads = [asyncio.ensure_future(world.registry.unload_topic(world.name)) for _ in ends]
+    await settled()
+    ends[0].set()
+    await unloads[0]
+    again = await world.topic()
+    assert again is not topic
+    ends[1].set()
+    await unloads[1]
+    assert world.registry.loaded[world.name] is again
 
 
 @pytest.mark.parametrize("silent", ["while it writes", "while it opens"])

@@ -8,10 +8,14 @@ from typing import Any
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.limits.publish import PublishLimits
+from counterpoise.broker.limits.rates import TopicRates
+from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerIds, Log, LogListener, Persistence, StorageError
+from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import World
 
 NAMES = [TopicName.parse(f"persistent://t/n/{n}") for n in range(5)]
@@ -109,3 +113,33 @@ async def test_a_client_that_gives_up_waiting_harms_no_other(
     opening.answers[opening.begun[0]].set_result(None)
     assert await patient is await first
     assert opening.begun == [opening.begun[0]]
+
+
+@pytest.mark.parametrize("domain", ["persistent", "non-persistent"])
+async def test_a_topic_whose_bundle_goes_while_it_is_opened_leaves_nothing_here(
+    domain: str,
+) -> None:
+    """No limits, and a log that its next owner need not wait for."""
+    name = TopicName.parse(f"{domain}://t/n/x")
+
+    async def rates_of(topic: TopicName) -> TopicRates:
+        world.cluster.refused.add(world.cluster.bundle_of(topic))
+        return TopicRates()
+
+    limits = PublishLimits("b", rates_of)
+    world = World(MemoryLedgerStore(), limits=limits)
+    with pytest.raises(BrokerError, match="not served by this instance") as refused:
+        await world.topic(name)
+    assert refused.value.code is ServerError.ServiceNotReady
+    assert (list(limits.topics), dict(world.registry.loaded)) == ([], {})
+    assert await world.store.is_released(log_name(name)) is name.is_persistent
+
+
+async def test_topics_that_stay_are_not_unloaded_with_their_bundle(world: World) -> None:
+    stays = TopicName.parse("persistent://t/n/stays")
+    world = World(MemoryLedgerStore(), stays=lambda name: name == stays)
+    bundles = {world.cluster.bundle_of(name) for name in (*NAMES, stays)}
+    for name in (*NAMES, stays):
+        await world.topic(name)
+    unloaded = [await world.registry.unload_bundle(each, None) for each in bundles]
+    assert (sum(unloaded), [*world.registry.loaded]) == (len(NAMES), [stays])

@@ -68,6 +68,23 @@ async def test_a_producer_that_has_gone_hears_nothing_of_what_could_not_be_store
     assert world.wire.closed_producers == [(here.producer_id, None)]
 
 
+async def test_what_a_producer_left_pending_is_settled_when_the_log_fails(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its connection counts that until it is stored or lost."""
+    settled: list[tuple[object, int]] = []
+    monkeypatch.setattr(world.wire, "settled", lambda *each: settled.append(each))
+    gone, here = await world.producer(), await world.producer()
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    gone.close()
+    contexts = [(gone, 0, 0), (here, 0, 0), (gone, 1, 1)]
+    for _ in range(2):
+        topic.failed(StorageError("the disk is gone"), contexts)
+    assert settled == [(gone, 1), (gone, 1)]
+    assert world.wire.closed_producers == [(here.producer_id, None)]
+
+
 async def test_who_leaves_while_waiting_is_forgotten(world: World) -> None:
     first = await world.producer(access_mode=AccessMode.Exclusive)
     waiting = await world.producer(access_mode=AccessMode.WaitForExclusive)

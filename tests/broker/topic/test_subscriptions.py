@@ -81,11 +81,49 @@ async def test_a_reader_starts_at_an_end(world: World, start: Position, got: lis
     assert world.wire.payloads(reader) == got
 
 
-async def test_durable_and_not_durable_do_not_share_a_name(world: World) -> None:
-    await world.consumer()
-    with pytest.raises(BrokerError, match="already exists") as refused:
-        await world.consumer(durable=False)
+@pytest.mark.parametrize(("durable", "kind"), [(True, "Durable"), (False, "NonDurable")])
+async def test_durable_and_not_durable_do_not_share_a_name(
+    world: World, durable: bool, kind: str
+) -> None:
+    await world.consumer(SHARED, durable=durable)
+    with pytest.raises(BrokerError, match=f": {kind} subscription with.*already exists") as refused:
+        await world.consumer(SHARED, durable=not durable)
     assert refused.value.code is ServerError.NotAllowedError
+
+
+async def test_no_subscription_is_made_on_a_topic_that_closed_while_its_start_was_searched(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await world.publish(await world.producer(), "a", publish_time=1)
+    topic = await world.topic()
+    read, chunk = asyncio.Event(), topic.log.cached(0)
+
+    async def late(_index: int, _bytes: int) -> object:
+        await read.wait()
+        return chunk
+
+    monkeypatch.setattr(topic.log, "cached", lambda _index: None)
+    monkeypatch.setattr(topic.log, "read", late)
+    subscribing = asyncio.ensure_future(world.consumer(rollback_seconds=10))
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not subscribing.done()
+    topic.closing = True
+    read.set()
+    with pytest.raises(BrokerError, match="is being unloaded") as refused:
+        await subscribing
+    assert refused.value.code is ServerError.ServiceNotReady
+    assert dict(topic.subscriptions) == {}
+    topic.closing = False
+
+
+async def test_new_properties_of_a_subscription_are_saved_at_once(world: World) -> None:
+    consumer = await world.consumer()
+    topic = await world.topic()
+    consumer.subscription.note({"team": "a"})
+    assert topic.log.cursors["s"].properties == {"team": "a"}
+    consumer.subscription.note({})
+    assert topic.log.cursors["s"].properties == {}
 
 
 async def test_unsubscribing_is_refused_while_others_are_attached(world: World) -> None:

@@ -247,6 +247,14 @@ async def test_a_seek_brings_back_what_is_pending_and_nothing_that_was_aborted(
     assert (await topic_of(world)).subscriptions["s"].backlog == 2
 
 
+async def test_a_topic_with_nothing_but_what_was_aborted_has_no_last_message(world: World) -> None:
+    producer, consumer = await world.producer(), await world.consumer()
+    await publish_in(world, producer, ONE, "aborted")
+    await end(world, ONE, commit=False)
+    assert consumer.last_message_id()[0] == NO_POSITION
+    assert await consumer.last_batch_index() == -1
+
+
 async def test_an_abort_that_could_not_be_saved_is_saved_when_it_is_asked_for_again(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:

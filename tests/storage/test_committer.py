@@ -3,6 +3,8 @@
 import asyncio
 import threading
 
+import pytest
+
 from counterpoise.storage.files.committer import Committer
 
 
@@ -68,4 +70,30 @@ async def test_threads_that_rest_are_woken_again_and_again() -> None:
             for name in names:
                 committer.submit(Noted(name, finished))
             assert sorted([await finished.get() for _ in names]) == names
+    assert await asyncio.to_thread(committer.close, 10)
+
+
+async def test_a_job_that_fails_keeps_no_other_from_its_end(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    class Failing(Noted):
+        """Fails in its thread, and again on the loop."""
+
+        def run(self) -> None:
+            super().run()
+            raise OSError("the disk is gone")
+
+        def finish(self) -> None:
+            super().finish()
+            raise OSError("the log is gone")
+
+    finished: asyncio.Queue[str] = asyncio.Queue()
+    committer = Committer(asyncio.get_running_loop(), threads=1)
+    async with asyncio.timeout(10):
+        for _ in range(2):
+            for kind, name in ((Failing, "failing"), (Noted, "sound")):
+                committer.submit(kind(name, finished))
+            assert [await finished.get() for _ in range(2)] == ["failing", "sound"]
+    for error in ("OSError: the disk is gone", "OSError: the log is gone"):
+        assert caplog.text.count(error) == 2
     assert await asyncio.to_thread(committer.close, 10)

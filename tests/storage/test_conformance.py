@@ -1,5 +1,6 @@
 """What every ledger store promises."""
 
+import contextlib
 import random
 
 import pytest
@@ -191,6 +192,29 @@ async def test_a_successor_fences_the_former_owner(brokers: Brokers) -> None:
     await third.close()
 
 
+async def test_a_fenced_owner_changes_nothing_any_more(brokers: Brokers) -> None:
+    """Though it does not know that yet, since it has written nothing."""
+    heard = Heard()
+    former = await brokers().open(NAME, "old", heard)
+    for body in bodies(11):
+        await write(former, heard, body)
+    kept = CursorState("s", former.position(2))
+    former.save_cursor(kept)
+    await former.flush()
+    successor = await brokers().open(NAME, "new", Heard())
+    former.save_cursor(CursorState("s", former.position(9)))
+    former.trim(former.end)
+    for end in (former.flush, former.close):
+        with contextlib.suppress(StorageError):
+            await end()
+    assert not await brokers().is_released(NAME)
+    assert await everything(successor) == bodies(11)
+    await successor.close()
+    third = await brokers().open(NAME, "third", Heard())
+    assert (await everything(third), third.cursors) == (bodies(11), {"s": kept})
+    await third.close()
+
+
 async def test_entries_in_a_row_are_stored_as_if_each_came_alone(brokers: Brokers) -> None:
     heard = Heard()
     log = await brokers().open(NAME, "a", heard)
@@ -252,10 +276,14 @@ async def test_flush_saves_cursors_though_the_owner_dies(brokers: Brokers) -> No
     heard = Heard()
     former = await brokers().open(NAME, "a", heard)
     await write(former, heard, *bodies(3))
-    former.save_cursor(CursorState("s", former.position(1)))
+    states = [CursorState(each, former.position(1)) for each in ("s", "gone")]
+    for state in states:
+        former.save_cursor(state)
+    await former.flush()
+    former.drop_cursor("gone")
     await former.flush()
     log = await brokers().open(NAME, "b", Heard())
-    assert log.cursors["s"].mark_delete == former.position(1)
+    assert log.cursors == {"s": states[0]}
     await former.close()
     await log.close()
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.wire.checks import COMMAND_SIZE_MAX, LIMITS, TEXT_SIZE_MAX
+from counterpoise.wire.checks import COMMAND_SIZE_MAX, LIMITS, LIST_MAX, TEXT_SIZE_MAX
 from counterpoise.wire.decode import READERS
 from counterpoise.wire.entry import NO_KEY, sticky_key
 from counterpoise.wire.events import Violation
@@ -77,6 +77,40 @@ def test_text_inside_a_repeated_field_is_looked_at_too() -> None:
     (event,) = frames.opened().receive(frames.frame(command))
     assert isinstance(event, Violation)
     assert f"its value has 70000 characters, at most {TEXT_SIZE_MAX}" in str(event.error)
+
+
+def subscribe(**more: object) -> bytes:
+    fields = {"topic": "t", "subscription": "s", "sub_type": 0, "consumer_id": 9, "request_id": 1}
+    return frames.frame(BaseCommand(type=Type.SUBSCRIBE, subscribe={**fields, **more}))
+
+
+@pytest.mark.parametrize("where", ["text", "key", "value"])
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_longest_text(where: str, more: int) -> None:
+    text = "x" * (TEXT_SIZE_MAX + more)
+    fields = {
+        "text": {"consumer_name": text},
+        "key": {"metadata": [{"key": text, "value": "v"}]},
+        "value": {"metadata": [{"key": "k", "value": text}]},
+    }
+    (event,) = frames.opened().receive(subscribe(**fields[where]))
+    assert isinstance(event, Violation) is bool(more)
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_longest_list_of_properties(more: int) -> None:
+    listed = [{"key": "k", "value": "v"}] * (LIST_MAX + more)
+    (event,) = frames.opened().receive(subscribe(metadata=listed))
+    assert isinstance(event, Violation) is bool(more)
+
+
+@pytest.mark.parametrize(
+    ("epoch", "is_taken"), [(0, True), ((1 << 63) - 1, True), (1 << 63, False)]
+)
+def test_a_topic_epoch_is_a_long_of_java(epoch: int, is_taken: bool) -> None:
+    fields = {"topic": "t", "producer_id": 9, "request_id": 1, "topic_epoch": epoch}
+    (event,) = frames.opened().receive(frames.frame(frames.command("producer", **fields)))
+    assert isinstance(event, Violation) is not is_taken
 
 
 def test_a_command_has_a_size_beside_its_frame() -> None:

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from counterpoise.wire import entry as entries
 from counterpoise.wire import proto
+from counterpoise.wire.bit_words import bits_of, words_for, words_of
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import values_pb2
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
@@ -34,6 +35,17 @@ def test_varints_at_every_boundary(shift: int) -> None:
 def test_signed_values_survive(value: int) -> None:
     assert varint(value) == _VarintBytes(value & ((1 << 64) - 1))
     assert signed(value & ((1 << 64) - 1)) == value
+
+
+@given(st.lists(st.integers(-(1 << 63), (1 << 64) - 1), max_size=4))
+def test_words_are_joined_and_split_again_signed_or_not(words: list[int]) -> None:
+    bits = bits_of(words)
+    unsigned = [word & (1 << 64) - 1 for word in words]
+    assert bits == sum(word << 64 * at for at, word in enumerate(unsigned))
+    while unsigned and not unsigned[-1]:
+        del unsigned[-1]
+    assert words_of(bits) == unsigned
+    assert words_for(bits.bit_length()) == len(unsigned)
 
 
 @given(st.binary(max_size=300), uint64, st.text(max_size=20))

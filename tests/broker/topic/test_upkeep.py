@@ -1,17 +1,24 @@
 """Messages that expire and backlogs that exceed their quotas, by the policies of their topic."""
 
+from collections import Counter
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
 
 import pytest
 
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.backlog_quota import BacklogQuota, quotas_of
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.retention import Retention
 from counterpoise.broker.topic.upkeep import TopicUpkeep
+from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import World
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 SHARED = SubscriptionType.Shared
 NONE = BacklogQuota(-1, "producer_request_hold")
@@ -106,6 +113,8 @@ async def test_eviction_leaves_nine_tenths_of_the_quota_and_its_producers(
         ({"destination_storage": {"limit": -1}}, ()),
         ({"destination_storage": {"limit": 9}}, (BacklogQuota(9, NONE.policy),)),
         ({"destination_storage": {"limit": 9, "limitSize": 8}}, (BacklogQuota(8, NONE.policy),)),
+        ({"destination_storage": {"limit": 9, "limitSize": -1}}, (BacklogQuota(9, NONE.policy),)),
+        ({"destination_storage": {"limit": -1, "limitSize": 8}}, (BacklogQuota(8, NONE.policy),)),
         (
             {"message_age": {"limitTime": 7, "policy": "producer_exception"}},
             (BacklogQuota(7, "producer_exception", is_age=True),),
@@ -117,3 +126,100 @@ def test_quotas_as_policies_hold_them(
     stored: dict[str, object], found: tuple[BacklogQuota, ...]
 ) -> None:
     assert quotas_of({"backLogQuotaMap": stored}, NONE) == found
+
+
+LOOKS = {
+    "expire_subscriptions": 12,
+    "expire_messages": 30,
+    "check_quotas": 40,
+    "compact": 60,
+    "trim": 20,
+    "delete_inactive": 36,
+    "save_sequence_ids": 10,
+    "forget_producers": 6,
+}
+"""How often in an hour."""
+
+
+@pytest.mark.parametrize("off", [False, True])
+@on_jumping_loop
+async def test_each_look_comes_as_often_as_its_setting_says(off: bool) -> None:
+    looks: Counter[str] = Counter()
+    options = TopicOptions(
+        subscription_check_minutes=0 if off else 5,
+        expiry_check_minutes=0 if off else 2,
+        quota_check_s=90,
+        quota_checks=not off,
+        compaction_check_s=60,
+        retention_check_s=180,
+        inactive_check_s=100,
+        dedup_check_s=0 if off else 360,
+        dedup_inactive_minutes=30,
+    )
+
+    class Counted(TopicUpkeep):
+        """Counts its looks instead of taking them."""
+
+    def counted(name: str) -> Callable[[TopicUpkeep], Coroutine[None, None, None]]:
+        async def look(_upkeep: TopicUpkeep) -> None:
+            looks[name] += 1
+
+        return look
+
+    for name in LOOKS:
+        setattr(Counted, name, counted(name))
+    background = BackgroundTasks()
+    care = Counted(World(MemoryLedgerStore()).registry, lambda: options)
+    care.start(background)
+    await pass_time(3601)
+    never = ("expire_subscriptions", "expire_messages", "check_quotas", "save_sequence_ids")
+    assert looks == {name: n for name, n in LOOKS.items() if not (off and name in never)}
+    await background.stop()
+    before = Counter(looks)
+    await care.look_at_all()
+    assert looks - before == dict.fromkeys(looks, 1)
+
+
+@pytest.mark.parametrize("what", ["expire_messages", "trim", "check_quotas"])
+@pytest.mark.usefixtures("now_s")
+async def test_a_topic_that_cannot_be_read_keeps_no_other_from_its_upkeep(
+    what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(MemoryLedgerStore(ledger_entries=1))
+    broken, sound = (TopicName.parse(f"persistent://t/n/{each}") for each in ("broken", "sound"))
+    quota = BacklogQuota(50, "consumer_backlog_eviction", is_age=True)
+    for name in (broken, sound):
+        world.name = name
+        consumer = await world.consumer(SHARED, permits=0)
+        await published(world, 100, 100)
+        topic = await world.topic()
+        if what == "trim":
+            kept = replace(topic.rules.lifetime, retention=Retention(1, -1))
+            topic.apply(replace(topic.rules, lifetime=kept))
+            consumer.subscription.skip(None)
+        else:
+            topic.apply(replace(topic.rules, ttl_s=50, quotas=(quota,)))
+
+    def cached(_index: int) -> None:
+        raise StorageError("the disk is gone")
+
+    monkeypatch.setattr((await world.topic(broken)).log, "cached", cached)
+    await getattr(upkeep(world), what)()
+    topic = await world.topic(sound)
+    assert (topic.log.begin, topic.subscriptions["s"].backlog) == (1 if what == "trim" else 0, 0)
+
+
+async def test_a_topic_within_its_quota_keeps_no_other_from_being_looked_at(
+    store: MemoryLedgerStore,
+) -> None:
+    world = World(store)
+    attached = []
+    for name, limit in (("within", 1 << 30), ("beyond", 1)):
+        world.name = TopicName.parse(f"persistent://t/n/{name}")
+        await world.consumer(SHARED, permits=0)
+        await published(world, 1)
+        topic = await world.topic()
+        topic.apply(replace(topic.rules, quotas=(BacklogQuota(limit, "producer_exception"),)))
+        attached += topic.attached_producers()
+    await upkeep(world).check_quotas()
+    assert [each.closed for each in attached] == [False, True]

@@ -286,7 +286,7 @@ def test_an_unload_sends_the_client_away(broker: OneBroker, client: RawClient, t
 def test_a_client_that_does_not_read_is_not_buffered_for(
     broker: OneBroker, client: RawClient, topic: str
 ) -> None:
-    """Of 60 MB that it has permits for, only a few leave; each consumer still gets all, in order."""
+    """Of 60 MB that it has permits for, only a few leave; each consumer gets all, in order."""
     publish(client, topic, 30, size=1_000_000)
     before = broker.listener.bytes_out
     for consumer_id, name in enumerate("st"):

@@ -54,10 +54,12 @@ def sends(
     producer_id: int = 0,
     content: bytes = PAYLOAD,
     keys: int = 0,
+    deliver_at_ms: int = 0,
 ) -> Sends:
     """``count`` SENDs of ``batch`` messages each, with sequence ids from ``first`` on.
 
-    With ``keys`` their partition keys are so many different ones, in turn.
+    With ``keys`` their partition keys are so many different ones, in turn; with ``deliver_at_ms``
+    they are due then.
     """
     now = int(time.time() * 1000)
     data, at = bytearray(), [0]
@@ -67,6 +69,8 @@ def sends(
         )
         send = {"producer_id": producer_id, "sequence_id": sequence_id}
         payload = content
+        if deliver_at_ms:
+            metadata.deliver_at_time = deliver_at_ms
         if keys:
             metadata.partition_key = f"key-{sequence_id % keys}"
         if batch > 1:

@@ -38,9 +38,19 @@ class ConsumingConnection(FrameConnection):
     """One connection with any number of consumers of one subscription, or of one each."""
 
     unasked = frozenset({_Type.ACTIVE_CONSUMER_CHANGE})
+    first_after_s = 0.0
+    """Of the last `read`: seconds until the first entry came."""
 
     def __init__(
-        self, url: str, topic: str, kind: str, consumers: int, *, subscriptions: int = 1
+        self,
+        url: str,
+        topic: str,
+        kind: str,
+        consumers: int,
+        *,
+        subscriptions: int = 1,
+        name: str = "s",
+        compacted: bool = False,
     ) -> None:
         super().__init__(url)
         self._consumers = consumers * subscriptions
@@ -48,7 +58,8 @@ class ConsumingConnection(FrameConnection):
         for number in range(self._consumers):
             fields = {
                 "topic": topic,
-                "subscription": f"s{number % subscriptions}",
+                "read_compacted": compacted,
+                "subscription": f"{name}{number % subscriptions}",
                 "sub_type": KINDS[kind],
                 "consumer_id": number,
                 "request_id": number + 1,
@@ -57,7 +68,9 @@ class ConsumingConnection(FrameConnection):
             self._ask(BaseCommand(type=_Type.SUBSCRIBE, subscribe=fields), _Type.SUCCESS)
 
     def read(self, entries: int, batch: int, acks: str) -> float:
-        """Take so many entries and acknowledge them; seconds until the last one came."""
+        """Take so many entries and acknowledge them, if ``acks`` says how; seconds until the last
+        one came.
+        """
         permits = max(QUEUE, 4 * batch)
         used: dict[int, int] = defaultdict(int)
         began = time.perf_counter()
@@ -67,15 +80,29 @@ class ConsumingConnection(FrameConnection):
             found = self._arrived()
             if not found:
                 continue
+            if not taken:
+                self.first_after_s = time.perf_counter() - began
             answers = []
             for consumer, ids in found.items():
                 taken += len(ids)
                 used[consumer] += len(ids) * batch
-                answers.append(_ack(consumer, ids if acks == "individual" else ids[-1:], acks))
+                if acks:
+                    answers.append(_ack(consumer, ids if acks == "individual" else ids[-1:], acks))
                 if used[consumer] >= permits // 2:
                     answers.append(_flow(consumer, used.pop(consumer)))
             self._socket.sendall(b"".join(answers))
         return time.perf_counter() - began
+
+    def have_redelivered(self) -> None:
+        """Ask for all that is not acknowledged again."""
+        asked = [{"consumer_id": number, "message_ids": []} for number in range(self._consumers)]
+        kind = _Type.REDELIVER_UNACKNOWLEDGED_MESSAGES
+        self._socket.sendall(
+            b"".join(
+                framed(BaseCommand(type=kind, redeliver_unacknowledged_messages=each))
+                for each in asked
+            )
+        )
 
     def _arrived(self) -> dict[int, list[tuple[int, int]]]:
         """The ids of the entries that one read of the socket completes, by consumer."""
@@ -116,12 +143,13 @@ def _ack(consumer: int, ids: list[tuple[int, int]], kind: str) -> bytes:
     return framed(BaseCommand(type=_Type.ACK, ack=ack))
 
 
-def fill(url: str, topic: str, messages: int, batch: int, keys: int) -> int:
+def fill(url: str, topic: str, messages: int, batch: int, keys: int, deliver_at_ms: int = 0) -> int:
     """Publish a backlog; gives its entries."""
     client = FrameClient(url, topic)
     for first in range(0, messages, CHUNK * batch):
         count = min(CHUNK, (messages - first) // batch)
-        client.publish(sends(first, count, batch=batch, keys=keys), UNANSWERED[batch])
+        made = sends(first, count, batch=batch, keys=keys, deliver_at_ms=deliver_at_ms)
+        client.publish(made, UNANSWERED[batch])
     client.close()
     return messages // batch
 
@@ -137,6 +165,9 @@ def backlog(url: str, admin_url: str, args: argparse.Namespace) -> dict[str, flo
     consumers = ConsumingConnection(
         url, topic, args.kind, args.consumers, subscriptions=args.subscriptions
     )
+    if args.redelivered:
+        consumers.read(entries, batch, "")
+        consumers.have_redelivered()
     before = cpu_seconds(args.pid)
     seconds = consumers.read(entries * args.subscriptions, batch, args.acks)
     cpu = cpu_seconds(args.pid) - before
@@ -158,6 +189,7 @@ def main() -> None:
     parser.add_argument("--consumers", type=int, default=1)
     parser.add_argument("--subscriptions", type=int, default=1)
     parser.add_argument("--batched", action="store_true")
+    parser.add_argument("--redelivered", action="store_true", help="read it once before")
     parser.add_argument("--messages", type=int, default=100_000)
     args = parser.parse_args()
     print(json.dumps(backlog(args.url, args.admin_url, args)))

@@ -70,10 +70,10 @@ def standalone(
     """One standalone Pulsar (RocksDB metadata, one bookie inside).
 
     ``settings``: of broker.conf, besides those that it needs here; ``headers``: with which it is
-    asked whether it is up.
+    asked whether it is up. In a folder that it was in before it has its former ports.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    broker, web, bookie = free_ports(3)
+    broker, web, bookie = _former_ports(folder / "standalone.conf") or free_ports(3)
     conf = {
         "brokerServicePort": broker,
         "webServicePort": web,
@@ -111,6 +111,14 @@ def standalone(
             time.perf_counter() - started,
             children.pid("standalone"),
         )
+
+
+def _former_ports(conf: Path) -> list[int]:
+    """A bookie is known by its port: with another one it is not let back to its ledgers."""
+    if not conf.exists():
+        return []
+    said = dict(line.split("=", 1) for line in conf.read_text().splitlines() if "=" in line)
+    return [int(said[name]) for name in ("brokerServicePort", "webServicePort", "bookiePort")]
 
 
 @contextlib.contextmanager

@@ -1,4 +1,4 @@
-"""Lookups and connections beside Pulsar's, and the memory of an idle connection.
+"""Lookups and connections beside Pulsar's.
 
 One broker each, that owns what is looked up. Lookups are asked by frames made beforehand, so that
 the time is the broker's; over HTTP and connecting one after the other, half of it is the client's.
@@ -11,16 +11,12 @@ from pathlib import Path
 
 from tests.conformance.jars import pulsar_lib
 
-from bench._frames import FrameConnection
-from bench._ours import Ours, up
-from bench._processes import memory_mb
+from bench._ours import up
 from bench._real_pulsar import standalone
 from bench.beside_pulsar import Servers, alternate, beside, client, spread
 from bench.figures import Figure
 
 ROUNDS = 5
-CONNECTIONS = 5_000
-BAR_KB = 15.0
 RATE = "a_second"
 WHAT = {
     "lookups": "lookups, one connection",
@@ -36,8 +32,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     seconds, rounds = (0.5, 1) if quick else (3.0, ROUNDS)
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
-        ours = stack.enter_context(up(folder / "ours", brokers=1))
-        servers: Servers = {"ours": ours}
+        servers: Servers = {"ours": stack.enter_context(up(folder / "ours", brokers=1))}
         if lib is not None:
             servers["real"] = stack.enter_context(standalone(lib, folder / "real"))
         figures = []
@@ -51,16 +46,4 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
                 for each, runs in results.items()
             }
             figures.append(beside(f"processor time of one: {name}", "us", cpu, "us"))
-        figures.append(_idle(ours, CONNECTIONS // 10 if quick else CONNECTIONS))
     return figures
-
-
-def _idle(ours: Ours, count: int) -> Figure:
-    """The memory of the broker's processes for each connection that is open and idle."""
-    before = memory_mb(ours.pid)
-    held = [FrameConnection(ours.service_url) for _ in range(count)]
-    taken_kb = 1000 * (memory_mb(ours.pid) - before) / count
-    for each in held:
-        each.close()
-    return Figure("memory of an idle connection", taken_kb, "kB", bar=f"<= {BAR_KB:g} kB",
-                  holds=taken_kb <= BAR_KB, note=f"{count:,} at once")  # fmt: skip

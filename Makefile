@@ -5,7 +5,7 @@ export SPARK_LOCAL_IP := 127.0.0.1
 # Compiled modules are kept whatever the caller says: brokers start in half the time.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup demo test sim check format bench admin-table conformance attack clients access chaos kills real mutants docs release stranger clean
+.PHONY: help setup demo test sim check format bench profile admin-table conformance attack clients access chaos kills real mutants docs release stranger clean
 
 help: ## what each verb does
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -31,6 +31,9 @@ format: setup ## let ruff write the format
 
 bench: setup ## every benchmark, beside real Apache Pulsar where its jars can be had (ARGS=NAME, --docs)
 	@$(PYTHON) -m bench $(ARGS)
+
+profile: setup ## flame graphs of a broker's publishing and delivering, and of a balancing cycle, in docs/_static
+	@$(PYTHON) -m bench._profile $(ARGS)
 
 admin-table: setup ## every command of pulsar-admin on real Pulsar and on ours; records what Pulsar prints
 	@$(PYTHON) -m tests.admin.table $(ARGS)

@@ -110,7 +110,9 @@ class FrameConnection:
         for kind, frame in self._frames():
             if kind == answer:
                 return
-            if kind not in self.unasked:
+            if kind == _Type.PING:
+                self._socket.sendall(framed(BaseCommand(type=_Type.PONG, pong={})))
+            elif kind not in self.unasked:
                 raise SystemExit(f"{_Type.Name(command.type)} was answered with {frame!r}")
 
     def _frames(self) -> Iterator[tuple[int, BaseCommand]]:

@@ -17,7 +17,8 @@ TICK_S = 1.0
 
 
 def left(args: argparse.Namespace) -> dict[str, float]:
-    """Leave a backlog on a topic."""
+    """Leave a backlog on a topic, and a subscription that keeps it when others have read it."""
+    ConsumingConnection(args.url, args.topic, "exclusive", 1, name="kept").close()
     fill(args.url, args.topic, args.messages, args.batch, 0)
     return {}
 

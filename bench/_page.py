@@ -14,9 +14,28 @@ repeats one benchmark. A figure without a bar is there to be watched.
 """
 
 
+_TAIL = """## Where the processor's time goes
+
+Flame graphs that `make profile` draws: the wider, the more of the time; what is above is called by
+what is below. Opened by itself, a picture answers to clicks and shows each function's file.
+
+A broker that takes messages of one entry each:
+
+![flame graph of publishing](_static/flame-publish.svg)
+
+A broker that delivers them to a Shared subscription:
+
+![flame graph of delivering](_static/flame-deliver.svg)
+
+A balancing cycle of 1,000 brokers and 1,000 bundles each, with Spark's Python processes:
+
+![flame graph of a cycle](_static/flame-cycle.svg)
+"""
+
+
 def page(measured: Iterable[dict[str, Any]]) -> str:
     """The page; `measured` is what `bench._alone` writes, one for each benchmark."""
-    return "\n".join([_HEAD, *(_section(each) for each in measured)])
+    return "\n".join([_HEAD, *(_section(each) for each in measured), _TAIL])
 
 
 def _section(one: dict[str, Any]) -> str:

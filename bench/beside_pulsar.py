@@ -40,7 +40,7 @@ Servers = dict[str, Server]
 
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
-    lib = pulsar_lib()
+    lib = None if quick else pulsar_lib()
     with tempfile.TemporaryDirectory(prefix="counterpoise-bench-") as text:
         folder = Path(text)
         figures = one_broker(lib, folder, quick=quick)
@@ -56,7 +56,7 @@ def one_broker(lib: Path | None, folder: Path, *, quick: bool) -> list[Figure]:
     beforehand, it is the brokers that are compared.
     """
     rounds = 1 if quick else 3
-    scale = 10 if quick else 1
+    scale = 30 if quick else 1
     many, few = 600_000 // scale, 150_000 // scale
     with contextlib.ExitStack() as stack:
         ours = stack.enter_context(up(folder / "ours", brokers=1))
@@ -75,7 +75,7 @@ def one_broker(lib: Path | None, folder: Path, *, quick: bool) -> list[Figure]:
         limit = python(
             {"ours": ours}, rounds, "throughput", "--batched", "--unstored", f"--messages={many}"
         )
-        delays = python(servers, rounds, "latency", "--rate=1000", f"--seconds={5 / scale}")
+        delays = python(servers, rounds, "latency", "--rate=1000", f"--seconds={1 if quick else 5}")
     started = {k: [{"s": v}] for k, v in start.items()}
     return [
         *figures,

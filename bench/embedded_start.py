@@ -82,7 +82,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         for name, text in TESTS.items():
             (folder / f"test_{name}.py").write_text(text)
         # The first writes the bytecode.
-        rounds = [_round(folder, environment) for _ in range(4 if quick else 10)][1:]
+        rounds = [_round(folder, environment) for _ in range(2 if quick else 10)][1:]
         many = {
             name: _many(folder, environment, name, 10 if quick else MANY) for name in MANY_TESTS
         }

@@ -67,7 +67,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         with duckdb.connect() as database:
             database.execute(sql(writer, "parquet"))
             for name, question in QUESTIONS.items():
-                took, cpu = _timed(lambda question=question: database.execute(question).fetchall())
+                took, cpu = _timed(partial(_answer, database, question))
                 each = note + f"; {cpu:.1f} s of processor"
                 figures.append(
                     Figure(f"{name}: {span}", took, "s", bar="" if quick else f"< {QUERY_S:g} s",
@@ -84,9 +84,10 @@ def _landing(polls: int) -> list[Figure]:
         writer = take_over(open_location(f"{home}/history"))
         for number in range(1, polls + 1):
             rows = pipeline_fold.poll(number * 1000, rng)
-            landed.append(_timed(lambda rows=rows: land(writer, rows))[1])
-            plain = partial(pq.write_table, rows_to_arrow(rows), f"{home}/plain.parquet")
-            written.append(_timed(lambda write=plain: write(compression="zstd"))[1])
+            landed.append(_timed(partial(land, writer, rows))[1])
+            plain = f"{home}/plain.parquet"
+            write = partial(pq.write_table, rows_to_arrow(rows), plain, compression="zstd")
+            written.append(_timed(write)[1])
     return [
         Figure("landing a poll of 100,000 reports", statistics.median(landed) * 1000, "ms",
                anchor="pyarrow writes its rows", anchor_value=statistics.median(written) * 1000,
@@ -166,6 +167,10 @@ def _poll(base: ReportRows, trace: SyntheticTrace, minute: int) -> ReportRows:
     names[swapped] = names[swapped[::-1]]
     columns["bundle"][bundles] = names
     return ReportRows(columns)
+
+
+def _answer(database: duckdb.DuckDBPyConnection, question: str) -> list[tuple[object, ...]]:
+    return database.execute(question).fetchall()
 
 
 def _timed(work: Callable[[], object]) -> tuple[float, float]:

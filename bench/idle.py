@@ -8,6 +8,7 @@ warmed up.
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -25,7 +26,7 @@ BROKERS = 3
 def run(*, quick: bool, out: Path) -> list[Figure]:
     """Warm up, then count."""
     del out
-    warm_s, counted_s = (40.0, 20.0) if quick else (90.0, 180.0)
+    warm_s, counted_s = (3.0, 3.0) if quick else (90.0, 180.0)
     with Cluster(brokers=BROKERS) as cluster, tempfile.TemporaryDirectory() as home:
         argv = [sys.executable, "-m", "counterpoise.app.main", "balance"]
         argv += ["--admin-url", cluster.admin_url, "--history", f"{home}/history"]
@@ -47,12 +48,14 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         finally:
             child.stop()
     note = f"{BROKERS} brokers, a look every 5 s, counted for {counted_s:g} s"
-    return [
+    figures = [
         Figure("an idle balancer", share, "% of a core",
                bar=f"<= {BAR:g} %", holds=share <= BAR, note=note),
         Figure("an idle balancer's memory", memory, "MB", bar=f"<= {MEMORY_BAR_MB} MB",
                holds=memory <= MEMORY_BAR_MB, note="what processes share, once"),
     ]  # fmt: skip
+    # Seconds after its start a balancer is not idle yet.
+    return [replace(each, bar="", holds=None) for each in figures] if quick else figures
 
 
 def _cpu_s(process: psutil.Process) -> float:

@@ -62,7 +62,6 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     inline_s, expected = _in_process(polls)
     stream_s, round_s, streamed = _on_spark(polls, "local[2]", shards=2)
     alone_s, _, _ = _on_spark(polls, "local[1]", shards=1)
-    on_workers = {count: _on_workers(polls, count, out) for count in (1, 2)}
     for name, column in expected.averages.items():
         np.testing.assert_array_equal(streamed.averages[name], column, err_msg=name)
     note = f"{BUNDLES:,} bundle reports of {BROKERS} brokers"
@@ -86,14 +85,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             anchor_value=alone_s,
             note=f"{note}; one shard for each core",
         ),
-        Figure(
-            "fold on a cluster, two workers of one core",
-            on_workers[2],
-            "s",
-            anchor="one worker",
-            anchor_value=on_workers[1],
-            note=f"{note}; two shards on either",
-        ),
+        *([] if quick else [_beside_each_other(polls, out)]),
         Figure("the shards' states put together for a round", round_s, "s", note=note),
     ]
 
@@ -105,6 +97,13 @@ def _in_process(polls: list[ReportRows]) -> tuple[float, FoldState]:
         state = fold(state, Batch.of(rows))
         took.append(time.perf_counter() - began)
     return statistics.median(took), merged([state])
+
+
+def _beside_each_other(polls: list[ReportRows], out: Path) -> Figure:
+    one, two = (_on_workers(polls, count, out) for count in (1, 2))
+    note = f"{BUNDLES:,} bundle reports of {BROKERS} brokers; two shards on either"
+    return Figure("fold on a cluster, two workers of one core", two, "s",
+                  anchor="one worker", anchor_value=one, note=note)  # fmt: skip
 
 
 def _on_workers(polls: list[ReportRows], workers: int, out: Path) -> float:
@@ -130,6 +129,7 @@ def _on_spark(
                 land(writer, rows)
                 began = time.perf_counter()
                 states = fold.next()
+                assert states is not None
                 took.append(time.perf_counter() - began)
             began = time.perf_counter()
             state = merged([read_state(writer.location, file) for file in states.files])

@@ -268,10 +268,11 @@ def evenest(
     for row in found.values():
         key = row["kind"], row["brokers"], row["strategy"]
         by.setdefault(key, {}).setdefault(tuple(row["settings"].items()), []).append(row)
-    return {
-        key: sorted(rows, key=lambda each, rows=rows: mean(rows[each], "imbalance"))[:2]
-        for key, rows in by.items()
-    }
+    evenest = {}
+    for key, rows in by.items():
+        imbalance = {settings: mean(played, "imbalance") for settings, played in rows.items()}
+        evenest[key] = sorted(imbalance, key=imbalance.__getitem__)[:2]
+    return evenest
 
 
 def write(table: list[Line]) -> str:

@@ -8,13 +8,14 @@ from pathlib import Path
 
 from bench.figures import Figure
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.topic.ports import Delivery, ProducerRequest, SubscribeRequest
+from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls, SubscribeRequest
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import LedgerStore
+from counterpoise.storage.port import LedgerStore, Position
+from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import build
 from counterpoise.wire.events import Send
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
@@ -22,6 +23,7 @@ from counterpoise.wire.values import InitialPosition, SubscriptionType
 
 BURST = 400
 PENDING_MAX = 20_000
+Acked = tuple[int, int, tuple[int, ...]]
 KEYS = [f"key-{n}" for n in range(200)]
 
 
@@ -49,7 +51,10 @@ class Alone:
     async def terminated(self, topic: TopicName) -> bool:
         return False
 
-    async def terminate(self, topic: TopicName) -> None:
+    async def terminate(self, topic: TopicName, last: Position) -> None:
+        return
+
+    async def delete_if_unparted(self, topic: TopicName) -> None:
         return
 
     async def delete(self, topic: TopicName) -> None:
@@ -77,10 +82,10 @@ class Connection:
 
     def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
         self.delivered += len(messages)
-        acks = [(m[0], m[1], ()) for m in messages]
+        acks: list[Acked] = [(m[0], m[1], ()) for m in messages]
         asyncio.get_running_loop().call_soon(self._answer, consumer_id, acks)
 
-    def _answer(self, consumer_id: int, acks: list[tuple[int, int, tuple[int, ...]]]) -> None:
+    def _answer(self, consumer_id: int, acks: list[Acked]) -> None:
         consumer = self.consumers[consumer_id]
         consumer.ack_individual(acks)
         consumer.flow(len(acks))
@@ -97,13 +102,18 @@ class Connection:
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         raise error
 
-    def close_producer(self, producer_id: int, assigned_broker_url: str | None) -> None: ...
+    def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None: ...
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None: ...
 
     def active_change(self, consumer_id: int, is_active: bool) -> None: ...
 
-    def close_consumer(self, consumer_id: int, assigned_broker_url: str | None) -> None: ...
+    def close_consumer(self, consumer_id: int, assigned_broker_url: ServiceUrls | None) -> None: ...
+
+    def farewell(
+        self, consumer_id: int, assigned_broker_url: ServiceUrls | None
+    ) -> asyncio.Future[None]:
+        raise NotImplementedError
 
     def reached_end(self, consumer_id: int) -> None: ...
 

@@ -22,6 +22,7 @@ from kazoo.protocol.states import KazooState
 
 from counterpoise.app.clusters.zookeeper import ZooKeeper
 from counterpoise.metadata import (
+    VALUE_BYTES_MAX,
     BadVersion,
     InvalidMetadataUrl,
     MemoryTree,
@@ -30,6 +31,7 @@ from counterpoise.metadata import (
     NotificationKind,
     SessionEvent,
     StoreUnavailable,
+    ValueTooLarge,
     open_reader,
     open_store,
 )
@@ -426,3 +428,22 @@ async def test_closing_waits_for_a_silent_server_only_so_long(
         await store.close()
     assert not heard.is_set()
     heard.set()
+
+
+@pytest.mark.zookeeper
+async def test_a_value_that_zookeeper_does_not_take_costs_no_session(zookeeper: ZooKeeper) -> None:
+    """The server hangs up on a client that sends too much, and would again and again."""
+    store = await open_store(zookeeper.metadata_url)
+    events = Events(store)
+    assert await store.put("/kept", b"x" * VALUE_BYTES_MAX, ephemeral=True) == 0
+    for write in (
+        store.put("/large", b"x" * (VALUE_BYTES_MAX + 1)),
+        store.put("/kept", b"x" * 1_100_000, expected_version=0),
+        store.put_next("/large-", b"x" * 1_100_000, ephemeral=False),
+    ):
+        with pytest.raises(ValueTooLarge, match=r"^/(large|kept|large-): .*1 MB"):
+            await write
+    assert await store.put("/kept", b"goes on", expected_version=0) == 1
+    assert events.queue.empty()
+    assert not await store.exists("/large")
+    await store.close()

@@ -9,10 +9,12 @@ from counterpoise.metadata.errors import (
     NotEmpty,
     NotFound,
     StoreUnavailable,
+    ValueTooLarge,
 )
 from counterpoise.metadata.memory import MemoryStore, MemoryTree
 from counterpoise.metadata.open import InvalidMetadataUrl, open_reader, open_store, open_tree
 from counterpoise.metadata.port import (
+    VALUE_BYTES_MAX,
     Listener,
     MetadataReader,
     MetadataStore,
@@ -25,6 +27,7 @@ from counterpoise.metadata.port import (
 )
 
 __all__ = [
+    "VALUE_BYTES_MAX",
     "BadVersion",
     "EphemeralParent",
     "InvalidMetadataUrl",
@@ -45,6 +48,7 @@ __all__ = [
     "StoreUnavailable",
     "Stored",
     "Unsubscribe",
+    "ValueTooLarge",
     "open_reader",
     "open_store",
     "open_tree",

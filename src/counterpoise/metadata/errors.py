@@ -48,6 +48,12 @@ class EphemeralParent(NodeError):
     sentence = "{path}: an ephemeral metadata node cannot have children"
 
 
+class ValueTooLarge(NodeError):
+    """A node's value has more bytes than the store takes."""
+
+    sentence = "{path}: the value of this metadata node is larger than ZooKeeper takes (1 MB)"
+
+
 class StoreUnavailable(MetadataError):
     """The store cannot be reached, or the session is over; a write may or may not have happened."""
 

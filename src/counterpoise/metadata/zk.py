@@ -23,10 +23,12 @@ from counterpoise.metadata.errors import (
     NotEmpty,
     NotFound,
     StoreUnavailable,
+    ValueTooLarge,
 )
 from counterpoise.metadata.listeners import Listeners
 from counterpoise.metadata.port import (
     MUST_NOT_EXIST,
+    VALUE_BYTES_MAX,
     Listener,
     Notification,
     SessionEvent,
@@ -134,7 +136,7 @@ class ZooKeeperStore:
         ephemeral: bool = False,
     ) -> int:
         """Write a node, creating its parents, and return its new version."""
-        check_path(path)
+        _check_size(check_path(path), value)
         if expected_version == MUST_NOT_EXIST:
             await self._create(path, value, ephemeral=ephemeral)
             return 0
@@ -150,7 +152,8 @@ class ZooKeeperStore:
 
     async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
         """Create a node whose name is ``prefix`` and the next number; returns its path."""
-        return await self._create(check_path(prefix), value, ephemeral=ephemeral, sequence=True)
+        _check_size(check_path(prefix), value)
+        return await self._create(prefix, value, ephemeral=ephemeral, sequence=True)
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:
         """Remove a node without children; raises `NotFound`, `BadVersion` or `NotEmpty`."""
@@ -317,6 +320,11 @@ class ZooKeeperStore:
                 self._loop.call_soon_threadsafe(function, *args)
 
         return hand_over
+
+
+def _check_size(path: str, value: bytes) -> None:
+    if len(value) > VALUE_BYTES_MAX:
+        raise ValueTooLarge(path)
 
 
 def _quiet_logger() -> logging.Logger:

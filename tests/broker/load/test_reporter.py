@@ -11,9 +11,10 @@ from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.load import BundleRates
 from counterpoise.broker.load import reporter as module
 from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.broker.load.registry import read_report, write_report
 from counterpoise.broker.load.reporter import LoadReporter
-from counterpoise.load.report import LocalBrokerData, SystemResourceUsage
-from counterpoise.metadata import StoreUnavailable
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
+from counterpoise.metadata import VALUE_BYTES_MAX, StoreUnavailable
 
 
 class Host:
@@ -107,3 +108,29 @@ async def test_what_was_measured_during_a_write_is_not_lost(
     end.set_result(None)
     await writing
     assert reporter.last() is newer
+
+
+def test_a_report_of_more_bundles_than_the_store_takes_has_the_busiest() -> None:
+    """ZooKeeper hangs up on who sends more, and the broker's session would end over it."""
+    names = [f"public/default/0x{number:08x}_0x{number + 1:08x}" for number in range(9_000)]
+    loads = {
+        name: NamespaceBundleStats(msg_throughput_in=number * 7 % 9_000, msg_throughput_out=1.5)
+        for number, name in enumerate(names)
+    }
+    whole = LocalBrokerData().updated(SystemResourceUsage(), loads, 1)
+    written = write_report(whole)
+    assert 0.8 * VALUE_BYTES_MAX < len(written) <= VALUE_BYTES_MAX
+    read = read_report(written)
+    kept = {*read.last_stats}
+    assert {*read.bundles} == kept
+    assert min(loads[name].msg_throughput_in for name in kept) > max(
+        loads[name].msg_throughput_in for name in names if name not in kept
+    )
+    assert all(read.last_stats[name] == loads[name] for name in kept)
+    assert (read.num_bundles, read.msg_throughput_in) == (9_000, whole.msg_throughput_in)
+
+
+def test_a_report_that_the_store_takes_is_written_whole() -> None:
+    loads = {f"public/default/0x{n:08x}_0x{n + 1:08x}": NamespaceBundleStats() for n in range(900)}
+    whole = LocalBrokerData().updated(SystemResourceUsage(), loads, 1)
+    assert read_report(write_report(whole)) == whole

@@ -5,12 +5,19 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
 from counterpoise.broker.base import paths
-from counterpoise.load.report import LocalBrokerData
-from counterpoise.metadata import MetadataStore, NodeError, Notification, SessionEvent
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
+from counterpoise.metadata import (
+    VALUE_BYTES_MAX,
+    MetadataStore,
+    NodeError,
+    Notification,
+    SessionEvent,
+)
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.own_node import put_own
 
@@ -130,8 +137,36 @@ def read_report(value: bytes) -> LocalBrokerData:
 
 
 def write_report(report: LocalBrokerData) -> bytes:
-    """A load report as JSON for the metadata store."""
+    """A load report as JSON for the metadata store.
+
+    Of thousands of bundles it has the busiest ones, as many as the store takes; its totals are
+    those of all. The rest counts as without load for the leader, which moves the busiest.
+    """
+    written = _as_json(report)
+    if len(written) <= VALUE_BYTES_MAX:
+        return written
+    stats = report.last_stats
+    kept = sorted(stats, key=lambda each: _throughput(stats[each]), reverse=True)
+    while len(written) > VALUE_BYTES_MAX and kept:
+        kept = kept[: min(len(kept) * VALUE_BYTES_MAX // len(written), len(kept) - 1)]
+        written = _as_json(
+            replace(
+                report,
+                last_stats={each: stats[each] for each in kept},
+                bundles=tuple(kept),
+                last_bundle_gains=(),
+                last_bundle_losses=(),
+            )
+        )
+    return written
+
+
+def _as_json(report: LocalBrokerData) -> bytes:
     return json.dumps(report.to_json(), separators=(",", ":")).encode()
+
+
+def _throughput(stats: NamespaceBundleStats) -> float:
+    return stats.msg_throughput_in + stats.msg_throughput_out
 
 
 def _read_registration(value: bytes) -> tuple[LocalBrokerData, bool]:

@@ -101,6 +101,9 @@ async def test_a_consumer_brings_no_schema_to_a_topic_that_is_in_use_without_one
     with pytest.raises(BrokerError, match=r"empty\(BYTES\) schema: new schema type AVRO"):
         await here.attach(TOPIC, with_fields("a"), in_use=True)
     assert await here.versions(TOPIC) == []
+    lenient = SchemaRegistry(MemoryTree().open(), None, lambda: SchemaOptions("ALWAYS_COMPATIBLE"))
+    await lenient.attach(TOPIC, with_fields("a"), in_use=True)
+    assert await lenient.versions(TOPIC) == []
     await here.attach(TOPIC, Schema("a", b"", registry.AUTO_CONSUME), in_use=True)
     await here.put(TOPIC, with_fields("a"))
     await here.attach(TOPIC, with_fields("a"), in_use=True)

@@ -127,14 +127,16 @@ class SchemaRegistry:
         if schema.type == AUTO_CONSUME:
             return
         versions = await self.versions(topic)
+        strategy = (await self.rules(topic)).strategy
         if not versions and in_use:
+            if strategy == "ALWAYS_COMPATIBLE":
+                return
             kind = RawSchema.Type.Name(schema.type).upper()
             why = "Failed to add schema to an active topic with empty(BYTES) schema"
             _check(f"{why}: new schema type {kind}")
         elif not versions:
             await self.put(topic, schema)
         else:
-            strategy = (await self.rules(topic)).strategy
             _check(why_refused(versions, schema, strategy, consumer=True))
 
     async def admit_without(self, topic: TopicName) -> None:

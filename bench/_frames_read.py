@@ -13,7 +13,7 @@ from bench._processes import cpu_seconds, memory_mb
 
 WITHIN_S = 240
 TICK_S = 1.0
-"""Brokers deliver so much early unless told otherwise: `delayedDeliveryTickTimeMillis`."""
+"""Brokers deliver so much early unless set otherwise: `delayedDeliveryTickTimeMillis`."""
 
 
 def left(args: argparse.Namespace) -> dict[str, float]:

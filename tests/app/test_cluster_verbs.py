@@ -1,5 +1,6 @@
 """What an operator types every day: brokers, bundles, topics, unload, split, completion."""
 
+import asyncio
 import json
 import subprocess
 from collections.abc import Callable, Iterator
@@ -15,6 +16,7 @@ from counterpoise.pipeline.drive.action_trail import ActionKind, ActionTrail
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.location import open_location
 from tests.admin.conftest import SILENT
+from tests.pipeline.fake_cluster import FakeCluster, wide_bundle
 
 TOPIC = "persistent://public/default/watched"
 Run = Callable[..., tuple[int, str, str]]
@@ -95,6 +97,24 @@ def test_an_unload_is_kept_with_who_and_why_and_heeds_a_pause(
     assert refused[0] == 2
     assert "a release" in refused[2]
     assert cluster.owner(TOPIC) is other
+
+
+async def test_an_unload_that_no_broker_takes_in_time_has_a_status_of_its_own(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "journal").mkdir()
+    async with FakeCluster() as fake:
+        first, second = [await fake.add_broker() for _ in range(2)]
+        fake.carry(first, wide_bundle(1), 1000.0)
+        fake.takes_s = 1000.0
+        words = ["unload", wide_bundle(1), "--to", second.name, "--wait", "0.1"]
+        words += ["--admin-url", fake.admin_url, "--history", str(tmp_path)]
+        assert await asyncio.to_thread(main, words) == 1
+    said = capsys.readouterr()
+    assert said.out == f"{wide_bundle(1)}: from {first.name} to no broker yet\n"
+    assert f"{second.name} does not own it after 0.1 s" in said.err
+    [action] = ActionTrail(open_location(tmp_path)).actions()
+    assert [(move.source, move.status) for move in action.moves] == [(first.name, "unowned")]
 
 
 def test_split_lists_the_parts(run: Run, cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:

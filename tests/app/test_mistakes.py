@@ -48,6 +48,7 @@ MISTAKES = [
     (f"{WATCH} --metrics zero", "expected PORT or HOST:PORT"),
     (f"{WATCH} --metrics 203.0.113.1:80", "--metrics 203.0.113.1:80: "),
     (f"{WATCH} --history gopher://x", "gopher"),
+    (f"{TOP} --interval 0", "--interval must be more than 0"),
     (f"{TOP} --auth-plugin x.Y", "--auth-plugin: x.Y is not supported"),
     (f"{TOP} --auth-plugin token --auth-params file:///nowhere/t", "/nowhere/t"),
     (f"{TOP} --auth-plugin token", "--auth-params: expected token:"),

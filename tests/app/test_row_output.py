@@ -111,6 +111,10 @@ def test_a_list_has_rates_in_thousands_and_only_columns_with_something_in_them(
     ]
     rows = [Rate("a\nb", 0.0, False, "x"), Rate("c", 0.0, False)]
     list_rows(rows, argparse.Namespace(sort="name", json=False), "none")
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == ["NAME", "a", "c"]
+    assert capsys.readouterr().out.splitlines() == [
+        "NAME  MSG/S IN  FULL  NOTE",
+        "a b         0         x",
+        "c           0",
+    ]
     list_rows([], argparse.Namespace(sort="name", json=False), "none")
     assert capsys.readouterr().out == "none\n"

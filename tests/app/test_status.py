@@ -69,6 +69,22 @@ def test_everything_that_is_known_is_a_line_in_its_order() -> None:
     ]
 
 
+def test_three_rejections_are_all_of_them() -> None:
+    made = LastRound(NOW, "AvgShedder", 0.0, 0, tuple("abc"), True)
+    lines = sentences(replace(FOUND, round=made, astray=FOUND.astray[:3]))
+    assert [line for line in lines if line.startswith("  not done")] == [
+        "  not done: a",
+        "  not done: b",
+        "  not done: c",
+    ]
+    assert not [line for line in lines if " more" in line]
+
+
+def test_an_action_that_has_ended_without_a_move_is_not_running() -> None:
+    split = OperatorAction(ActionKind.SPLIT, NOW, "eve", "hot", ended_ms=NOW)
+    assert actions_text([split], NOW) == ["by hand: split by eve (hot): no move"]
+
+
 def test_of_a_history_without_anything_that_is_said() -> None:
     assert sentences(BalancerStatus("h", NOW, Control(), None, None)) == [
         "history h",

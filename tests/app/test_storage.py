@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 import zlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -277,6 +278,29 @@ async def test_orphans_to_parquet(
     assert files(tmp_path) == [path]
 
 
+async def test_a_ledger_younger_than_the_grace_is_no_orphan_yet(
+    cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
+) -> None:
+    minutes_ago = time.time_ns() // 1_000_000 - 600_000
+    await cluster.ledger(12, [b"x"], custom=of_topic(TOPIC), created_ms=minutes_ago)
+    assert await storage("orphans", "--grace", "1h") == 0
+    assert "0 orphans hold 0 bytes" in capsys.readouterr().err
+    await cluster.ledger(13, [b"12345"] * 2, custom=of_topic(TOPIC))
+    assert await storage("orphans", "--grace", "1h") == 3
+    assert "1 orphans hold 20 bytes" in capsys.readouterr().err
+    assert await storage("orphans", "--grace", "1m") == 3
+    assert "2 orphans hold 22 bytes" in capsys.readouterr().err
+
+
+async def test_what_cannot_be_read_in_an_early_ledger_decides_the_status(
+    cluster: FakeCluster,
+) -> None:
+    assert await storage("entries", "--topic", "orders", "--ledgers-root", "/ledgers/") == 0
+    for each in cluster.bookies.values():
+        each.misbehaves[10, 1] = Misbehaviour.WRONG_DIGEST
+    assert await storage("entries", "--topic", "orders") == 3
+
+
 async def test_a_cluster_of_which_most_is_unreferenced_may_be_two(
     cluster: FakeCluster, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -300,6 +324,7 @@ async def test_what_a_person_can_put_right_is_a_sentence(
 ) -> None:
     assert "partition-0" in await refused(capsys, "ledgers", "--topic", "absent")
     assert "17:40" in await refused(capsys, "entries", "--topic", "orders", "--from", "x")
+    assert "17:40" in await refused(capsys, "entries", "--topic", "orders", "--from", "\u0663:4")
     assert "not in --ledger" in await refused(capsys, "entries", "--ledger", "1", "--from", "2:3")
     path = str(tmp_path / "absent" / "x.parquet")
     assert "--parquet" in await refused(capsys, "ledgers", "--parquet", path)

@@ -78,6 +78,24 @@ def test_a_limit_at_which_none_waits_is_shown_on_request_and_what_passes_once_it
     assert limit[3].strip() == "-", "another broker's figures"
 
 
+def test_of_a_long_name_the_end_is_shown() -> None:
+    [limit] = rows(("b:1", {**FREE, "subject": "tenant/" * 9 + "end"}), everything=True)
+    assert limit[1].strip() == ("tenant/" * 9 + "end")[-42:]
+
+
+async def test_a_broker_that_refuses_is_not_taken_for_one_of_apaches(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    async with FakeCluster() as cluster:
+        broker = await cluster.add_broker()
+        broker.answers["/admin/v2/broker-stats/throttling"] = (403, b'{"reason": "no"}')
+        words = ["top", "--once", "--admin-url", cluster.admin_url]
+        assert await asyncio.to_thread(main, words) == 1
+    said = capsys.readouterr().out
+    assert f"{broker.name}: " in said
+    assert "does not list clients" not in said
+
+
 @pytest.mark.parametrize("listing", [2, 1])
 async def test_its_status_says_whether_each_broker_lists_its_limits(
     listing: int, capsys: pytest.CaptureFixture[str]

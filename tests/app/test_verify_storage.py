@@ -63,6 +63,11 @@ def test_damage_is_named_ledger_by_ledger(stored: Path, capsys: pytest.CaptureFi
     sound, damaged = json.loads(capsys.readouterr().out)["logs"]
     assert (sound["sound"], damaged["sound"], damaged["lostEntries"]) == (True, False, 3)
     assert [each["missing"] for each in damaged["ledgers"]] == [False, True, False]
+    assert [each["lost"] for each in damaged["ledgers"]] == [
+        [{"firstEntryId": 1, "lastEntryId": 1}],
+        [{"firstEntryId": 0, "lastEntryId": 1}],
+        [],
+    ]
     assert damaged["damagedStates"] == []
     assert snapshot(stored) == before
 

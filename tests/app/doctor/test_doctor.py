@@ -353,7 +353,7 @@ ONLY_MEMORY = (
         ),
         (
             "loadBalancerPlacementStrategy=weightedRandomSelection",
-            "loadBalancerBandwithInResourceWeight=0.5",
+            "loadBalancerMemoryResourceWeight=1",
             "deprecated-name",
         ),
         ("managedLedgerDefaultAckQuorum=1", "", "one-copy-acknowledged"),

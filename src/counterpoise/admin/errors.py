@@ -92,9 +92,12 @@ def bad_request(reason: str) -> RestError:
 def refuse(status: int, reason: str) -> web.Response:
     """The HTTP answer of an error, as JSON that Pulsar's admin clients show to a person.
 
-    The Java client's lookups show the status line instead, where Pulsar has the reason, too.
+    The Java client's lookups show the status line instead, where Pulsar has the reason, too, except
+    where its filter asks for credentials.
     """
-    line = "".join(each if " " <= each <= "~" else "?" for each in reason[:_LINE_MAX])
+    line = None
+    if status != HTTPStatus.UNAUTHORIZED:
+        line = "".join(each if " " <= each <= "~" else "?" for each in reason[:_LINE_MAX])
     return web.json_response({"reason": reason}, status=status, reason=line)
 
 

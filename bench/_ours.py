@@ -63,6 +63,8 @@ def up(folder: Path, brokers: int, settings: Mapping[str, str] | None = None) ->
         except subprocess.TimeoutExpired:
             os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+        if process.stdout is not None:
+            process.stdout.close()
 
 
 def first_acknowledged(url: str) -> float:

@@ -14,10 +14,10 @@ repeats one benchmark. A figure without a bar is there to be watched.
 """
 
 
-_TAIL = """## Where the processor's time goes
+_TAIL = """## Where the interpreter's time goes
 
-Flame graphs that `make profile` draws: the wider, the more of the time; what is above is called by
-what is below. Opened by itself, a picture answers to clicks and shows each function's file.
+Flame graphs that `make profile` draws: the wider, the more of the time; what is below is called by
+what is above. A picture that is opened by itself shows each function's file at the pointer.
 
 A broker that takes messages of one entry each:
 

@@ -1,10 +1,10 @@
-"""Flame graphs of what the processor does: while a broker takes messages, while it delivers them,
+"""Flame graphs of what Python does: while a broker takes messages, while it delivers them,
 and in a balancing cycle of 1,000 brokers.
 
     python -m bench._profile [publish] [deliver] [cycle]
 
-Each is a picture in docs/_static that a browser shows: wider is more of the processor's time, a
-click looks closer. py-spy samples from outside, so that what is measured runs as it always does.
+Each is a picture in docs/_static: wider is more of the interpreter's time, and a browser shows each
+function's file at the pointer. py-spy samples from outside, so that all runs as it always does.
 """
 
 import argparse
@@ -54,14 +54,27 @@ def profile(what: str, picture: Path, seconds: float = SECONDS) -> None:
             with up(folder / "ours", brokers=1) as server, _repeated(BROKERS[what](server)):
                 _sampled(drawn, "--pid", str(_broker(server)), "--duration", f"{seconds:.0f}")
         svg = drawn.read_text(encoding="utf-8")
-    # The title is the command with this machine's paths.
-    svg = re.sub(r'(<text id="title"[^>]*>)[^<]*', rf"\g<1>counterpoise: {what}", svg)
-    picture.write_text(svg, encoding="utf-8")
+    picture.write_text(plain(svg, f"counterpoise: {what}"), encoding="utf-8")
+
+
+def plain(svg: str, title: str) -> str:
+    """A drawn picture without its script, and without this machine's paths."""
+    svg = re.sub(r"<script.*?</script>|<!--.*?-->| onload=\"[^\"]*\"", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(<text id="title"[^>]*>)[^<]*', rf"\g<1>{title}", svg)
+    svg = re.sub(r'<text id="(search|matched|unzoom|details)".*?</text>', "", svg)
+    return re.sub(r"process \d+:&quot;([^<]*?)(&quot;|(?=<))", _process, svg)
+
+
+def _process(found: "re.Match[str]") -> str:
+    module = re.search(r"-m ([\w.]+)", found[1])
+    return f"process: {module[1]}" if module else "process"
 
 
 def _sampled(drawn: Path, *what: str) -> None:
     sampler = Path(sys.executable).with_name("py-spy")
-    options = ["record", "--rate", str(RATE), "--format", "flamegraph", "--output", str(drawn)]
+    # Without --gil, threads that wait for work or for the disk would be most of it.
+    options = ["record", "--gil", "--function", "--rate", str(RATE)]
+    options += ["--format", "flamegraph", "--output", str(drawn)]
     done = subprocess.run(
         [str(sampler), *options, *what], capture_output=True, text=True, check=False, timeout=600
     )

@@ -44,7 +44,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     with tempfile.TemporaryDirectory(prefix="counterpoise-bench-") as text:
         folder = Path(text)
         figures = one_broker(lib, folder, quick=quick)
-        figures += unload_gaps(lib, folder, rounds=3 if quick else 20)
+        figures += unload_gaps(lib, folder, rounds=1 if quick else 20)
     return figures
 
 

@@ -125,7 +125,7 @@ def delayed(servers: Servers, rounds: int, scale: int) -> list[Figure]:
     figures = []
     for messages, delay_s, count in (
         (DELAYED // scale, DELAY_S, rounds),
-        (MILLION // scale, MILLIONS_DELAY_S, 0),
+        *([(MILLION, MILLIONS_DELAY_S, 0)] if scale == 1 else []),
     ):
         options = (f"--delay-s={delay_s if scale == 1 else 2}",)
         results = _measured(servers, count, "delayed", messages, *options)

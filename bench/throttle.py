@@ -88,10 +88,7 @@ CASES = (
     Case(messages=50_000, producers=4, shared=True, batch=20, midway=True),
     Case(bytes=10_000_000, size=5_000, producers=3, shared=True),
 )
-QUICK = (
-    Case(messages=100, client="client"),
-    Case(messages=1_000, producers=3, shared=True, batch=5, midway=True),
-)
+QUICK = (Case(messages=1_000, producers=3, shared=True, batch=5, midway=True),)
 
 
 def run(*, quick: bool, out: Path) -> list[Figure]:

@@ -112,10 +112,15 @@ async def test_what_was_measured_during_a_write_is_not_lost(
 
 def test_a_report_of_more_bundles_than_the_store_takes_has_the_busiest() -> None:
     """ZooKeeper hangs up on who sends more, and the broker's session would end over it."""
-    names = [f"public/default/0x{number:08x}_0x{number + 1:08x}" for number in range(9_000)]
+    rates = [number * 7 % 9_000 for number in range(9_000)]
+    # The busiest have the longest names, so that there is room for fewer than the mean says.
+    names = [
+        f"public/{'long' * 90 if rate > 8_000 else 'short'}/0x{number:08x}_0x{number + 1:08x}"
+        for number, rate in enumerate(rates)
+    ]
     loads = {
-        name: NamespaceBundleStats(msg_throughput_in=number * 7 % 9_000, msg_throughput_out=1.5)
-        for number, name in enumerate(names)
+        name: NamespaceBundleStats(msg_throughput_in=rate, msg_throughput_out=1.5)
+        for name, rate in zip(names, rates, strict=True)
     }
     whole = LocalBrokerData().updated(SystemResourceUsage(), loads, 1)
     written = write_report(whole)

@@ -79,6 +79,11 @@ class Everything:
         for listener in list(self._listeners):
             listener()
 
+    @property
+    def watches(self) -> int:
+        """How many listen for changes of the topics."""
+        return len(self._listeners)
+
     def on_topics_changed(
         self, namespace: NamespaceName, listener: Callable[[], None]
     ) -> Callable[[], None]:

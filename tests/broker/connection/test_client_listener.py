@@ -66,6 +66,13 @@ async def test_figures_of_its_traffic_stay_as_they_were_read() -> None:
     await background.stop()
 
 
+async def test_half_as_much_may_wait_for_a_rate_limit_as_for_the_disk() -> None:
+    listener = new_listener(BackgroundTasks())
+    for mib, size in ((3, 3 << 20), (0, 0), (-1, 0)):
+        listener.set_publish_buffer(mib)
+        assert (listener.publish_buffer.limit, listener.held_memory.limit) == (size, size // 2)
+
+
 @pytest.mark.parametrize("for_good", [False, True])
 def test_clients_that_are_dropped_may_come_again_unless_it_is_for_good(for_good: bool) -> None:
     with OneBroker() as broker, RawClient(broker.service_url) as client:

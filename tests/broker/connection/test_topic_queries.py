@@ -7,7 +7,7 @@ import uuid
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.bundles.lookup_result import LookupConnect
+from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect
 from counterpoise.broker.connection import ConnectionConfig
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.names.topic import TopicName
@@ -30,6 +30,79 @@ def test_lookup(broker: OneBroker, client: RawClient, topic: str) -> None:
     assert answer.response == answer.Connect
     assert answer.authoritative
     assert answer.broker_service_url == broker.service_url
+
+
+@pytest.mark.parametrize("authoritative", [False, True])
+@pytest.mark.parametrize("listener", [None, "outside"])
+def test_a_lookup_sends_the_client_on_as_its_result_says(
+    broker: OneBroker,
+    client: RawClient,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+    authoritative: bool,
+    listener: str | None,
+) -> None:
+    outside = {"brokerServiceUrl": "pulsar://out:1", "brokerServiceUrlTls": "pulsar+ssl://out:2"}
+    result = LookupRedirect(
+        "b", "pulsar://in:1", None, authoritative, "pulsar+ssl://in:2", None, {"outside": outside}
+    )
+
+    async def lookup(_topic: TopicName, *, authoritative: bool) -> LookupRedirect:
+        return result
+
+    monkeypatch.setattr(broker.everything, "lookup", lookup)
+    # What it asked with is not what it is answered.
+    asked = {"topic": topic, "request_id": 4, "authoritative": not authoritative}
+    named = {} if listener is None else {"advertised_listener_name": listener}
+    client.command("lookup_topic", **asked, **named)
+    answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+    where = "in" if listener is None else "out"
+    assert (answer.response, answer.authoritative) == (answer.Redirect, authoritative)
+    assert (answer.broker_service_url, answer.broker_service_url_tls) == (
+        f"pulsar://{where}:1",
+        f"pulsar+ssl://{where}:2",
+    )
+
+
+@pytest.mark.parametrize("auto_create", [False, True])
+def test_partitions_are_created_only_where_the_client_has_them_created(
+    broker: OneBroker,
+    client: RawClient,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+    auto_create: bool,
+) -> None:
+    asked: list[bool] = []
+
+    async def partitions(_topic: TopicName, *, auto_create: bool) -> int:
+        asked.append(auto_create)
+        return 0
+
+    monkeypatch.setattr(broker.everything, "partitions", partitions)
+    more = {"metadata_auto_creation_enabled": auto_create}
+    client.command("partition_metadata", topic=topic, request_id=4, **more)
+    client.receive(Type.PARTITIONED_METADATA_RESPONSE)
+    assert asked == [auto_create]
+
+
+def test_a_watch_that_is_closed_listens_no_longer(
+    broker: OneBroker, client: RawClient, namespace: str
+) -> None:
+    before = broker.everything.watches
+    for watcher_id in (1, 2, 2):
+        client.command(
+            "watch_topic_list",
+            request_id=4,
+            watcher_id=watcher_id,
+            namespace=namespace,
+            topics_pattern=".*",
+        )
+        client.receive(Type.WATCH_TOPIC_LIST_SUCCESS)
+    assert broker.everything.watches == before + 2
+    for left in (1, 0):
+        client.command("watch_topic_list_close", request_id=5, watcher_id=1 + left)
+        client.receive(Type.SUCCESS)
+        assert broker.everything.watches == before + left
 
 
 def test_lookup_of_no_topic(client: RawClient) -> None:
@@ -100,8 +173,9 @@ def test_topics_of_a_namespace(client: RawClient, namespace: str) -> None:
     assert some.filtered
     same = list_topics(client, namespace, topics_hash=found.topics_hash)
     assert (list(same.topics), same.changed) == ([], False)
-    long = list_topics(client, namespace, topics_pattern="x" * 51)
-    assert (list(long.topics), long.filtered) == (names, False)
+    for length, is_filtered in ((50, True), (51, False)):
+        long = list_topics(client, namespace, topics_pattern="x" * length)
+        assert (list(long.topics), long.filtered) == ([] if is_filtered else names, is_filtered)
 
 
 def test_a_watch_hears_of_new_and_deleted_topics(

@@ -51,6 +51,7 @@ def test_acks_agree_with_a_plain_set(steps: list[tuple[bool, int]]) -> None:
         assert state.mark == mark
         assert state.above == len([i for i in twin.acked if i > mark])
         assert list(state.ranges()) == twin.ranges()
+        assert state.range_count() == len(twin.ranges())
         assert state.backlog(2000) == 2000 - len(twin.acked)
         assert state.backlog(0) == 0
         for probe in (0, index, index + 1, 511, 512, 1024):

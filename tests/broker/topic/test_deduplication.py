@@ -3,6 +3,8 @@
 import asyncio
 from dataclasses import replace
 from functools import partial
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from hypothesis import given, settings
@@ -11,13 +13,15 @@ from hypothesis import strategies as st
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.deduplication import CURSOR, Deduplication
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.faultable import FaultableLedgers
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import Log
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
-from tests.broker.topic.conftest import World, entry, publish
+from tests.broker.topic.conftest import Wire, World, entry, publish
 
 ON = TopicOptions(deduplicates=True)
 
@@ -146,6 +150,42 @@ async def test_beyond_the_limit_the_producer_is_forgotten_that_is_silent_for_lon
         ((_, at),) = await send(world, name, number)
         assert (at >= 0) is is_new, name
     assert world.wire.errors == []
+
+
+def test_after_a_refusal_what_was_stored_before_is_known_still() -> None:
+    known, wire = Deduplication({"p": 5}, ON), Wire()
+    producer = cast("Producer", SimpleNamespace(name="p", producer_id=1, sink=wire))
+    sends = [Send(1, number, number, 1, False, b"") for number in range(3, 9)]
+    assert known.admit(producer, sends) == sends[3:]
+    known.refuse("p")
+    assert known.admit(producer, sends) == sends[3:]
+    assert [each[1] for each in wire.receipted] == [3, 4, 5] * 2
+    assert wire.errors == []
+
+
+def test_a_producer_is_gone_from_when_it_left_last() -> None:
+    log = cast("Log[object]", SimpleNamespace(end=0, position=lambda _: None))
+    log.save_cursor = lambda _state: None  # type: ignore[method-assign]
+    known = Deduplication({"p": 5}, replace(ON, dedup_inactive_minutes=10))
+    for now_s, attached in ((0, ""), (300, "p"), (400, ""), (999, ""), (1000, "")):
+        known.forget_inactive(log, attached, now_s)
+        assert known.stored == {"p": 5}
+    known.forget_inactive(log, "", 1000.1)
+    assert known.stored == {}
+
+
+@pytest.mark.parametrize("killed", [False, True])
+async def test_what_was_stored_since_the_ids_were_saved_is_stored_once(
+    store: MemoryLedgerStore, killed: bool
+) -> None:
+    world = World(store, options=replace(ON, dedup_entries=2))
+    await send(world, "p", 0, 1, 2)
+    if killed:
+        world.registry.abandon()
+    else:
+        await world.registry.unload_topic(world.name)
+    world = World(store, options=ON)
+    assert [at[1] >= 0 for at in await send(world, "p", 2, 3)] == [False, True]
 
 
 async def test_the_ids_are_saved_with_the_entry_that_completes_the_count() -> None:

@@ -3,11 +3,14 @@
 import pytest
 
 from counterpoise.wire.checks import COMMAND_SIZE_MAX, LIMITS, LIST_MAX, TEXT_SIZE_MAX
+from counterpoise.wire.constants import FRAME_PADDING
 from counterpoise.wire.decode import READERS
 from counterpoise.wire.entry import NO_KEY, sticky_key
 from counterpoise.wire.events import Violation
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
+from counterpoise.wire.protocol import ServerProtocol
+from counterpoise.wire.states import ConnectionState
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -111,6 +114,37 @@ def test_a_topic_epoch_is_a_long_of_java(epoch: int, is_taken: bool) -> None:
     fields = {"topic": "t", "producer_id": 9, "request_id": 1, "topic_epoch": epoch}
     (event,) = frames.opened().receive(frames.frame(frames.command("producer", **fields)))
     assert isinstance(event, Violation) is not is_taken
+
+
+@pytest.mark.parametrize("more", [0, 1])
+def test_the_largest_command_and_the_largest_frame(more: int) -> None:
+    def schema(size: int) -> bytes:
+        data = {"name": "s", "schema_data": b"x" * size, "type": 2}
+        fields = {"topic": "t", "request_id": 1, "schema": data}
+        return frames.frame(frames.command("get_or_create_schema", **fields))
+
+    # Beside its data this frame has as many bytes, whose sizes are as long.
+    beside = len(schema(1 << 19)) - (1 << 19)
+    (event,) = frames.opened().receive(schema(COMMAND_SIZE_MAX + 8 - beside + more))
+    assert isinstance(event, Violation) is bool(more)
+    protocol = ServerProtocol(max_message_size=1 << 19)
+    protocol.receive(frames.connect())
+    largest = (1 << 19) + FRAME_PADDING + 4 - beside + more
+    (event,) = protocol.receive(schema(largest))
+    assert isinstance(event, Violation) is bool(more)
+
+
+def test_a_client_is_admitted_only_while_it_is_being_authenticated() -> None:
+    for is_broken in (False, True):
+        protocol = ServerProtocol(authenticates=True)
+        if is_broken:
+            protocol.receive(frames.connect() * 2)
+            protocol.admit()
+            protocol.receive(b"")
+        before = protocol.state
+        protocol.admit()
+        assert protocol.state is before
+        assert before is (ConnectionState.FAILED if is_broken else ConnectionState.AWAITING_CONNECT)
 
 
 def test_a_command_has_a_size_beside_its_frame() -> None:

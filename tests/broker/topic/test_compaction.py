@@ -9,12 +9,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic.compacted_view import LatestValues
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topic_compaction import COMPACTION
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import StorageError
+from counterpoise.wire.batch import compacted_batch
 from counterpoise.wire.entry import build, metadata_of, split
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
@@ -214,6 +216,16 @@ async def test_the_last_message_of_a_compacted_reader_is_the_last_that_is_left(
     reader = await world.consumer(subscription="r", durable=False, read_compacted=True)
     assert reader.last_message_id()[0] == last
     assert await reader.last_batch_index() == batch_index
+
+
+def test_a_value_that_is_null_removes_its_key_and_what_is_compacted_out_counts_no_more() -> None:
+    latest = LatestValues(keeps_keyless=True)
+    for index, is_null in enumerate((False, True)):
+        fields = {"producer_name": "p", "sequence_id": 0, "publish_time": 1, "partition_key": "a"}
+        latest.add(index, build(MessageMetadata(**fields, null_value=is_null), b"1"))
+    assert (latest.left, dict(latest.survivors)) == (0, {})
+    latest.add(2, compacted_batch(batch_of([("b", "1"), ("c", "1")]), {1}))
+    assert (latest.left, dict(latest.survivors)) == (1, {2: frozenset({1})})
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.Shared, SubscriptionType.Key_Shared])

@@ -8,7 +8,7 @@ from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
-from tests.broker.topic.conftest import World
+from tests.broker.topic.conftest import World, batch, entry, publish
 
 NAME = TopicName.parse("non-persistent://t/n/x")
 
@@ -57,3 +57,13 @@ async def test_nothing_is_kept(volatile: World) -> None:
     with pytest.raises(BrokerError) as refused:
         await volatile.registry.get(NAME, create=False)
     assert refused.value.code is ServerError.TopicNotFound
+
+
+async def test_what_is_dropped_is_counted_by_messages(volatile: World) -> None:
+    await volatile.consumer(permits=0)
+    producer = await volatile.producer()
+    publish(producer, 0, 0, batch(3))
+    publish(producer, 1, 1, entry("x"))
+    topic = await volatile.topic()
+    assert isinstance(topic, NonPersistentTopic)
+    assert (topic.dropped, producer.meter.messages, topic.meter_in.messages) == (4, 4, 4)

@@ -85,6 +85,19 @@ async def test_what_a_producer_left_pending_is_settled_when_the_log_fails(
     assert world.wire.closed_producers == [(here.producer_id, None)]
 
 
+async def test_all_that_a_producer_left_pending_is_settled_once_it_is_stored(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settled: list[tuple[object, int]] = []
+    monkeypatch.setattr(world.wire, "settled", lambda *each: settled.append(each))
+    gone = await world.producer()
+    for number in range(3):
+        publish(gone, number, number, entry(number))
+    gone.close()
+    await (await world.topic()).log.drain()  # type: ignore[attr-defined]
+    assert (settled, world.wire.receipted) == ([(gone, 3)], [])
+
+
 async def test_who_leaves_while_waiting_is_forgotten(world: World) -> None:
     first = await world.producer(access_mode=AccessMode.Exclusive)
     waiting = await world.producer(access_mode=AccessMode.WaitForExclusive)

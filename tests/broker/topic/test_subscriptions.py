@@ -1,6 +1,7 @@
 """Cursors that are moved, restored and trimmed; who is active; what blocks."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -115,6 +116,17 @@ async def test_no_subscription_is_made_on_a_topic_that_closed_while_its_start_wa
     assert refused.value.code is ServerError.ServiceNotReady
     assert dict(topic.subscriptions) == {}
     topic.closing = False
+
+
+async def test_a_reader_starts_so_many_seconds_back(world: World) -> None:
+    producer, now_ms = await world.producer(), round(time.time() * 1000)
+    for age_s in (3600, 1000, 10):
+        await world.publish(producer, age_s, publish_time=now_ms - 1000 * age_s)
+    for number, (back_s, got) in enumerate(((2000, ["1000", "10"]), (100, ["10"]))):
+        reader = await world.consumer(
+            subscription=f"r{number}", durable=False, rollback_seconds=back_s
+        )
+        assert world.wire.payloads(reader) == got
 
 
 async def test_new_properties_of_a_subscription_are_saved_at_once(world: World) -> None:

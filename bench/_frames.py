@@ -105,7 +105,7 @@ class FrameConnection:
         lookup = {"topic": topic, "request_id": request_id}
         self._ask(BaseCommand(type=_Type.LOOKUP, lookup_topic=lookup), _Type.LOOKUP_RESPONSE)
 
-    def _ask(self, command: BaseCommand, answer: BaseCommand.Type.ValueType) -> None:
+    def _ask(self, command: BaseCommand, answer: int) -> None:
         self._socket.sendall(framed(command))
         for kind, frame in self._frames():
             if kind == answer:

@@ -62,7 +62,7 @@ def plain(svg: str, title: str) -> str:
     svg = re.sub(r"<script.*?</script>|<!--.*?-->| onload=\"[^\"]*\"", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(<text id="title"[^>]*>)[^<]*', rf"\g<1>{title}", svg)
     svg = re.sub(r'<text id="(search|matched|unzoom|details)".*?</text>', "", svg)
-    return re.sub(r"process \d+:&quot;([^<]*?)(&quot;|(?=<))", _process, svg)
+    return re.sub(r"process \d+:&quot;([^<]*&quot;|[^<]*)", _process, svg)
 
 
 def _process(found: "re.Match[str]") -> str:

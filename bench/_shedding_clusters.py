@@ -39,7 +39,7 @@ def cluster(brokers: int, each: int) -> ClusterView:
     # A broker's total does not depend on how many bundles it is cut into, so the same ones shed.
     load = (1e4 + 990000 * spread(np.arange(count) + 7)) * scale(owner) * (100.0 / each)
     short = Rates.of(load / 1000, load / 1000, load, load)
-    total = np.bincount(owner, load, brokers)
+    total: Floats = np.bincount(owner, load, brokers).astype(np.float64)
     bundles = [f"t/ns{b}/0x{k:08x}_0x{k + 1:08x}" for b in range(brokers) for k in range(each)]
     return ClusterView.from_columns(
         now_ms=0,

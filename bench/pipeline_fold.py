@@ -129,9 +129,9 @@ def _on_spark(
                 land(writer, rows)
                 began = time.perf_counter()
                 states = fold.next()
-                assert states is not None
                 took.append(time.perf_counter() - began)
             began = time.perf_counter()
+            assert states is not None
             state = merged([read_state(writer.location, file) for file in states.files])
             round_s = time.perf_counter() - began
     finally:

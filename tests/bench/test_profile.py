@@ -23,9 +23,11 @@ def test_a_process_is_named_after_what_it_runs() -> None:
     drawn = (
         '<svg onload="init(evt)"><script>x</script><text id="title" y="2">py-spy /home/me</text>'
         "<title>process 7:&quot;/home/me/python -m pyspark.daemon pyspark.worker&quot; (5 samples)"
-        "</title><text>process 7:&quot;/ho..</text><!-- by whom --></svg>"
+        "</title><text>process 7:&quot;/ho..</text><!-- by whom -->"
+        "<title>process 8:&quot;bash /tmp/x &quot;a b&quot; /home/me&quot; (1 samples)</title></svg>"
     )
     assert plain(drawn, "a cycle") == (
         '<svg><text id="title" y="2">a cycle</text>'
-        "<title>process: pyspark.daemon (5 samples)</title><text>process</text></svg>"
+        "<title>process: pyspark.daemon (5 samples)</title><text>process</text>"
+        "<title>process (1 samples)</title></svg>"
     )

@@ -24,7 +24,7 @@ def test_a_process_is_named_after_what_it_runs() -> None:
         '<svg onload="init(evt)"><script>x</script><text id="title" y="2">py-spy /home/me</text>'
         "<title>process 7:&quot;/home/me/python -m pyspark.daemon pyspark.worker&quot; (5 samples)"
         "</title><text>process 7:&quot;/ho..</text><!-- by whom -->"
-        "<title>process 8:&quot;bash /tmp/x &quot;a b&quot; /home/me&quot; (1 samples)</title></svg>"
+        "<title>process 8:&quot;bash /tmp/x &quot;a b&quot; /me&quot; (1 samples)</title></svg>"
     )
     assert plain(drawn, "a cycle") == (
         '<svg><text id="title" y="2">a cycle</text>'

@@ -50,7 +50,9 @@ ROLES = ("anonymous", "stranger", "member", *GRANTS, "boss", "admin")
 OURS = NAMES | {"tenant": TENANT, "namespace": "ns", "cluster": CLUSTER, "subscription": "s"}
 BODIES: dict[str, object] = {
     "properties": {"k": "v"},
-    "resetcursor": {"ledgerId": 1, "entryId": 1, "partitionIndex": -1},
+    **dict.fromkeys(
+        ("resetcursor", "offload"), {"ledgerId": 1, "entryId": 1, "partitionIndex": -1}
+    ),
     **dict.fromkeys(("offloadThreshold", "offloadThresholdInSeconds"), -1),
     "offloadDeletionLagMs": 1000,
     **dict.fromkeys(("messageTTL", "subscriptionExpirationTime", "compactionThreshold"), 86400),

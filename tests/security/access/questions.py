@@ -48,11 +48,11 @@ ROLES = ("anonymous", "stranger", "member", *GRANTS, "boss", "admin")
 """Weakest first: ``anonymous`` shows no token, ``boss`` administers the tenant, ``admin`` all."""
 
 OURS = NAMES | {"tenant": TENANT, "namespace": "ns", "cluster": CLUSTER, "subscription": "s"}
+AN_ENTRY = {"ledgerId": 1, "entryId": 1, "partitionIndex": -1}
 BODIES: dict[str, object] = {
     "properties": {"k": "v"},
-    **dict.fromkeys(
-        ("resetcursor", "offload"), {"ledgerId": 1, "entryId": 1, "partitionIndex": -1}
-    ),
+    "resetcursor": AN_ENTRY,
+    "offload": AN_ENTRY,
     **dict.fromkeys(("offloadThreshold", "offloadThresholdInSeconds"), -1),
     "offloadDeletionLagMs": 1000,
     **dict.fromkeys(("messageTTL", "subscriptionExpirationTime", "compactionThreshold"), 86400),

@@ -129,6 +129,22 @@ class FrameConnection:
                 raise SystemExit("the broker closed the connection")
             self._received += data
 
+    def _read_once(self) -> list[BaseCommand]:
+        """The commands that one read of the socket completes."""
+        data = self._socket.recv(1 << 18)
+        if not data:
+            raise SystemExit("the broker closed the connection")
+        data = self._received + data
+        commands, at = [], 0
+        while len(data) - at >= 8:
+            total, size = _SIZES.unpack_from(data, at)
+            if len(data) - at < 4 + total:
+                break
+            commands.append(BaseCommand.FromString(data[at + 8 : at + 8 + size]))
+            at += 4 + total
+        self._received = data[at:]
+        return commands
+
     def close(self) -> None:
         """Hang up."""
         self._socket.close()

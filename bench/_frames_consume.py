@@ -106,18 +106,8 @@ class ConsumingConnection(FrameConnection):
 
     def _arrived(self) -> dict[int, list[tuple[int, int]]]:
         """The ids of the entries that one read of the socket completes, by consumer."""
-        data = self._socket.recv(1 << 18)
-        if not data:
-            raise SystemExit("the broker closed the connection")
-        data = self._received + data
         found: dict[int, list[tuple[int, int]]] = defaultdict(list)
-        at = 0
-        while len(data) - at >= 8:
-            total = int.from_bytes(data[at : at + 4])
-            if len(data) - at < 4 + total:
-                break
-            size = int.from_bytes(data[at + 4 : at + 8])
-            command = BaseCommand.FromString(data[at + 8 : at + 8 + size])
+        for command in self._read_once():
             if command.type == _Type.MESSAGE:
                 message = command.message
                 position = message.message_id
@@ -126,8 +116,6 @@ class ConsumingConnection(FrameConnection):
                 self._socket.sendall(framed(BaseCommand(type=_Type.PONG, pong={})))
             elif command.type != _Type.ACTIVE_CONSUMER_CHANGE:
                 raise SystemExit(f"instead of a message came {command!r}")
-            at += 4 + total
-        self._received = data[at:]
         return found
 
 

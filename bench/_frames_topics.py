@@ -86,17 +86,8 @@ class TopicsConnection(FrameConnection):
 
     def _received_receipts(self) -> list[int]:
         """Take what has come one step on; the topics whose message is acknowledged."""
-        data = self._socket.recv(1 << 18)
-        if not data:
-            raise SystemExit("the broker closed the connection")
-        data = self._received + data
-        at, receipts = 0, []
-        while len(data) - at >= 8:
-            total = int.from_bytes(data[at : at + 4])
-            if len(data) - at < 4 + total:
-                break
-            size = int.from_bytes(data[at + 4 : at + 8])
-            command = BaseCommand.FromString(data[at + 8 : at + 8 + size])
+        receipts = []
+        for command in self._read_once():
             match command.type:
                 case _Type.LOOKUP_RESPONSE:
                     answer = command.lookup_topic_response
@@ -121,8 +112,6 @@ class TopicsConnection(FrameConnection):
                     pass
                 case other:
                     raise SystemExit(f"unexpected: {_Type.Name(other)}")
-            at += 4 + total
-        self._received = data[at:]
         return receipts
 
     def _open(self, number: int) -> None:

@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,6 +46,17 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         figures = one_broker(lib, folder, quick=quick)
         figures += unload_gaps(lib, folder, rounds=1 if quick else 20)
     return figures
+
+
+@contextlib.contextmanager
+def one_broker_each(lib: Path | None) -> Iterator[Servers]:
+    """A broker of ours and, with its jars, a standalone Pulsar, in folders of their own."""
+    with contextlib.ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
+        servers: Servers = {"ours": stack.enter_context(up(folder / "ours", brokers=1))}
+        if lib is not None:
+            servers["real"] = stack.enter_context(standalone(lib, folder / "real"))
+        yield servers
 
 
 def one_broker(lib: Path | None, folder: Path, *, quick: bool) -> list[Figure]:

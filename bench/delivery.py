@@ -5,8 +5,6 @@ processor time that a broker takes for a message says the same of a machine on w
 the limit. Rounds alternate between the two; medians are compared, and the ratios' spread is noted.
 """
 
-import contextlib
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,9 +12,16 @@ from typing import Any
 
 from tests.conformance.jars import pulsar_lib
 
-from bench._ours import up
-from bench._real_pulsar import standalone
-from bench.beside_pulsar import RATE, Server, Servers, alternate, beside, child, spread
+from bench.beside_pulsar import (
+    RATE,
+    Server,
+    Servers,
+    alternate,
+    beside,
+    child,
+    one_broker_each,
+    spread,
+)
 from bench.figures import Figure
 
 ROUNDS = 5
@@ -71,11 +76,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 def measured(modes: Sequence[Mode], *, quick: bool) -> list[Figure]:
     """The figures of each way of consuming; the quick form measures ours alone."""
     lib = None if quick else pulsar_lib()
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
-        servers: Servers = {"ours": stack.enter_context(up(folder / "ours", brokers=1))}
-        if lib is not None:
-            servers["real"] = stack.enter_context(standalone(lib, folder / "standalone"))
+    with one_broker_each(lib) as servers:
         return [figure for mode in modes for figure in _mode(servers, mode, quick=quick)]
 
 

@@ -4,16 +4,12 @@ One broker each, that owns what is looked up. Lookups are asked by frames made b
 the time is the broker's; over HTTP and connecting one after the other, half of it is the client's.
 """
 
-import contextlib
-import tempfile
 from dataclasses import replace
 from pathlib import Path
 
 from tests.conformance.jars import pulsar_lib
 
-from bench._ours import up
-from bench._real_pulsar import standalone
-from bench.beside_pulsar import Servers, alternate, beside, client, spread
+from bench.beside_pulsar import alternate, beside, client, one_broker_each, spread
 from bench.figures import Figure
 
 ROUNDS = 5
@@ -30,11 +26,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     del out
     lib = None if quick else pulsar_lib()
     seconds, rounds = (0.5, 1) if quick else (3.0, ROUNDS)
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
-        servers: Servers = {"ours": stack.enter_context(up(folder / "ours", brokers=1))}
-        if lib is not None:
-            servers["real"] = stack.enter_context(standalone(lib, folder / "real"))
+    with one_broker_each(lib) as servers:
         figures = []
         for what, name in WHAT.items():
             measure = client("bench._frames_lookups", what, f"--seconds={seconds}")

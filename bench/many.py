@@ -7,7 +7,6 @@ on: ours with its ZooKeeper, Pulsar's with its bookie and its metadata, which a 
 a database of its own and not in a ZooKeeper: what has to be looked up or written there is quicker.
 """
 
-import contextlib
 import statistics
 import tempfile
 import threading
@@ -26,8 +25,7 @@ from bench._frames import FrameConnection
 from bench._frames_topics import TopicsConnection
 from bench._ours import up
 from bench._processes import memory_mb
-from bench._real_pulsar import standalone
-from bench.beside_pulsar import Server, Servers, alternate, beside, spread
+from bench.beside_pulsar import Server, Servers, alternate, beside, one_broker_each, spread
 from bench.figures import Figure
 
 ROUNDS = 5
@@ -41,11 +39,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     del out
     lib = None if quick else pulsar_lib()
     scale, rounds = (500, 1) if quick else (1, ROUNDS)
-    with contextlib.ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
-        servers: Servers = {"ours": stack.enter_context(up(folder / "ours", brokers=1))}
-        if lib is not None:
-            servers["real"] = stack.enter_context(standalone(lib, folder / "real"))
+    with one_broker_each(lib) as servers:
         figures = [
             *connections(servers, CONNECTIONS // scale),
             *bundles(servers, rounds, BUNDLES // scale, ASSIGNED // scale),
@@ -58,7 +52,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 
 def connections(servers: Servers, count: int) -> list[Figure]:
     """Memory for each connection that is open and idle."""
-    results = _once(servers, lambda server: {"kB": _idle(server, count)})
+    results = {name: [{"kB": _idle(server, count)}] for name, server in servers.items()}
     figure = beside("memory of an idle connection", "kB", results, "kB", at_most=CONNECTION_KB)
     return [replace(figure, note=f"{count:,} at once")]
 
@@ -197,12 +191,6 @@ def _namespace(server: Server, bundles: int) -> str:
     policies = {"bundles": {"numBundles": bundles}}
     call("PUT", f"{server.admin_url}/admin/v2/namespaces/{name}", policies)
     return name
-
-
-def _once(
-    servers: Servers, measure: Callable[[Server], dict[str, Any]]
-) -> dict[str, list[dict[str, Any]]]:
-    return {name: [measure(server)] for name, server in servers.items()}
 
 
 def _seconds(work: Callable[[], object]) -> float:

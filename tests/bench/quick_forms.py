@@ -20,6 +20,7 @@ BROKERS = {
     "handshake": {"a connection by token, HS512"},
     "lookups": {"lookups, one connection"},
     "many": {"memory of an idle connection", "a bundle's unload", "memory of a topic among many"},
+    "moves": {"gap of a move, median: extensible manager"},
     "on_bookies": {"frames, unbatched", "gap of a move, median"},
     "reading": {"after a restart, cold: unbatched", "a compacted topic read"},
     "storage": {"append, CPU"},

@@ -1,4 +1,4 @@
-"""A disk and a ZooKeeper that take their time, and can be told how long while they are in use."""
+"""A disk and a ZooKeeper that take their time; how much is set while they are in use."""
 
 import asyncio
 import contextlib
@@ -40,7 +40,7 @@ class SlowDisk:
 
 
 class SlowServer:
-    """A proxy before a server on loopback: passes what the server says on after a while."""
+    """A proxy before a server on loopback: forwards what the server answers after a while."""
 
     def __init__(self, target: int) -> None:
         self._target = target
@@ -77,7 +77,7 @@ class SlowServer:
         far, ask = await asyncio.open_connection("127.0.0.1", self._target)
         asking = asyncio.ensure_future(_copy(near, ask))
         waiting: asyncio.Queue[tuple[float, bytes]] = asyncio.Queue()
-        answering = asyncio.ensure_future(_say_when_due(waiting, answer))
+        answering = asyncio.ensure_future(_write_when_due(waiting, answer))
         loop = asyncio.get_running_loop()
         with contextlib.suppress(OSError):
             while data := await far.read(1 << 16):
@@ -87,7 +87,7 @@ class SlowServer:
         asking.cancel()
 
 
-async def _say_when_due(
+async def _write_when_due(
     waiting: asyncio.Queue[tuple[float, bytes]], writer: asyncio.StreamWriter
 ) -> None:
     """Write each in turn once its time has come; nothing at all ends it."""

@@ -1,8 +1,8 @@
 """The whole cycle of a large cluster: asked, landed, folded on Spark, put together, decided.
 
-A thousand brokers with a thousand bundles each, in a process of their own; of every fifty one
-refuses, cuts off, talks nonsense, hangs or is merely slow, and those that are not just slow are the
-only gaps. A broker that hangs costs the first cycle ten seconds, and the later ones nothing.
+A thousand brokers with a thousand bundles each, then two thousand, in a process of their own; of
+every fifty one refuses, cuts off, talks nonsense, hangs or is merely slow, and those that are not
+just slow are the only gaps. A broker that hangs costs the first cycle ten seconds, and the later ones nothing.
 """
 
 import asyncio
@@ -11,6 +11,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -37,14 +38,59 @@ from counterpoise.pipeline.tables.states import read_state
 
 BAR_S = 15.0
 BAR_MB = 6_000.0
+LINEAR = 2.2
+"""How much more twice as many brokers may take: twice, and what differs from run to run."""
 POLLS = 3
 
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
+    """Measure; ``out`` is not needed."""
     del out
-    brokers, bundles = (100, 100) if quick else (1000, 1000)
+    brokers, bundles = (50, 100) if quick else (1000, 1000)
+    once, twice = _measured(brokers, bundles), _measured(2 * brokers, bundles)
+    note = f"{brokers:,} brokers x {bundles:,} bundles; the last of {POLLS} cycles"
+    double = f"{2 * brokers:,} brokers x {bundles:,} bundles; beside it half as many brokers"
+    gaps = once.healthy_gaps + twice.healthy_gaps
+    figures = [
+        *(Figure(name, took, "s", note=note) for name, took in once.stages.items()),
+        Figure("the whole cycle", once.seconds, "s", bar=f"<= {BAR_S:g} s",
+               holds=once.seconds <= BAR_S, note=note),
+        Figure("its memory at most: collector, driver and executors", once.memory_mb, "MB",
+               bar=f"<= {BAR_MB:g} MB", holds=once.memory_mb <= BAR_MB, note=note),
+        Figure("the whole cycle of twice as many brokers", twice.seconds, "s",
+               "half as many", once.seconds, f"<= {LINEAR:g} times",
+               twice.seconds <= LINEAR * once.seconds, double),
+        Figure("its memory at most, of twice as many", twice.memory_mb, "MB",
+               "half as many", once.memory_mb, f"<= {LINEAR:g} times",
+               twice.memory_mb <= LINEAR * once.memory_mb, double),
+    ]  # fmt: skip
+    if quick:
+        figures = [replace(each, bar="", holds=None) for each in figures]
+    note = f"{once.faulty} and {twice.faulty} do not answer"
+    name = "healthy brokers taken for gaps, or gaps for healthy"
+    return [*figures, Figure(name, float(gaps), "", bar="none", holds=gaps == 0, note=note)]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """The last cycle of a cluster of one size."""
+
+    stages: dict[str, float]
+    """Seconds that each took."""
+    memory_mb: float
+    faulty: int
+    """How many brokers do not answer as they should."""
+    healthy_gaps: int
+    """Of how many brokers it was taken wrongly whether they do."""
+
+    @property
+    def seconds(self) -> float:
+        """What all stages took."""
+        return sum(self.stages.values())
+
+
+def _measured(brokers: int, bundles: int) -> Measured:
     stages: dict[str, list[float]] = {}
-    gaps: set[int] = set()
     process = subprocess.Popen(
         [sys.executable, "-m", "bench._brokers", str(brokers), str(bundles), "1"],
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
@@ -61,18 +107,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         process.communicate()
     faulty = {ports[n] for n in range(brokers) if way_of(n) not in ("", "is slow")}
     last = {name: took[-1] for name, took in stages.items()}
-    total = sum(last.values())
-    note = f"{brokers:,} brokers x {bundles:,} bundles; the last of {POLLS} cycles"
-    return [
-        *(Figure(name, took, "s", note=note) for name, took in last.items()),
-        Figure("the whole cycle", total, "s", bar="" if quick else f"<= {BAR_S:g} s",
-               holds=None if quick else total <= BAR_S, note=note),
-        Figure("its memory at most: collector, driver and executors", peak.mb, "MB",
-               bar="" if quick else f"<= {BAR_MB:g} MB",
-               holds=None if quick else peak.mb <= BAR_MB, note=note),
-        Figure("healthy brokers taken for gaps", float(len(gaps - faulty)), "",
-               bar="none", holds=gaps == faulty, note=f"{len(faulty)} do not answer"),
-    ]  # fmt: skip
+    return Measured(last, peak.mb, len(faulty), len(gaps ^ faulty))
 
 
 async def _cycles(home: str, ports: list[int], stages: dict[str, list[float]]) -> set[int]:

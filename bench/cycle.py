@@ -2,7 +2,8 @@
 
 A thousand brokers with a thousand bundles each, then two thousand, in a process of their own; of
 every fifty one refuses, cuts off, talks nonsense, hangs or is merely slow, and those that are not
-just slow are the only gaps. A broker that hangs costs the first cycle ten seconds, and the later ones nothing.
+just slow are the only gaps. A broker that hangs costs the first cycle ten seconds, and later ones
+nothing.
 """
 
 import asyncio

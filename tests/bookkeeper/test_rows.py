@@ -25,7 +25,7 @@ from counterpoise.bookkeeper.ledger_rows import date, ledger_row
 from counterpoise.bookkeeper.managed_ledgers import managed_ledger_names
 from counterpoise.bookkeeper.messages import NOT_BATCHED, decode_entry
 from counterpoise.bookkeeper.replication import copies_left, replication_rows
-from counterpoise.bookkeeper.space import BY_KIND, SpaceSums, space_rows
+from counterpoise.bookkeeper.space import BY_KIND, SpaceRow, space_rows
 from counterpoise.metadata import MemoryTree
 from counterpoise.names.position import Position
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
@@ -260,10 +260,9 @@ async def test_a_mark_that_cannot_be_read_is_a_mark() -> None:
 
 
 def test_a_ledger_of_unknown_size_is_counted_and_adds_nothing() -> None:
-    sums = SpaceSums()
-    sums.add(LEDGER, LedgerEnd(9, 9, 100))
-    sums.add(LEDGER, "no answer")
-    row = sums.row("t")
+    row = SpaceRow("t")
+    row.add(LEDGER, LedgerEnd(9, 9, 100))
+    row.add(LEDGER, "no answer")
     assert (row.ledgers, row.open_ledgers, row.unknown) == (2, 2, 1)
     assert (row.entries, row.bytes, row.stored_bytes) == (10, 100, 300)
 

@@ -15,32 +15,23 @@ BY_TENANT = "tenant"
 BY_NAMESPACE = "namespace"
 BY_TOPIC = "topic"
 BY_KIND = "kind"
+_UNREADABLE = "(unreadable metadata)"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SpaceRow:
-    """The bytes stored for one topic, namespace or tenant."""
+    """The sums over the ledgers of one tenant, namespace, topic or kind, as a row."""
 
     name: str
-    ledgers: int
-    open_ledgers: int
-    entries: int
-    bytes: int
+    ledgers: int = 0
+    open_ledgers: int = 0
+    entries: int = 0
+    bytes: int = 0
     """Of all payloads, one copy."""
-    stored_bytes: int
+    stored_bytes: int = 0
     """All copies."""
-    unknown: int
+    unknown: int = 0
     """Ledgers whose size is not known, and not in the sums."""
-
-
-class SpaceSums:
-    """Accumulates the ledgers and bytes of one topic, namespace or tenant."""
-
-    __slots__ = ("entries", "ledgers", "open_ledgers", "size", "stored", "unknown")
-
-    def __init__(self) -> None:
-        self.ledgers = self.open_ledgers = self.entries = 0
-        self.size = self.stored = self.unknown = 0
 
     def add(self, ledger: LedgerMetadata, end: LedgerEnd | str) -> None:
         """Add a ledger; ``end`` is its last entry, or why that is unknown."""
@@ -50,38 +41,25 @@ class SpaceSums:
             self.unknown += 1
             return
         self.entries += end.last_stored + 1
-        self.size += end.length
-        self.stored += end.length * ledger.write_quorum
-
-    def row(self, name: str) -> SpaceRow:
-        """The sums as a row."""
-        return SpaceRow(
-            name,
-            self.ledgers,
-            self.open_ledgers,
-            self.entries,
-            self.size,
-            self.stored,
-            self.unknown,
-        )
+        self.bytes += end.length
+        self.stored_bytes += end.length * ledger.write_quorum
 
 
 async def space_rows(cluster: LedgerCluster, by: str) -> list[SpaceRow]:
     """A row for each tenant, namespace, topic or kind, the largest first."""
-    sums: dict[str, SpaceSums] = {}
+    sums: dict[str, SpaceRow] = {}
     async for part in cluster.all_metadata():
         readable = [each for each in part if isinstance(each, LedgerMetadata)]
         ends = await asyncio.gather(*map(cluster.end_of, readable))
         for ledger, end in zip(readable, ends, strict=True):
             name = _name(ledger_owner(ledger.custom), by)
-            sums.setdefault(name, SpaceSums()).add(ledger, end)
+            sums.setdefault(name, SpaceRow(name)).add(ledger, end)
         for each in part:
             if isinstance(each, UnreadableNode):
-                unreadable = sums.setdefault("(unreadable metadata)", SpaceSums())
+                unreadable = sums.setdefault(_UNREADABLE, SpaceRow(_UNREADABLE))
                 unreadable.ledgers += 1
                 unreadable.unknown += 1
-    rows = [each.row(name) for name, each in sums.items()]
-    return sorted(rows, key=lambda row: (-row.stored_bytes, -row.ledgers, row.name))
+    return sorted(sums.values(), key=lambda row: (-row.stored_bytes, -row.ledgers, row.name))
 
 
 def _name(owner: LedgerOwner, by: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final, cast
 
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.ports import SubscribeRequest
@@ -17,7 +17,6 @@ from counterpoise.storage.port import (
     LedgerInfo,
     Log,
     Lost,
-    Persistence,
     Position,
 )
 from counterpoise.wire.events import Send
@@ -81,25 +80,17 @@ class NonPersistentTopic(Topic):
 
 
 class _EmptyLog:
-    """The log of a non-persistent topic's subscriptions: always empty, and not writable."""
+    """The log of a non-persistent topic's subscriptions: always empty, and never written."""
 
     name = "nothing"
-    begin = end = size = 0
+    begin = end = size = cached_bytes = 0
     ledgers: tuple[LedgerInfo, ...] = ()
     cursors: Mapping[str, CursorState] = {}
     lost: tuple[Lost, ...] = ()
     cursors_lost = False
 
-    def append(self, entry: bytes, messages: int, context: object) -> None:
-        raise NotImplementedError
-
-    def extend(
-        self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[object]
-    ) -> None:
-        raise NotImplementedError
-
     def position(self, index: int) -> Position:
-        return Position(-1, -1)
+        return NO_POSITION
 
     def index(self, position: tuple[int, int]) -> int:
         return 0
@@ -107,36 +98,8 @@ class _EmptyLog:
     def cached(self, index: int) -> Chunk | None:
         return None
 
-    @property
-    def cached_bytes(self) -> int:
-        return 0
-
     async def read(self, index: int, max_bytes: int) -> Chunk:
         raise NotImplementedError
 
-    def save_cursor(self, state: CursorState) -> None:
-        pass
 
-    async def cursors_saved(self) -> None:
-        pass
-
-    def drop_cursor(self, name: str) -> None:
-        pass
-
-    def set_persistence(self, persistence: Persistence | None) -> None:
-        pass
-
-    def trim(self, before: int) -> None:
-        pass
-
-    async def drain(self) -> None:
-        pass
-
-    async def flush(self) -> None:
-        pass
-
-    async def close(self) -> None:
-        pass
-
-
-_NOTHING: Log[Any] = _EmptyLog()
+_NOTHING: Final = cast("Log[Any]", _EmptyLog())

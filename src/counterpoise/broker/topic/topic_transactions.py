@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.dispatcher import NO_TRANSACTION
 from counterpoise.broker.topic.meter import Meter
-from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
+from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink, ServiceUrls
 from counterpoise.broker.topic.producer import Producer, PublishedTo
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.transactions.buffer import (
@@ -156,7 +156,11 @@ class TopicTransactions:
         number = next(self._numbers)
         # One for each marker: a producer is closed once an entry of it could not be stored.
         writer = Producer(
-            ProducerRequest(0), PRODUCER, _MarkerSink(self._markers), self._topic, self._meter
+            ProducerRequest(0),
+            PRODUCER,
+            cast("ProducerSink", _MarkerSink(self._markers)),
+            self._topic,
+            self._meter,
         )
         written = self._markers[number] = asyncio.get_running_loop().create_future()
         self.buffer.ending(transaction)
@@ -198,17 +202,6 @@ class _MarkerSink:
             if written is not None and not written.done():
                 written.set_result(None)
 
-    def receipt(
-        self,
-        producer_id: int,
-        sequence_id: int,
-        highest_sequence_id: int,
-        ledger_id: int,
-        entry_id: int,
-    ) -> None:
-        """A transaction's marker has been stored."""
-        self.receipts(producer_id, ledger_id, entry_id, [(None, sequence_id, highest_sequence_id)])
-
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """A marker could not be stored."""
         _fail(self._markers, sequence_id, error)
@@ -216,14 +209,8 @@ class _MarkerSink:
     def settled(self, producer: object, count: int) -> None:
         """Nothing is counted."""
 
-    def count_throttled(self, entries: int, size: int) -> None:
-        """No limit applies to markers."""
-
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
         """Nothing to do: each marker has a producer of its own."""
-
-    def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
-        """Nothing to do: this producer never waits for exclusive access."""
 
 
 def _fail(markers: dict[int, asyncio.Future[None]], number: int, error: BrokerError) -> None:

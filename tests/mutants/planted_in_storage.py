@@ -78,7 +78,7 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "an owner that closes waits for the disk",
         "storage/files/store.py",
-        "            self.finish_later(FinishState(copy))\n",
+        "            self.finish_later(copy)\n",
         "            await self.in_thread(copy.settle)\n",
         f"{_FAULTS_OF_DISKS}::test_a_hand_over_waits_for_a_slow_disk_once",
     ),

@@ -19,6 +19,9 @@ class Noted:
             self.may.set()
         self._finished = finished
 
+    def submit_to(self, committer: Committer) -> None:
+        committer.submit(self.run, self.finish)
+
     def run(self) -> None:
         self.begun.set()
         self.may.wait(10)
@@ -32,16 +35,16 @@ async def test_a_thread_that_hangs_holds_up_no_job_of_others() -> None:
     committer = Committer(asyncio.get_running_loop(), threads=2)
     hanging, slow = (Noted(name, finished, let=False) for name in ("hanging", "slow"))
     for job in (hanging, slow):
-        committer.submit(job)
+        job.submit_to(committer)
         assert await asyncio.to_thread(job.begun.wait, 10)
     for name in "abc":
-        committer.submit(Noted(name, finished))
+        Noted(name, finished).submit_to(committer)
     slow.may.set()
     async with asyncio.timeout(10):
         assert [await finished.get() for _ in range(4)] == ["slow", "a", "b", "c"]
         # By now it may rest, or not yet.
         for name in "de":
-            committer.submit(Noted(name, finished))
+            Noted(name, finished).submit_to(committer)
             assert await finished.get() == name
     hanging.may.set()
     assert await asyncio.to_thread(committer.close, 10)
@@ -52,7 +55,7 @@ async def test_what_is_queued_is_run_before_the_threads_end() -> None:
     committer = Committer(asyncio.get_running_loop(), threads=2)
     jobs = [Noted(str(number), finished, let=False) for number in range(20)]
     for job in jobs:
-        committer.submit(job)
+        job.submit_to(committer)
     closing = asyncio.create_task(asyncio.to_thread(committer.close, 10))
     for job in jobs:
         job.may.set()
@@ -68,7 +71,7 @@ async def test_threads_that_rest_are_woken_again_and_again() -> None:
         for turn in range(300):
             names = [f"{turn}.{number}" for number in range(turn % 4 + 1)]
             for name in names:
-                committer.submit(Noted(name, finished))
+                Noted(name, finished).submit_to(committer)
             assert sorted([await finished.get() for _ in names]) == names
     assert await asyncio.to_thread(committer.close, 10)
 
@@ -92,7 +95,7 @@ async def test_a_job_that_fails_keeps_no_other_from_its_end(
     async with asyncio.timeout(10):
         for _ in range(2):
             for kind, name in ((Failing, "failing"), (Noted, "sound")):
-                committer.submit(kind(name, finished))
+                kind(name, finished).submit_to(committer)
             assert [await finished.get() for _ in range(2)] == ["failing", "sound"]
     for error in ("OSError: the disk is gone", "OSError: the log is gone"):
         assert caplog.text.count(error) == 2

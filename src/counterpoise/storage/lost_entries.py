@@ -12,6 +12,14 @@ _LOST_AT_ONCE = 10_000
 """Lost entries that one chunk has at most."""
 
 
+class LostEntries(Exception):
+    """The entries that should be read are lost for good."""
+
+    def __init__(self, lost: Lost) -> None:
+        super().__init__(str(lost))
+        self.lost = lost
+
+
 def merged(lost: Iterable[Lost]) -> tuple[Lost, ...]:
     """Ranges of lost entries, sorted and without duplicates."""
     made: list[Lost] = []

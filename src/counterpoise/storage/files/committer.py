@@ -7,25 +7,18 @@ import logging
 import threading
 import time
 from collections import deque
-from typing import Protocol
+from collections.abc import Callable
 
 from counterpoise.storage.files.thread_queue import ThreadQueue
 
 _log = logging.getLogger(__name__)
 
 
-class Job(Protocol):
-    """Blocking work for a committer thread, with a part that follows on the event loop."""
-
-    def run(self) -> None:
-        """Do the blocking part in a thread; never raises, but keeps errors for `finish`."""
-
-    def finish(self) -> None:
-        """Do the rest on the event loop, after `run`."""
+Step = Callable[[], None]
 
 
 class Committer:
-    """Runs jobs in ``threads`` threads, and their last part on one event loop.
+    """Runs jobs in ``threads`` threads, and what follows each on one event loop.
 
     Jobs that end close together share one wake-up of the loop. The threads do not keep the process
     alive: a disk that never responds must not block its exit.
@@ -33,8 +26,8 @@ class Committer:
 
     def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 2) -> None:
         self._loop = loop
-        self._queue: ThreadQueue[Job | None] = ThreadQueue()
-        self._done: deque[Job] = deque()
+        self._queue: ThreadQueue[tuple[Step, Step | None] | None] = ThreadQueue()
+        self._done: deque[Step] = deque()
         self._notified = False
         self._threads = [
             threading.Thread(target=self._work, name=f"ledger-committer-{n}", daemon=True)
@@ -43,19 +36,25 @@ class Committer:
         for thread in self._threads:
             thread.start()
 
-    def submit(self, job: Job) -> None:
-        """Queue a job; its `finish` is called on the loop."""
-        self._queue.put(job)
+    def submit(self, run: Step, finish: Step | None = None) -> None:
+        """Queue blocking work for a thread; ``finish`` is called on the loop after it.
+
+        ``run`` keeps its errors for ``finish``: one that it raises is only logged.
+        """
+        self._queue.put((run, finish))
 
     def _work(self) -> None:
         get = self._queue.getter()
         while (job := get()) is not None:
+            run, finish = job
             try:
-                job.run()
+                run()
             except Exception:
                 # A job keeps what it raises; one that doesn't must not cost the others their turn.
                 _log.exception("a write job raised an error that it does not report itself")
-            self._done.append(job)
+            if finish is None:
+                continue
+            self._done.append(finish)
             # The loop clears the flag before it empties the deque, so no job is left behind.
             if not self._notified:
                 self._notified = True
@@ -69,7 +68,7 @@ class Committer:
         done = self._done
         while done:
             try:
-                done.popleft().finish()
+                done.popleft()()
             except Exception:
                 _log.exception("what follows a write failed")
 

@@ -6,21 +6,20 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from counterpoise.storage.cache import LogCache
+from counterpoise.storage.files import committed
 from counterpoise.storage.files.committed import Committed
-from counterpoise.storage.files.jobs import CloseFile, NoteCommitted, WriteGroup
+from counterpoise.storage.files.jobs import WriteGroup
 from counterpoise.storage.files.ledger import LedgerFile, Piece
 from counterpoise.storage.files.record import HEADER_SIZE
 from counterpoise.storage.files.recovery import Recovered
 from counterpoise.storage.files.state import SavedState, Sealed, UnsyncedCopy
-from counterpoise.storage.grouplog import GroupLog
 from counterpoise.storage.ledger_index import IndexedLedger
-from counterpoise.storage.lost_entries import empty_chunk, lost_from, merged
+from counterpoise.storage.lost_entries import LostEntries
 from counterpoise.storage.port import (
-    Chunk,
     EntryGroup,
     LedgerIds,
     LogFencedError,
@@ -28,6 +27,7 @@ from counterpoise.storage.port import (
     Lost,
     StorageError,
 )
+from counterpoise.storage.stored_log import StoredLog
 
 if TYPE_CHECKING:
     from counterpoise.storage.files.store import FileLedgerStore
@@ -42,7 +42,7 @@ NOTE_SECONDS = 0.1
 """How long it may stay unnoted that entries were committed."""
 
 
-class FileLog(GroupLog[C]):
+class FileLog(StoredLog[C]):
     """A log in files: groups of entries go to the current ledger's file, cursors to state files."""
 
     def __init__(
@@ -59,7 +59,7 @@ class FileLog(GroupLog[C]):
         saved = recovered.saved
         ledgers = [(s.ledger_id, s.entries, s.size) for s in saved.ledgers]
         ledgers.append((file.ledger_id, 0, 0))
-        super().__init__(name, listener, ledgers, saved.cursors)
+        super().__init__(name, listener, ledgers, saved.cursors, store.cache)
         self._lost = list(saved.lost)
         self._cursors_lost_below = saved.cursors_lost_below
         self._store = store
@@ -74,7 +74,6 @@ class FileLog(GroupLog[C]):
         # After a failed write: the ledger's file is not to be written again.
         self._broken = False
         self._abandoned: list[int] = []
-        self._cache = LogCache(store.cache)
         self._trimmed: list[LedgerFile] = []
         self._save_timer: asyncio.TimerHandle | None = None
         self._note_timer: asyncio.TimerHandle | None = None
@@ -149,7 +148,7 @@ class FileLog(GroupLog[C]):
         if ledger_id is None:
             return False
         file = self._store.ledger_file(self._saved, self.directory, ledger_id)
-        self._store.committer.submit(CloseFile(self._file))
+        self._store.committer.submit(partial(_close, self._file))
         self._file = self._start(file)
         return True
 
@@ -159,7 +158,8 @@ class FileLog(GroupLog[C]):
         group.size = sum(map(len, pieces)) - HEADER_SIZE * len(group.entries)
         # What the failed write left behind must be ruled out before anything may follow it.
         seal = self._sealed() if self._broken else None
-        self._store.committer.submit(WriteGroup(self, file, group, pieces, seal))
+        job = WriteGroup(self, file, group, pieces, seal)
+        self._store.committer.submit(job.run, job.finish)
 
     def _sealed(self) -> tuple[SavedState, int]:
         """The state with every ledger closed at its last committed entry, and its number."""
@@ -212,65 +212,43 @@ class FileLog(GroupLog[C]):
             self._abandoned.append(failed)
         self._refuse(error)
 
-    def _remember(self, group: EntryGroup[C]) -> None:
-        self._cache.add(group)
-
     def _note(self) -> None:
         self._note_timer = None
         if self._error is None and not self._store.closed:
             last = Committed(self._index.last.ledger_id, self._index.last.entries)
-            self._store.committer.submit(NoteCommitted(self, last, self._store.disk))
+            self._store.committer.submit(partial(self._write_note, last))
 
-    @property
-    def cached_bytes(self) -> int:
-        """Bytes of entries that are cached in addition to the store."""
-        return self._cache.size
+    def _write_note(self, last: Committed) -> None:
+        # Without the note a recovery only knows less.
+        with contextlib.suppress(OSError):
+            committed.note(self.directory, self.fence.epoch, last, self._store.disk)
 
-    def cached(self, index: int) -> Chunk | None:
-        """A cached chunk that contains ``index``; None if it has to be `read`."""
-        return self._cache.at(index)
-
-    async def read(self, index: int, max_bytes: int) -> Chunk:
-        """Read a chunk starting at ``index`` from a ledger's file, in a thread."""
-        ledger = self._index.holding(index)
-        entry_id = index - ledger.base
-        if lost := lost_from(self._lost, ledger.ledger_id, entry_id):
-            return empty_chunk(index, lost)
-        piece = await self._read(ledger, entry_id, max_bytes)
-        if piece.lost is None:
-            return Chunk(index, piece.entries, piece.messages)
-        await self._check_mine()
-        self._found_lost(Lost(ledger.ledger_id, *piece.lost))
-        return empty_chunk(index, piece.lost[1] - entry_id + 1)
-
-    async def _read(self, ledger: IndexedLedger, entry_id: int, max_bytes: int) -> Piece:
+    async def _read(
+        self, ledger: IndexedLedger, entry_id: int, max_bytes: int
+    ) -> tuple[list[bytes], list[int]]:
+        """Entries from a ledger's file, read in a thread."""
         file = self._files[ledger.ledger_id]
         limit = ledger.entries
         try:
-            return await self._store.in_thread(file.read, entry_id, limit, max_bytes)
+            piece = await self._store.in_thread(file.read, entry_id, limit, max_bytes)
         except FileNotFoundError:
             if self._files.get(ledger.ledger_id) is not file:
                 raise StorageError(f"{file.path} was deleted while it was read") from None
-            return Piece([], [], (entry_id, limit - 1))
+            piece = Piece([], [], (entry_id, limit - 1))
         except OSError as error:
             raise StorageError(f"{file.path} cannot be read: {error}") from error
+        if piece.lost is not None:
+            raise LostEntries(Lost(ledger.ledger_id, *piece.lost))
+        return piece.entries, piece.messages
 
     async def _check_mine(self) -> None:
-        """Raise if another owner has fenced this log. It may delete ledgers, which are not lost
-        then.
-        """
         why_not = await self._store.in_thread(self._not_mine)
         if why_not is not None:
             raise why_not
 
-    def _found_lost(self, lost: Lost) -> None:
-        before = list(self._lost)
-        self._lost = list(merged([*before, lost]))
-        if self._lost != before:
-            path = self._files[lost.ledger_id].path
-            _log.error("%s is damaged: %s", path, lost)
-            self._listener.lost(lost)
-            self._state_changed()
+    def _log_lost(self, lost: Lost) -> None:
+        _log.error("%s is damaged: %s", self._files[lost.ledger_id].path, lost)
+        self._state_changed()
 
     def _delete_ledgers(self, ledger_ids: list[int]) -> None:
         for ledger_id in ledger_ids:
@@ -287,13 +265,6 @@ class FileLog(GroupLog[C]):
         self._save_timer = None
         if self._error is None and not self._store.closed:
             self._store.keep(self._loop.create_task(self._save_now()))
-
-    async def _save_now(self) -> None:
-        try:
-            await self._persist()
-        except StorageError as error:
-            # Nothing acknowledged depends on it: the next change tries again.
-            _log.warning("%s", error)
 
     def _state(self, *, final: bool) -> SavedState:
         ledgers = list(self._index)
@@ -379,7 +350,7 @@ class FileLog(GroupLog[C]):
             if timer is not None:
                 timer.cancel()
         self._cache.close()
-        self._store.committer.submit(CloseFile(self._file))
+        self._store.committer.submit(partial(_close, self._file))
 
     def _not_mine(self) -> StorageError | None:
         """The error if the fence shows another owner; None while it does not."""
@@ -391,3 +362,9 @@ class FileLog(GroupLog[C]):
     def fenced(self) -> LogFencedError:
         """The error for a log that another owner has fenced."""
         return LogFencedError(f"{self.name} was taken over by {self.fence.holder()}")
+
+
+def _close(file: LedgerFile) -> None:
+    # Each write has waited for the disk itself.
+    with contextlib.suppress(OSError):
+        file.close()

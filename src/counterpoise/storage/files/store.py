@@ -8,6 +8,7 @@ import logging
 import shutil
 import uuid
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import ParamSpec, TypeVar
 
@@ -15,7 +16,6 @@ from counterpoise.storage.cache import EntryCache
 from counterpoise.storage.files import fence, state
 from counterpoise.storage.files.committer import Committer
 from counterpoise.storage.files.disk import LedgerDisk
-from counterpoise.storage.files.jobs import FinishState
 from counterpoise.storage.files.ledger import Descriptors, LedgerFile
 from counterpoise.storage.files.log import FileLog
 from counterpoise.storage.files.recovery import (
@@ -82,7 +82,7 @@ class FileLedgerStore:
         # And one for what no client waits for, so that a thousand logs do not delay clients.
         self._tidier = Threads(1, "ledger-tidier")
         self._prepared: set[str] = set()
-        self._unfinished: list[FinishState] = []
+        self._unfinished: list[UnsyncedCopy] = []
         self._tasks: set[asyncio.Task[None]] = set()
         self._ids = LocalLedgerIds()
         self.topics: TopicCodec = JsonTopics()
@@ -227,27 +227,29 @@ class FileLedgerStore:
     async def _end(self, work: Callable[[], UnsyncedCopy | None]) -> None:
         copy = await self.in_thread(work)
         if copy is not None:
-            self.finish_later(FinishState(copy))
+            self.finish_later(copy)
 
-    def finish_later(self, job: FinishState) -> None:
-        """Run a job that waits for the disk after some seconds, or when this store closes.
+    def finish_later(self, copy: UnsyncedCopy) -> None:
+        """Wait for the disk to have a closed log's last state, some seconds later or when this
+        store closes.
 
         By then the log's next owner no longer waits for the disk. Of a thousand logs that close at
         once most are not waited for: after a power failure their next owners read a ledger more.
         """
         if len(self._unfinished) >= UNFINISHED_MAX:
-            job.abandon()
+            with contextlib.suppress(OSError):
+                copy.abandon()
             return
         if not self._unfinished and not self.closed:
             asyncio.get_running_loop().call_later(self.tidy_seconds, self._finish)
-        self._unfinished.append(job)
+        self._unfinished.append(copy)
         if self.closed:
             self._finish()
 
     def _finish(self) -> None:
         unfinished, self._unfinished = self._unfinished, []
-        for job in unfinished:
-            self.committer.submit(job)
+        for copy in unfinished:
+            self.committer.submit(partial(_settle, copy))
 
     def keep(self, task: asyncio.Task[None]) -> None:
         """Keep a background task alive until it ends."""
@@ -259,6 +261,12 @@ class FileLedgerStore:
         if ".." in Path(name).parts or not directory.is_relative_to(self._root):
             raise StorageError(f"{name!r} is no name for a log")
         return directory
+
+
+def _settle(copy: UnsyncedCopy) -> None:
+    # Errors are ignored: after a power failure the state before it would be found.
+    with contextlib.suppress(OSError):
+        copy.settle()
 
 
 def _look_at(directory: Path, disk: LedgerDisk) -> int:

@@ -8,20 +8,13 @@ from typing import Final
 from counterpoise.bookkeeper.client_port import LedgerClient, LedgerReader
 from counterpoise.bookkeeper.errors import BookKeeperError, EntryUnreadable, NoSuchLedger
 from counterpoise.storage.ledger_index import IndexedLedger
+from counterpoise.storage.lost_entries import LostEntries
 from counterpoise.storage.managed.current_ledger import CurrentLedger
 from counterpoise.storage.managed.entries import as_sent
 from counterpoise.storage.port import Lost, StorageError
 
 ENTRIES_MAX: Final = 1000
 """Entries that are asked for at once."""
-
-
-class LostEntries(Exception):
-    """The entries that should be read are lost for good."""
-
-    def __init__(self, lost: Lost) -> None:
-        super().__init__(str(lost))
-        self.lost = lost
 
 
 class LedgerReads:

@@ -11,17 +11,14 @@ from typing import TypeVar
 
 from counterpoise.bookkeeper.client_port import LedgerOver
 from counterpoise.bookkeeper.errors import BookKeeperError
-from counterpoise.storage.cache import LogCache
-from counterpoise.storage.grouplog import GroupLog
-from counterpoise.storage.lost_entries import empty_chunk, lost_from, merged
+from counterpoise.storage.ledger_index import IndexedLedger
 from counterpoise.storage.managed.context import ManagedContext
 from counterpoise.storage.managed.current_ledger import CurrentLedger
 from counterpoise.storage.managed.entries import count_messages
 from counterpoise.storage.managed.ledger_chain import LedgerChain
-from counterpoise.storage.managed.ledger_reads import LedgerReads, LostEntries
+from counterpoise.storage.managed.ledger_reads import LedgerReads
 from counterpoise.storage.managed.takeover import TakenOver
 from counterpoise.storage.port import (
-    Chunk,
     EntryGroup,
     LogFencedError,
     LogListener,
@@ -29,6 +26,7 @@ from counterpoise.storage.port import (
     Persistence,
     StorageError,
 )
+from counterpoise.storage.stored_log import StoredLog
 
 C = TypeVar("C")
 _log = logging.getLogger(__name__)
@@ -43,7 +41,7 @@ RETRY_S = 10.0
 """How long a full ledger is written on where no other could be created."""
 
 
-class ManagedLog(GroupLog[C]):
+class ManagedLog(StoredLog[C]):
     """A log in BookKeeper: groups go to the current ledger, entry by entry.
 
     Several groups are in flight; they are committed in order, as the ledger confirms their entries.
@@ -65,12 +63,11 @@ class ManagedLog(GroupLog[C]):
         chain = taken.chain
         ledgers = [(each.ledger, each.entries, each.size) for each in chain.closed]
         ledgers.append((chain.current.ledger_id, 0, 0))
-        super().__init__(name, listener, ledgers, taken.cursors)
+        super().__init__(name, listener, ledgers, taken.cursors, context.cache)
         self._context = context
         self._chain: LedgerChain = chain
         self._keeper = taken.keeper
         self._reads = LedgerReads(context.client)
-        self._cache = LogCache(context.cache)
         self._tasks: set[asyncio.Task[None]] = set()
         self._mark_deletes_per_s = persistence.mark_deletes_per_s
         self._save_timer: asyncio.TimerHandle | None = None
@@ -243,39 +240,17 @@ class ManagedLog(GroupLog[C]):
         self._undecided = 0
         return super()._drop_waiting()
 
-    def _remember(self, group: EntryGroup[C]) -> None:
-        self._cache.add(group)
+    async def _read(
+        self, ledger: IndexedLedger, entry_id: int, max_bytes: int
+    ) -> tuple[list[bytes], list[int]]:
+        entries = await self._reads.read(ledger, entry_id, max_bytes, self._chain.current)
+        return entries, [count_messages(entry) for entry in entries]
 
-    @property
-    def cached_bytes(self) -> int:
-        """Bytes of entries that are cached in addition to the store."""
-        return self._cache.size
+    async def _check_mine(self) -> None:
+        await self._chain.owned.check_mine()
 
-    def cached(self, index: int) -> Chunk | None:
-        """A cached chunk that contains ``index``; None if it has to be `read`."""
-        return self._cache.at(index)
-
-    async def read(self, index: int, max_bytes: int) -> Chunk:
-        """Read a chunk starting at ``index`` from bookies."""
-        ledger = self._index.holding(index)
-        entry_id = index - ledger.base
-        if lost := lost_from(self._lost, ledger.ledger_id, entry_id):
-            return empty_chunk(index, lost)
-        try:
-            entries = await self._reads.read(ledger, entry_id, max_bytes, self._chain.current)
-        except LostEntries as error:
-            # A successor may delete what this log would miss.
-            await self._chain.owned.check_mine()
-            self._found_lost(error.lost)
-            return empty_chunk(index, error.lost.entries)
-        return Chunk(index, entries, [count_messages(entry) for entry in entries])
-
-    def _found_lost(self, lost: Lost) -> None:
-        before = list(self._lost)
-        self._lost = list(merged([*before, lost]))
-        if self._lost != before:
-            _log.error("%s: %s: no bookie has these entries", self.name, lost)
-            self._listener.lost(lost)
+    def _log_lost(self, lost: Lost) -> None:
+        _log.error("%s: %s: no bookie has these entries", self.name, lost)
 
     def _delete_ledgers(self, ledger_ids: list[int]) -> None:
         self._reads.forget(ledger_ids)
@@ -316,13 +291,6 @@ class ManagedLog(GroupLog[C]):
         self._saved_at = self._loop.time()
         if self._error is None and not self._context.is_closed:
             self._keep(self._save_now())
-
-    async def _save_now(self) -> None:
-        try:
-            await self._persist()
-        except StorageError as error:
-            # Nothing acknowledged depends on it: the next change tries again.
-            _log.warning("%s", error)
 
     async def _persist(self) -> None:
         async with self._saving:

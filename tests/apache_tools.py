@@ -1,6 +1,7 @@
 """Apache Pulsar's command-line tools, from the jars that `make conformance` fetches."""
 
 import json
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from counterpoise.app.clusters import die_with_parent
 from counterpoise.app.clusters.java import find_java
 from tests.conformance.jars import pulsar_lib
 
@@ -74,8 +76,9 @@ class AdminTool:
 
 @contextmanager
 def admin_tool(admin_url: str) -> Iterator[AdminTool]:
-    """Start it; it ends with its standard input."""
-    words = [sys.executable, "-m", "tests.apache_admin", str(LIB), admin_url]
+    """Start it; it ends with its standard input, or with this thread."""
+    words = [sys.executable, die_with_parent.__file__, str(os.getpid())]
+    words += [sys.executable, "-m", "tests.apache_admin", str(LIB), admin_url]
     with subprocess.Popen(
         words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
     ) as process:

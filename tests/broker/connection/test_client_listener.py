@@ -80,6 +80,7 @@ def test_clients_that_are_dropped_may_come_again_unless_it_is_for_good(for_good:
 
         async def drop() -> None:
             broker.listener.drop_connections(for_good=for_good)
+            broker.listener.drop_connections()
 
         async def admit() -> None:
             broker.listener.admit_again()

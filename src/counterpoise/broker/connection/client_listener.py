@@ -94,7 +94,7 @@ class ClientListener:
 
     def drop_connections(self, *, for_good: bool = False) -> None:
         """Disconnect every client now; with ``for_good`` new ones too, until `admit_again`."""
-        self._shared.connections.closed = for_good
+        self._shared.connections.closed |= for_good
         for connection in self.open_connections:
             connection.abort()
 

@@ -17,13 +17,17 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+from tests.waiting import answer_within
 
 from bench._ours import Ours, up
+from bench._processes import cpu_seconds
 
 DOCS = Path(__file__).parents[1] / "docs" / "_static"
 SECONDS = 10.0
 RATE = 200
 """Samples a second."""
+BEGUN_S = 0.1
+"""A broker that has used so much processor time since its client was started is at work."""
 
 
 def publish(server: Ours) -> list[str]:
@@ -51,8 +55,13 @@ def profile(what: str, picture: Path, seconds: float = SECONDS) -> None:
             cycle = [sys.executable, "-m", "bench._alone", "cycle", str(folder)]
             _sampled(drawn, "--subprocesses", "--", *cycle)
         else:
-            with up(folder / "ours", brokers=1) as server, _repeated(BROKERS[what](server)):
-                _sampled(drawn, "--pid", str(_broker(server)), "--duration", f"{seconds:.0f}")
+            with up(folder / "ours", brokers=1) as server:
+                pid = _broker(server)
+                idle = cpu_seconds(pid)
+                with _repeated(BROKERS[what](server)):
+                    # What is sampled before the client has come is no work.
+                    answer_within(lambda: cpu_seconds(pid) > idle + BEGUN_S, 60, 0.01)
+                    _sampled(drawn, "--pid", str(pid), "--duration", f"{seconds:.0f}")
         svg = drawn.read_text(encoding="utf-8")
     picture.write_text(plain(svg, f"counterpoise: {what}"), encoding="utf-8")
 

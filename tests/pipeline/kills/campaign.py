@@ -8,7 +8,7 @@ import asyncio
 import contextlib
 import signal
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -67,13 +67,18 @@ class Campaign:
         for index in range(bundles):
             self.cluster.carry(first, bundle_name(index), 20_000.0 + index)
 
-    async def life(self, point: str, nth: int = 1, enough: str = "") -> None:
-        """Until it dies at a point, or, where it does not, has said something and is stopped."""
+    async def life(
+        self, point: str, nth: int = 1, enough: str = "", *, shifts: bool = True
+    ) -> None:
+        """Until it dies at a point, or, where it does not, has said something and is stopped.
+
+        ``shifts``: loads do all the while, so that there is always something to move.
+        """
         dies = point not in ("-", EXECUTOR, JVM)
         for left in reversed(range(STARTS)):
             run = await self.start(point if dies else "-", nth)
             try:
-                with self.shifting():
+                with self.shifting() if shifts else contextlib.nullcontext():
                     await self._lives(run, point, nth, enough)
             except AssertionError:
                 # A busy machine's store answers late: what the sentence asks for is done.
@@ -170,13 +175,21 @@ class Campaign:
         while True:
             moved, busy = len(self.cluster.unloads), self._with_bundles()
             while len(self.cluster.unloads) == moved:
-                for bundle, owner in list(self.cluster.owners.items()):
-                    broker = next((b for b in self.cluster.brokers if b.name == owner), None)
-                    if broker is not None:
-                        load = 20_000.0 if owner == busy else 2_000.0
-                        self.cluster.carry(broker, bundle, load * (0.5 + self.rng.random()))
-                self.cluster.report_time += 1
+                self._carry(
+                    {
+                        bundle: (20_000.0 if owner == busy else 2_000.0) * (0.5 + self.rng.random())
+                        for bundle, owner in self.cluster.owners.items()
+                    }
+                )
                 await asyncio.sleep(self.every_s / 2)  # the pace of reports
+
+    def _carry(self, loads: Mapping[str, float]) -> None:
+        """Report new loads of bundles, of those that have an owner."""
+        by_name = {each.name: each for each in self.cluster.brokers}
+        for bundle, load in loads.items():
+            if owner := by_name.get(self.cluster.owners[bundle]):
+                self.cluster.carry(owner, bundle, load)
+        self.cluster.report_time += 1
 
     def _with_bundles(self) -> str:
         """A broker that has some to give away."""
@@ -194,12 +207,14 @@ class Campaign:
         assert not twice, f"asked for more often than decided: {twice}\n" + "\n".join(self.said)
 
     async def end_in_peace(self) -> None:
-        """Judge the end, once the last round is seen through: a stop cuts off one that takes long,
-        and the next life finishes it, of which there are two at most.
+        """Judge the end, once the last round is seen through.
+
+        A stop cuts off a round that takes long, and the next life finishes it. It lives on even
+        loads until nothing is to be moved: on a busy machine each stop might cut off another round.
         """
-        for _ in range(2):
-            if self._open_ends() != (set(), set()):
-                await self.life("-")
+        if self._open_ends() != (set(), set()):
+            self._carry(dict.fromkeys(self.cluster.owners, 10_000.0))
+            await self.life("-", enough="nothing to move", shifts=False)
         self._judge_the_end()
 
     def _open_ends(self) -> tuple[set[str], set[str]]:

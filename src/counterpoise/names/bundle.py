@@ -136,11 +136,13 @@ class NamespaceBundles:
 
     def __post_init__(self) -> None:
         points = self.boundaries
-        shown = ", ".join(map(format_boundary, points))
+        why_not = ""
         if len(points) < 2 or points[0] != 0 or points[-1] != FULL_UPPER_BOUND:
-            raise InvalidName(shown, "boundaries must start at 0x00000000 and end at 0xffffffff")
-        if any(left >= right for left, right in pairwise(points)):
-            raise InvalidName(shown, "boundaries must rise, each only once")
+            why_not = "boundaries must start at 0x00000000 and end at 0xffffffff"
+        elif any(left >= right for left, right in pairwise(points)):
+            why_not = "boundaries must rise, each only once"
+        if why_not:
+            raise InvalidName(", ".join(self.boundary_texts), why_not)
         ranges = (BundleRange(*pair) for pair in pairwise(points))
         bundles = tuple(BundleName(self.namespace, each) for each in ranges)
         object.__setattr__(self, "bundles", bundles)

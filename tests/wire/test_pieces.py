@@ -3,8 +3,9 @@
 import pytest
 
 from counterpoise.wire.decode import PIECE
-from counterpoise.wire.events import Ack, Event, Ping, Redeliver, Send
+from counterpoise.wire.events import Ack, Event, Redeliver, Send
 from counterpoise.wire.proto.base_pb2 import BaseCommand
+from counterpoise.wire.proto.commands_pb2 import CommandPing
 from counterpoise.wire.protocol import ServerProtocol
 from counterpoise.wire.states import PeerChange
 from tests.wire import frames
@@ -53,7 +54,7 @@ def test_what_came_with_the_end_of_a_long_list_is_served_after_it_once() -> None
     protocol, data = frames.opened(), ack(3 * PIECE) + PING + frames.send(0, 7)
     assert protocol.receive(data[:1000], STEP) == []
     events = [event for step in all_of(protocol, data[1000:]) for event in step]
-    assert [type(event) for event in events] == [Ack] * 3 + [Ping, Send]
+    assert [type(event) for event in events] == [Ack] * 3 + [CommandPing, Send]
 
 
 @pytest.mark.parametrize("count", [1, PIECE, PIECE + 1, 3 * PIECE])
@@ -108,7 +109,7 @@ def test_the_rest_is_dropped_with_its_consumer() -> None:
     left: list[Event] = []
     while protocol.waiting:
         left += protocol.receive(b"", STEP)
-    assert [type(event).__name__ for event in left] == ["Ping"]
+    assert [type(event).__name__ for event in left] == ["CommandPing"]
 
 
 def test_it_may_come_byte_by_byte_and_with_others_in_between() -> None:

@@ -233,7 +233,10 @@ def test_who_is_not_known_yet_is_read_no_further() -> None:
     assert protocol.receive(lookup[3:]) == []
     protocol.admit()
     assert protocol.waiting
-    assert [type(each).__name__ for each in protocol.receive(b"")] == ["Lookup", "Lookup"]
+    assert [type(each).__name__ for each in protocol.receive(b"")] == [
+        "CommandLookupTopic",
+        "CommandLookupTopic",
+    ]
     assert not protocol.waiting
 
 

@@ -1,4 +1,4 @@
-"""Decodes commands to events, with one small reader for each command.
+"""Decodes commands to events, with one small reader for each command that is not its own event.
 
 A reader takes the parsed command and the bytes after it in the frame (only SEND has any).
 """
@@ -11,15 +11,7 @@ from counterpoise.wire.decode_transactions import TRANSACTION_READERS, transacti
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from counterpoise.wire.values import (
-    AccessMode,
-    InitialPosition,
-    KeyShared,
-    MessageId,
-    Schema,
-    SubscriptionType,
-    TopicsMode,
-)
+from counterpoise.wire.values import MessageId, Schema
 from counterpoise.wire.varint import signed
 
 Type = BaseCommand.Type
@@ -30,29 +22,22 @@ PIECE: Final = 4096
 
 
 def message_id(data: raw.MessageIdData) -> MessageId:
-    """Convert a protobuf message id."""
-    return MessageId(
-        signed(data.ledger_id),
-        signed(data.entry_id),
-        data.partition,
-        data.batch_index,
-        tuple(data.ack_set),
-        data.batch_size,
-        message_id(data.first_chunk_message_id)
-        if data.HasField("first_chunk_message_id")
-        else None,
-    )
+    """The position of a message that a client names."""
+    return MessageId(signed(data.ledger_id), signed(data.entry_id))
 
 
-def _pairs(values: Iterable[raw.KeyValue]) -> tuple[tuple[str, str], ...]:
+def pairs_of(values: Iterable[raw.KeyValue]) -> tuple[tuple[str, str], ...]:
+    """Keys and values as pairs."""
     return tuple((pair.key, pair.value) for pair in values)
 
 
-def _schema(data: raw.Schema) -> Schema:
-    return Schema(data.name, data.schema_data, data.type, _pairs(data.properties))
+def schema_of(data: raw.Schema) -> Schema:
+    """The schema that a client declares."""
+    return Schema(data.name, data.schema_data, data.type, pairs_of(data.properties))
 
 
-def _optional(message: Any, field: str) -> Any:
+def optional(message: Any, field: str) -> Any:
+    """The value of a field; None if it is not set."""
     return getattr(message, field) if message.HasField(field) else None
 
 
@@ -63,13 +48,13 @@ def _connect(command: commands.CommandConnect, _: bytes) -> events.Event:
         command.protocol_version,
         flags.supports_partial_producer,
         flags.supports_topic_watchers,
-        _optional(command, "proxy_version"),
+        optional(command, "proxy_version"),
         _auth_method(command),
         command.auth_data,
         flags.supports_auth_refresh,
-        _optional(command, "original_principal"),
-        _optional(command, "original_auth_method"),
-        _optional(command, "original_auth_data"),
+        optional(command, "original_principal"),
+        optional(command, "original_auth_method"),
+        optional(command, "original_auth_data"),
     )
 
 
@@ -86,57 +71,6 @@ def _auth_response(command: commands.CommandAuthResponse, _: bytes) -> events.Ev
     return events.AuthResponse(command.response.auth_method_name, command.response.auth_data)
 
 
-def _partitioned_metadata(
-    command: commands.CommandPartitionedTopicMetadata, _: bytes
-) -> events.Event:
-    return events.PartitionedMetadata(
-        command.request_id, command.topic, command.metadata_auto_creation_enabled
-    )
-
-
-def _lookup(command: commands.CommandLookupTopic, _: bytes) -> events.Event:
-    listener = _optional(command, "advertised_listener_name")
-    return events.Lookup(command.request_id, command.topic, command.authoritative, listener)
-
-
-def _get_topics(command: commands.CommandGetTopicsOfNamespace, _: bytes) -> events.Event:
-    return events.GetTopics(
-        command.request_id,
-        command.namespace,
-        TopicsMode(command.mode),
-        _optional(command, "topics_pattern"),
-        _optional(command, "topics_hash"),
-    )
-
-
-def _watch_topics(command: commands.CommandWatchTopicList, _: bytes) -> events.Event:
-    return events.WatchTopics(
-        command.request_id,
-        command.watcher_id,
-        command.namespace,
-        command.topics_pattern,
-        _optional(command, "topics_hash"),
-    )
-
-
-def _open_producer(command: commands.CommandProducer, _: bytes) -> events.Event:
-    return events.OpenProducer(
-        command.request_id,
-        command.producer_id,
-        command.topic,
-        command.producer_name or None,
-        command.user_provided_producer_name,
-        command.epoch,
-        AccessMode(command.producer_access_mode),
-        _optional(command, "topic_epoch"),
-        command.encrypted,
-        _pairs(command.metadata),
-        _schema(command.schema) if command.HasField("schema") else None,
-        command.txn_enabled,
-        command.initial_subscription_name or None,
-    )
-
-
 def _send(command: commands.CommandSend, entry: bytes) -> events.Event:
     # How many messages it holds is counted once its checksum is known to hold.
     send = events.Send(
@@ -149,39 +83,6 @@ def _send(command: commands.CommandSend, entry: bytes) -> events.Event:
     )
     transaction = transaction_of(command)
     return send if transaction is None else events.TransactionSend(send, transaction)
-
-
-def _key_shared(meta: raw.KeySharedMeta) -> KeyShared:
-    return KeyShared(
-        meta.key_shared_mode == raw.STICKY,
-        tuple((item.start, item.end) for item in meta.hash_ranges),
-        meta.allow_out_of_order_delivery,
-    )
-
-
-def _subscribe(command: commands.CommandSubscribe, _: bytes) -> events.Event:
-    has = command.HasField
-    return events.Subscribe(
-        request_id=command.request_id,
-        consumer_id=command.consumer_id,
-        topic=command.topic,
-        subscription=command.subscription,
-        type=SubscriptionType(command.sub_type),
-        consumer_name=command.consumer_name or None,
-        priority_level=command.priority_level,
-        durable=command.durable,
-        start=message_id(command.start_message_id) if has("start_message_id") else None,
-        start_rollback_s=command.start_message_rollback_duration_sec,
-        initial_position=InitialPosition(command.initial_position),
-        read_compacted=command.read_compacted,
-        replicate_state=command.replicate_subscription_state,
-        create_topic=command.force_topic_creation,
-        key_shared=_key_shared(command.key_shared_meta) if has("key_shared_meta") else None,
-        metadata=_pairs(command.metadata),
-        properties=_pairs(command.subscription_properties),
-        schema=_schema(command.schema) if has("schema") else None,
-        epoch=_optional(command, "consumer_epoch"),
-    )
 
 
 def _ack(command: commands.CommandAck, _: bytes) -> events.Event:
@@ -206,9 +107,9 @@ def _ack_of(
         command.consumer_id,
         cumulative,
         tuple(acked),
-        _optional(command, "validation_error"),
+        optional(command, "validation_error"),
         tuple((pair.key, pair.value) for pair in command.properties),
-        _optional(command, "request_id") if is_last else None,
+        optional(command, "request_id") if is_last else None,
         transaction_of(command),
     )
 
@@ -229,7 +130,7 @@ def _redeliver_of(
     return events.Redeliver(
         command.consumer_id,
         tuple(message_id(item) for item in positions),
-        _optional(command, "consumer_epoch"),
+        optional(command, "consumer_epoch"),
     )
 
 
@@ -248,46 +149,22 @@ def _pieces(
         yield positions[begin : begin + PIECE], begin + PIECE >= len(positions)
 
 
-def _seek(command: commands.CommandSeek, _: bytes) -> events.Event:
-    return events.Seek(
-        command.request_id,
-        command.consumer_id,
-        message_id(command.message_id) if command.HasField("message_id") else None,
-        _optional(command, "message_publish_time"),
-    )
-
-
-def _get_schema(command: commands.CommandGetSchema, _: bytes) -> events.Event:
-    # Clients that want the latest send no version, or an empty one.
-    return events.GetSchema(command.request_id, command.topic, command.schema_version or None)
-
+#: Commands whose fields mean what they say.
+_AS_THEY_ARE: Final = (
+    *("ping", "pong", "partition_metadata", "lookup_topic", "get_topics_of_namespace"),
+    *("watch_topic_list", "watch_topic_list_close", "producer", "close_producer", "subscribe"),
+    *("seek", "get_last_message_id", "consumer_stats", "unsubscribe", "close_consumer"),
+    *("get_schema", "get_or_create_schema"),
+)
 
 _READERS_BY_FIELD: Final[dict[str, Reader]] = {
+    **dict.fromkeys(_AS_THEY_ARE, lambda command, _: command),
     "connect": _connect,
     "auth_response": _auth_response,
-    "ping": lambda _c, _p: events.Ping(),
-    "pong": lambda _c, _p: events.Pong(),
-    "partition_metadata": _partitioned_metadata,
-    "lookup_topic": _lookup,
-    "get_topics_of_namespace": _get_topics,
-    "watch_topic_list": _watch_topics,
-    "watch_topic_list_close": lambda c, _: events.CloseWatch(c.request_id, c.watcher_id),
-    "producer": _open_producer,
     "send": _send,
-    "close_producer": lambda c, _: events.CloseProducer(c.request_id, c.producer_id),
-    "subscribe": _subscribe,
     "flow": lambda c, _: events.Flow(c.consumer_id, c.message_permits),
     "ack": _ack,
     "redeliver_unacknowledged_messages": _redeliver,
-    "seek": _seek,
-    "get_last_message_id": lambda c, _: events.GetLastMessageId(c.request_id, c.consumer_id),
-    "consumer_stats": lambda c, _: events.ConsumerStats(c.request_id, c.consumer_id),
-    "unsubscribe": lambda c, _: events.Unsubscribe(c.request_id, c.consumer_id, c.force),
-    "close_consumer": lambda c, _: events.CloseConsumer(c.request_id, c.consumer_id),
-    "get_schema": _get_schema,
-    "get_or_create_schema": lambda c, _: events.GetOrCreateSchema(
-        c.request_id, c.topic, _schema(c.schema)
-    ),
     **TRANSACTION_READERS,
 }
 #: By command type, which is its field's number: the field that carries it, and its reader.

@@ -39,10 +39,8 @@ def _position(message_id: MessageId) -> raw.MessageIdData:
     return raw.MessageIdData(
         ledger_id=message_id.ledger_id & _UNASKED,
         entry_id=message_id.entry_id & _UNASKED,
-        ack_set=message_id.ack_set,
         partition=message_id.partition if message_id.partition >= 0 else None,
         batch_index=message_id.batch_index if message_id.batch_index >= 0 else None,
-        batch_size=message_id.batch_size if message_id.batch_size > 0 else None,
     )
 
 

@@ -1,23 +1,16 @@
-"""The meaning of a client's frames: one immutable event for each command.
+"""The meaning of a client's frames: an immutable event for a command that says it in other words.
 
-The frequent ones (`Send`, `Ack`, `Flow`) are named tuples, which cost a fifth of a frozen dataclass
-to make; all compare by value.
+A command whose fields mean what they say is its own event. The frequent ones (`Send`, `Ack`,
+`Flow`) are named tuples, which cost a fifth of a frozen dataclass to make; all compare by value.
 """
 
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from google.protobuf.message import Message
+
 from counterpoise.wire.errors import ProtocolViolationError, ServerError
-from counterpoise.wire.values import (
-    AccessMode,
-    InitialPosition,
-    KeyShared,
-    MessageId,
-    Schema,
-    SubscriptionType,
-    TopicsMode,
-    TransactionId,
-)
+from counterpoise.wire.values import MessageId, TransactionId
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,84 +37,6 @@ class AuthResponse:
 
     auth_method: str
     auth_data: bytes = field(repr=False)
-
-
-@dataclass(frozen=True, slots=True)
-class Ping:
-    """PING: the client asks for a PONG, to learn whether the connection works."""
-
-
-@dataclass(frozen=True, slots=True)
-class Pong:
-    """PONG: the client answers the broker's PING."""
-
-
-@dataclass(frozen=True, slots=True)
-class PartitionedMetadata:
-    """PARTITIONED_METADATA: the client asks how many partitions a topic has."""
-
-    request_id: int
-    topic: str
-    auto_create: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Lookup:
-    """LOOKUP: which broker serves a topic? ``authoritative``: a redirect chose this broker."""
-
-    request_id: int
-    topic: str
-    authoritative: bool = False
-    listener: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GetTopics:
-    """GET_TOPICS_OF_NAMESPACE; with ``known_hash`` the broker may answer that nothing changed."""
-
-    request_id: int
-    namespace: str
-    mode: TopicsMode = TopicsMode.PERSISTENT
-    pattern: str | None = None
-    known_hash: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class WatchTopics:
-    """Subscribe to changes of the namespace's matching topics (PIP-145)."""
-
-    request_id: int
-    watcher_id: int
-    namespace: str
-    pattern: str
-    known_hash: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CloseWatch:
-    """WATCH_TOPIC_LIST_CLOSE: end a subscription to topic changes."""
-
-    request_id: int
-    watcher_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class OpenProducer:
-    """Open a producer on a topic; ``name`` is None when the broker is to choose one."""
-
-    request_id: int
-    producer_id: int
-    topic: str
-    name: str | None = None
-    user_provided_name: bool = True
-    epoch: int = 0
-    access_mode: AccessMode = AccessMode.Shared
-    topic_epoch: int | None = None
-    encrypted: bool = False
-    metadata: tuple[tuple[str, str], ...] = ()
-    schema: Schema | None = None
-    txn_enabled: bool = False
-    initial_subscription: str | None = None
 
 
 class Send(NamedTuple):
@@ -159,41 +74,6 @@ class SendRefused(NamedTuple):
     message: str
 
 
-@dataclass(frozen=True, slots=True)
-class CloseProducer:
-    """Close a producer."""
-
-    request_id: int
-    producer_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Subscribe:
-    """Attach a consumer to a subscription of a topic; creates the subscription if it does not
-    exist.
-    """
-
-    request_id: int
-    consumer_id: int
-    topic: str
-    subscription: str
-    type: SubscriptionType
-    consumer_name: str | None = None
-    priority_level: int = 0
-    durable: bool = True
-    start: MessageId | None = None
-    start_rollback_s: int = 0
-    initial_position: InitialPosition = InitialPosition.Latest
-    read_compacted: bool = False
-    replicate_state: bool = False
-    create_topic: bool = True
-    key_shared: KeyShared | None = None
-    metadata: tuple[tuple[str, str], ...] = ()
-    properties: tuple[tuple[str, str], ...] = ()
-    schema: Schema | None = None
-    epoch: int | None = None
-
-
 class Flow(NamedTuple):
     """FLOW: the consumer permits the broker to send ``permits`` messages more."""
 
@@ -227,67 +107,6 @@ class Redeliver:
     consumer_id: int
     message_ids: tuple[MessageId, ...] = ()
     epoch: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Seek:
-    """Move a subscription to a message, or to the first one published at or after a time."""
-
-    request_id: int
-    consumer_id: int
-    message_id: MessageId | None = None
-    publish_time_ms: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GetLastMessageId:
-    """GET_LAST_MESSAGE_ID: ask for the id of the topic's last message."""
-
-    request_id: int
-    consumer_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class ConsumerStats:
-    """CONSUMER_STATS: ask for the broker's figures of a consumer."""
-
-    request_id: int
-    consumer_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class Unsubscribe:
-    """Delete the consumer's subscription."""
-
-    request_id: int
-    consumer_id: int
-    force: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class CloseConsumer:
-    """CLOSE_CONSUMER from the client; the subscription stays."""
-
-    request_id: int
-    consumer_id: int
-
-
-@dataclass(frozen=True, slots=True)
-class GetSchema:
-    """GET_SCHEMA: ask for a topic's schema; ``version`` None means the latest."""
-
-    request_id: int
-    topic: str
-    version: bytes | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class GetOrCreateSchema:
-    """GET_OR_CREATE_SCHEMA: register a schema unless it exists, and return its version."""
-
-    request_id: int
-    topic: str
-    schema: Schema
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,29 +184,12 @@ class Violation:
 Event = (
     Connect
     | AuthResponse
-    | Ping
-    | Pong
-    | PartitionedMetadata
-    | Lookup
-    | GetTopics
-    | WatchTopics
-    | CloseWatch
-    | OpenProducer
     | Send
     | TransactionSend
     | SendRefused
-    | CloseProducer
-    | Subscribe
     | Flow
     | Ack
     | Redeliver
-    | Seek
-    | GetLastMessageId
-    | ConsumerStats
-    | Unsubscribe
-    | CloseConsumer
-    | GetSchema
-    | GetOrCreateSchema
     | ConnectCoordinator
     | NewTransaction
     | AddToTransaction
@@ -395,4 +197,6 @@ Event = (
     | EndOnParticipant
     | RequestRefused
     | Violation
+    | Message
 )
+"""An event, or a command as it is: a message of `commands.proto`, which handlers only read."""

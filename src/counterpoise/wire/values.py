@@ -9,18 +9,12 @@ from typing import NamedTuple
 
 
 class MessageId(NamedTuple):
-    """A message's position in a topic.
-
-    ``ack_set`` holds the 64-bit words of a Java BitSet: the unacknowledged messages of a batch.
-    """
+    """A message's position in a topic; -1 where it is no partition's, or in no batch."""
 
     ledger_id: int
     entry_id: int
     partition: int = -1
     batch_index: int = -1
-    ack_set: tuple[int, ...] = ()
-    batch_size: int = 0
-    first_chunk: "MessageId | None" = None
 
 
 class TransactionId(NamedTuple):
@@ -58,14 +52,6 @@ class AccessMode(IntEnum):
     ExclusiveWithFencing = 3
 
 
-class TopicsMode(IntEnum):
-    """Which topics a listing of a namespace has: persistent ones, others, or all."""
-
-    PERSISTENT = 0
-    NON_PERSISTENT = 1
-    ALL = 2
-
-
 @dataclass(frozen=True, slots=True)
 class Schema:
     """A schema as clients declare it; ``type`` is the number of `values.proto`'s Schema.Type."""
@@ -76,15 +62,3 @@ class Schema:
     properties: tuple[tuple[str, str], ...] = ()
     registered_ms: int = field(default=0, compare=False)
     """When a broker registered it, in milliseconds since the epoch; 0: it has not."""
-
-
-@dataclass(frozen=True, slots=True)
-class KeyShared:
-    """How a Key_Shared consumer gets its share of the keys.
-
-    ``hash_ranges`` are inclusive and for sticky consumers; empty if the broker divides the hashes.
-    """
-
-    sticky: bool = False
-    hash_ranges: tuple[tuple[int, int], ...] = ()
-    allow_out_of_order: bool = False

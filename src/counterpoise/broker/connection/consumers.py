@@ -20,12 +20,14 @@ from counterpoise.broker.topic.ports import (
 )
 from counterpoise.storage.port import Position
 from counterpoise.wire import encode, encode_peers, events
+from counterpoise.wire.decode import message_id, optional, pairs_of, schema_of
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.encode_runs import messages as wire_messages
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
+from counterpoise.wire.proto import commands_pb2 as commands
+from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.states import PeerChange
-from counterpoise.wire.values import MessageId, TransactionId
+from counterpoise.wire.values import InitialPosition, MessageId, SubscriptionType, TransactionId
 
 
 class ClientConsumers:
@@ -41,7 +43,7 @@ class ClientConsumers:
         #: Closed consumers whose clients may not have read CLOSE_CONSUMER yet.
         self._leaving: dict[int, Consumer] = {}
         #: Requests under way: by consumer id, so that a close can overtake them.
-        self._opening: dict[int, events.Subscribe] = {}
+        self._opening: dict[int, commands.CommandSubscribe] = {}
         #: By consumer id, the consumer's epoch (PIP-84): written on each message, so that the
         #: client drops messages that were under way when it asked for a redelivery of all.
         self._epochs: dict[int, int] = {}
@@ -52,7 +54,7 @@ class ClientConsumers:
         """The attached consumer with this id; None if there is none."""
         return self._consumers.get(consumer_id)
 
-    def subscribe(self, event: events.Subscribe) -> None:
+    def subscribe(self, event: commands.CommandSubscribe) -> None:
         """SUBSCRIBE: attach a consumer. If it is attached already, only respond again."""
         if event.consumer_id in self._consumers:
             self._link.outbox.write(encode.success(event.request_id))
@@ -60,16 +62,18 @@ class ClientConsumers:
         self._opening[event.consumer_id] = event
         self._link.answer(self._subscribe(event), partial(encode.error, event.request_id))
 
-    async def _subscribe(self, event: events.Subscribe) -> bytes | None:
+    async def _subscribe(self, event: commands.CommandSubscribe) -> bytes | None:
         consumer_id = event.consumer_id
         try:
             name = topic_name(event.topic)
             await self._link.permits.topic(
                 name, "CONSUME", "Client is not authorized to subscribe", event.subscription
             )
-            topic = await self._services.topics.get(name, create=event.create_topic)
-            if event.schema is not None:
-                await self._services.schemas.attach(name, event.schema, in_use=topic.is_in_use)
+            topic = await self._services.topics.get(name, create=event.force_topic_creation)
+            if event.HasField("schema"):
+                await self._services.schemas.attach(
+                    name, schema_of(event.schema), in_use=topic.is_in_use
+                )
             consumer = await topic.subscribe(self._request(event), self)
         except BaseException:
             if self._opening.get(consumer_id) is event:
@@ -83,34 +87,30 @@ class ClientConsumers:
             return None
         del self._opening[consumer_id]
         self._consumers[consumer_id] = consumer
-        self._set_epoch(consumer_id, event.epoch)
+        self._set_epoch(consumer_id, optional(event, "consumer_epoch"))
         self._link.protocol.change_consumer(consumer_id, PeerChange.OPENED)
         return encode.success(event.request_id) + later
 
-    def _request(self, event: events.Subscribe) -> SubscribeRequest:
-        start = event.start
-        shared = event.key_shared
+    def _request(self, event: commands.CommandSubscribe) -> SubscribeRequest:
         return SubscribeRequest(
             subscription=event.subscription,
-            type=event.type,
+            type=SubscriptionType(event.sub_type),
             consumer_id=event.consumer_id,
-            consumer_name=event.consumer_name or "",
+            consumer_name=event.consumer_name,
             priority_level=event.priority_level,
             durable=event.durable,
-            initial_position=event.initial_position,
-            start_message_id=None if start is None else Position(start.ledger_id, start.entry_id),
-            rollback_seconds=event.start_rollback_s,
+            initial_position=InitialPosition(event.initial_position),
+            start_message_id=_position(event.start_message_id)
+            if event.HasField("start_message_id")
+            else None,
+            rollback_seconds=event.start_message_rollback_duration_sec,
             read_compacted=event.read_compacted,
-            takes_any_schema=event.schema is not None
-            and event.schema.type == RawSchema.AutoConsume,
-            key_shared=KeySharedMeta()
-            if shared is None
-            else KeySharedMeta(
-                shared.hash_ranges if shared.sticky else None, shared.allow_out_of_order
-            ),
-            consumer_epoch=event.epoch,
-            metadata=dict(event.metadata),
-            properties=dict(event.properties),
+            takes_any_schema=event.HasField("schema")
+            and event.schema.type == raw.Schema.AutoConsume,
+            key_shared=_key_shared(event.key_shared_meta),
+            consumer_epoch=optional(event, "consumer_epoch"),
+            metadata=dict(pairs_of(event.metadata)),
+            properties=dict(pairs_of(event.subscription_properties)),
             address=self._link.address,
             client_version=self._link.client_version,
         )
@@ -197,30 +197,32 @@ class ClientConsumers:
         positions = [(item.ledger_id, item.entry_id) for item in event.message_ids]
         self._consumers[event.consumer_id].redeliver(positions or None)
 
-    def seek(self, event: events.Seek) -> None:
+    def seek(self, event: commands.CommandSeek) -> None:
         """SEEK: move a consumer's subscription to a message or a publish time."""
         consumer = self._consumers[event.consumer_id]
         self._link.answer(self._seek(consumer, event), partial(encode.error, event.request_id))
 
-    async def _seek(self, consumer: Consumer, event: events.Seek) -> bytes:
-        if event.message_id is not None:
-            await consumer.seek_to(Position(event.message_id.ledger_id, event.message_id.entry_id))
-        elif event.publish_time_ms is not None:
-            await consumer.seek_to_time(event.publish_time_ms)
+    async def _seek(self, consumer: Consumer, event: commands.CommandSeek) -> bytes:
+        if event.HasField("message_id"):
+            await consumer.seek_to(_position(event.message_id))
+        elif event.HasField("message_publish_time"):
+            await consumer.seek_to_time(event.message_publish_time)
         else:
             raise BrokerError(
                 ServerError.MetadataError, "A seek names a message id or a publish time"
             )
         return encode.success(event.request_id)
 
-    def last_message_id(self, event: events.GetLastMessageId) -> None:
+    def last_message_id(self, event: commands.CommandGetLastMessageId) -> None:
         """GET_LAST_MESSAGE_ID: the position of the topic's last message."""
         consumer = self._consumers[event.consumer_id]
         self._link.answer(
             self._last_message_id(consumer, event), partial(encode.error, event.request_id)
         )
 
-    async def _last_message_id(self, consumer: Consumer, event: events.GetLastMessageId) -> bytes:
+    async def _last_message_id(
+        self, consumer: Consumer, event: commands.CommandGetLastMessageId
+    ) -> bytes:
         batch_index = await consumer.last_batch_index()
         last, mark_delete = consumer.last_message_id()
         return encode_peers.last_message_id(
@@ -229,7 +231,7 @@ class ClientConsumers:
             MessageId(mark_delete.ledger_id, mark_delete.entry_id),
         )
 
-    def stats(self, event: events.ConsumerStats) -> None:
+    def stats(self, event: commands.CommandConsumerStats) -> None:
         """CONSUMER_STATS: a consumer's statistics."""
         consumer = self._consumers.get(event.consumer_id)
         self._link.outbox.write(
@@ -242,18 +244,18 @@ class ClientConsumers:
             else encode_peers.consumer_stats(event.request_id, figures_of(consumer))
         )
 
-    def unsubscribe(self, event: events.Unsubscribe) -> None:
+    def unsubscribe(self, event: commands.CommandUnsubscribe) -> None:
         """UNSUBSCRIBE: delete a consumer's subscription."""
         consumer = self._consumers[event.consumer_id]
         self._link.answer(
             self._unsubscribe(consumer, event), partial(encode.error, event.request_id)
         )
 
-    async def _unsubscribe(self, consumer: Consumer, event: events.Unsubscribe) -> bytes:
+    async def _unsubscribe(self, consumer: Consumer, event: commands.CommandUnsubscribe) -> bytes:
         await consumer.unsubscribe(force=event.force)
         return encode.success(event.request_id)
 
-    def close(self, event: events.CloseConsumer) -> None:
+    def close(self, event: commands.CommandCloseConsumer) -> None:
         """CLOSE_CONSUMER: detach a consumer; its subscription stays."""
         self._opening.pop(event.consumer_id, None)
         self._epochs.pop(event.consumer_id, None)
@@ -340,3 +342,14 @@ class ClientConsumers:
         self._leaving.clear()
         self._opening.clear()
         one_by_one(consumers, Consumer.close)
+
+
+def _position(named: raw.MessageIdData) -> Position:
+    found = message_id(named)
+    return Position(found.ledger_id, found.entry_id)
+
+
+def _key_shared(meta: raw.KeySharedMeta) -> KeySharedMeta:
+    ranges = tuple((each.start, each.end) for each in meta.hash_ranges)
+    is_sticky = meta.key_shared_mode == raw.STICKY
+    return KeySharedMeta(ranges if is_sticky else None, meta.allow_out_of_order_delivery)

@@ -25,6 +25,7 @@ from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode, encode_peers, events
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.requests import cut_frames
 from counterpoise.wire.states import PeerChange
@@ -72,24 +73,24 @@ class _Intercepted:
 
 _KINDS: Final[Mapping[type, _Intercepted]] = {
     events.Connect: _Intercepted(Operation.CONNECT),
-    events.PartitionedMetadata: _Intercepted(Operation.PARTITIONS),
-    events.Lookup: _Intercepted(Operation.LOOKUP),
-    events.GetTopics: _Intercepted(Operation.TOPICS),
-    events.WatchTopics: _Intercepted(Operation.TOPICS),
-    events.GetSchema: _Intercepted(Operation.SCHEMA),
-    events.GetOrCreateSchema: _Intercepted(Operation.SCHEMA),
-    events.OpenProducer: _Intercepted(Operation.PRODUCER, _PRODUCER, opens=True),
+    commands.CommandPartitionedTopicMetadata: _Intercepted(Operation.PARTITIONS),
+    commands.CommandLookupTopic: _Intercepted(Operation.LOOKUP),
+    commands.CommandGetTopicsOfNamespace: _Intercepted(Operation.TOPICS),
+    commands.CommandWatchTopicList: _Intercepted(Operation.TOPICS),
+    commands.CommandGetSchema: _Intercepted(Operation.SCHEMA),
+    commands.CommandGetOrCreateSchema: _Intercepted(Operation.SCHEMA),
+    commands.CommandProducer: _Intercepted(Operation.PRODUCER, _PRODUCER, opens=True),
     events.Send: _Intercepted(Operation.SEND, _PRODUCER),
     events.TransactionSend: _Intercepted(Operation.SEND, _PRODUCER),
-    events.CloseProducer: _Intercepted(None, _PRODUCER, closes=True),
-    events.Subscribe: _Intercepted(Operation.SUBSCRIBE, _CONSUMER, opens=True),
+    commands.CommandCloseProducer: _Intercepted(None, _PRODUCER, closes=True),
+    commands.CommandSubscribe: _Intercepted(Operation.SUBSCRIBE, _CONSUMER, opens=True),
     events.Flow: _Intercepted(Operation.FLOW, _CONSUMER),
     events.Ack: _Intercepted(Operation.ACK, _CONSUMER),
     events.Redeliver: _Intercepted(Operation.REDELIVER, _CONSUMER),
-    events.Seek: _Intercepted(Operation.SEEK, _CONSUMER),
-    events.GetLastMessageId: _Intercepted(Operation.LAST_MESSAGE_ID, _CONSUMER),
-    events.Unsubscribe: _Intercepted(Operation.UNSUBSCRIBE, _CONSUMER),
-    events.CloseConsumer: _Intercepted(None, _CONSUMER, closes=True),
+    commands.CommandSeek: _Intercepted(Operation.SEEK, _CONSUMER),
+    commands.CommandGetLastMessageId: _Intercepted(Operation.LAST_MESSAGE_ID, _CONSUMER),
+    commands.CommandUnsubscribe: _Intercepted(Operation.UNSUBSCRIBE, _CONSUMER),
+    commands.CommandCloseConsumer: _Intercepted(None, _CONSUMER, closes=True),
 }
 """What can be struck, and what only has to wait behind it."""
 
@@ -245,7 +246,8 @@ class FaultGate:
         known = self._of_peer(operation, peer)
         if known is not None and known.topic is not None:
             return known
-        names = [getattr(event, each, None) for each in ("name", "consumer_name", "client_version")]
+        fields = ("producer_name", "consumer_name", "client_version")
+        names = [getattr(event, each, None) for each in fields]
         return Occurrence(
             operation,
             self._interceptor.broker,
@@ -341,13 +343,13 @@ def refusal(event: events.Event, code: ServerError, message: str) -> bytes | Non
             if event.request_id is None:
                 return None
             return encode_peers.ack_response(event.consumer_id, event.request_id, code, message)
-        case events.PartitionedMetadata():
+        case commands.CommandPartitionedTopicMetadata():
             return encode.partitions_failed(event.request_id, code, message)
-        case events.Lookup():
+        case commands.CommandLookupTopic():
             return encode.lookup_failed(event.request_id, code, message)
-        case events.GetSchema():
+        case commands.CommandGetSchema():
             return encode_peers.schema_failed(event.request_id, code, message)
-        case events.GetOrCreateSchema():
+        case commands.CommandGetOrCreateSchema():
             return encode_peers.schema_not_created(event.request_id, code, message)
         case events.Connect():
             return encode.error(NO_REQUEST, code, message)

@@ -21,16 +21,13 @@ from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.transactions.buffer import in_transaction
 from counterpoise.wire import encode, encode_peers
+from counterpoise.wire.decode import optional, pairs_of, schema_of
 from counterpoise.wire.encode_runs import send_receipt, send_receipts
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.events import (
-    CloseProducer,
-    OpenProducer,
-    Send,
-    SendRefused,
-    TransactionSend,
-)
+from counterpoise.wire.events import Send, SendRefused, TransactionSend
+from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.states import PeerChange
+from counterpoise.wire.values import AccessMode
 
 _PENDING: Final = PauseReason.PENDING_PUBLISHES
 _PRODUCER_ID: Final = itemgetter(Send._fields.index("producer_id"))
@@ -77,7 +74,7 @@ class ClientProducers:
         self._services = services
         self._attached: dict[int, _Attached] = {}
         #: Requests under way: by producer id, so that a close can overtake them.
-        self._opening: dict[int, OpenProducer] = {}
+        self._opening: dict[int, commands.CommandProducer] = {}
         self._pending = 0
         self._pending_max = config.max_pending_publish_requests
         #: Producers that were closed before all they published was stored.
@@ -93,7 +90,7 @@ class ClientProducers:
         attached = self._attached.get(producer_id)
         return None if attached is None else attached.producer
 
-    def open(self, event: OpenProducer) -> None:
+    def open(self, event: commands.CommandProducer) -> None:
         """PRODUCER: attach a producer. If it is attached already, only respond again."""
         present = self._attached.get(event.producer_id)
         if present is None:
@@ -105,7 +102,7 @@ class ClientProducers:
             self._opening[event.producer_id] = event
             self._refuse_while_closing(event)
 
-    def _refuse_while_closing(self, event: OpenProducer) -> None:
+    def _refuse_while_closing(self, event: commands.CommandProducer) -> None:
         del self._opening[event.producer_id]
         self._link.protocol.change_producer(event.producer_id, PeerChange.REFUSED)
         self._link.outbox.write(
@@ -114,15 +111,15 @@ class ClientProducers:
             )
         )
 
-    async def _open(self, event: OpenProducer) -> bytes | None:
+    async def _open(self, event: commands.CommandProducer) -> bytes | None:
         producer_id = event.producer_id
         try:
             name = topic_name(event.topic)
-            await self._link.permits.write(name, dict(event.metadata))
+            await self._link.permits.write(name, dict(pairs_of(event.metadata)))
             topic = await self._services.topics.get(name)
             version = b""
-            if event.schema is not None:
-                version = await self._services.schemas.put(name, event.schema)
+            if event.HasField("schema"):
+                version = await self._services.schemas.put(name, schema_of(event.schema))
             else:
                 await self._services.schemas.admit_without(name)
             request = self._request(event)
@@ -154,18 +151,18 @@ class ClientProducers:
             ready=producer.ready,
         )
 
-    def _request(self, event: OpenProducer) -> ProducerRequest:
+    def _request(self, event: commands.CommandProducer) -> ProducerRequest:
         return ProducerRequest(
             producer_id=event.producer_id,
-            name=event.name,
+            name=event.producer_name or None,
             epoch=event.epoch,
-            user_provided_name=event.user_provided_name,
-            access_mode=event.access_mode,
-            topic_epoch=event.topic_epoch,
-            properties=without_key(dict(event.metadata)),
+            user_provided_name=event.user_provided_producer_name,
+            access_mode=AccessMode(event.producer_access_mode),
+            topic_epoch=optional(event, "topic_epoch"),
+            properties=without_key(dict(pairs_of(event.metadata))),
             address=self._link.address,
             client_version=self._link.client_version,
-            initial_subscription=event.initial_subscription,
+            initial_subscription=event.initial_subscription_name or None,
             encrypted=event.encrypted,
         )
 
@@ -231,7 +228,7 @@ class ClientProducers:
             encode_peers.send_error(event.producer_id, event.sequence_id, event.code, event.message)
         )
 
-    def close(self, event: CloseProducer) -> None:
+    def close(self, event: commands.CommandCloseProducer) -> None:
         """CLOSE_PRODUCER: detach a producer once all its entries have a response."""
         self._opening.pop(event.producer_id, None)
         attached = self._attached.get(event.producer_id)

@@ -13,8 +13,10 @@ from counterpoise.broker.connection.shared_parts import SharedByConnections
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
-from counterpoise.wire import encode, encode_peers, events
+from counterpoise.wire import encode, encode_peers
+from counterpoise.wire.decode import schema_of
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
 
 
@@ -34,31 +36,33 @@ class TopicQueries:
         self._lookups = shared.lookups
         self._listings = shared.listings
 
-    def partitions(self, event: events.PartitionedMetadata) -> None:
+    def partitions(self, event: commands.CommandPartitionedTopicMetadata) -> None:
         """PARTITIONED_METADATA: a topic's number of partitions."""
         self._link.answer(
             self._partitions(event), partial(encode.partitions_failed, event.request_id)
         )
 
-    async def _partitions(self, event: events.PartitionedMetadata) -> bytes:
+    async def _partitions(self, event: commands.CommandPartitionedTopicMetadata) -> bytes:
         topic = topic_name(event.topic)
         with self._lookups.one():
             await self._link.permits.topic(
                 topic, "LOOKUP", "Client is not authorized to Get Partition Metadata"
             )
-            count = await self._services.catalog.partitions(topic, auto_create=event.auto_create)
+            count = await self._services.catalog.partitions(
+                topic, auto_create=event.metadata_auto_creation_enabled
+            )
         return encode.partitions(event.request_id, count)
 
-    def lookup(self, event: events.Lookup) -> None:
+    def lookup(self, event: commands.CommandLookupTopic) -> None:
         """LOOKUP: the broker that serves a topic."""
         self._link.answer(self._lookup(event), partial(encode.lookup_failed, event.request_id))
 
-    async def _lookup(self, event: events.Lookup) -> bytes:
+    async def _lookup(self, event: commands.CommandLookupTopic) -> bytes:
         topic = topic_name(event.topic)
         with self._lookups.one():
             await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to Lookup")
             found = await self._services.namespaces.lookup(topic, authoritative=event.authoritative)
-        answer = for_listener(event.listener or self._link.listener, found)
+        answer = for_listener(event.advertised_listener_name or self._link.listener, found)
         if isinstance(answer, LookupConnect):
             return encode.lookup_connect(
                 event.request_id, answer.service_url, answer.service_url_tls
@@ -70,11 +74,11 @@ class TopicQueries:
             authoritative=answer.authoritative,
         )
 
-    def topics(self, event: events.GetTopics) -> None:
+    def topics(self, event: commands.CommandGetTopicsOfNamespace) -> None:
         """GET_TOPICS_OF_NAMESPACE: a namespace's topics."""
         self._link.answer(self._topics(event), partial(encode.error, event.request_id))
 
-    async def _topics(self, event: events.GetTopics) -> None:
+    async def _topics(self, event: commands.CommandGetTopicsOfNamespace) -> None:
         namespace = NamespaceName.parse(event.namespace)
         await self._link.permits.namespace(
             namespace, "GET_TOPICS", "Client is not authorized to GetTopicsOfNamespace"
@@ -85,25 +89,31 @@ class TopicQueries:
             if self._link.closed:
                 return
             await self._listings.answer(
-                namespace, event.mode.name, lambda found: self._write_topics(found, event)
+                namespace,
+                event.Mode.Name(event.mode),
+                lambda found: self._write_topics(found, event),
             )
 
-    async def _write_topics(self, found: Sequence[TopicName], event: events.GetTopics) -> None:
+    async def _write_topics(
+        self, found: Sequence[TopicName], event: commands.CommandGetTopicsOfNamespace
+    ) -> None:
         if not self._link.closed:
             self._link.outbox.write(await self._topics_frame(found, event))
 
-    async def _topics_frame(self, found: Sequence[TopicName], event: events.GetTopics) -> bytes:
+    async def _topics_frame(
+        self, found: Sequence[TopicName], event: commands.CommandGetTopicsOfNamespace
+    ) -> bytes:
         filtered = (
-            event.pattern is not None
+            event.HasField("topics_pattern")
             and self._config.pattern_evaluation
-            and len(event.pattern) <= self._config.pattern_length_max
+            and len(event.topics_pattern) <= self._config.pattern_length_max
         )
         found = await self._listings.of_users(found)
         if filtered:
-            found = await self._listings.matching(found, event.pattern)
+            found = await self._listings.matching(found, event.topics_pattern)
         names = [str(topic) for topic in found]
         digest = topics_hash(names)
-        changed = event.known_hash != digest
+        changed = event.topics_hash != digest
         return encode.topics(
             event.request_id,
             names if changed else (),
@@ -112,33 +122,33 @@ class TopicQueries:
             changed=changed,
         )
 
-    def get_schema(self, event: events.GetSchema) -> None:
+    def get_schema(self, event: commands.CommandGetSchema) -> None:
         """GET_SCHEMA: a topic's schema."""
         self._link.answer(
             self._get_schema(event), partial(encode_peers.schema_failed, event.request_id)
         )
 
-    async def _get_schema(self, event: events.GetSchema) -> bytes:
+    async def _get_schema(self, event: commands.CommandGetSchema) -> bytes:
         topic = topic_name(event.topic)
         # 4.0.7 shows a schema to everybody who is connected.
         await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to get schema")
-        found = await self._services.schemas.get(topic, event.version)
+        found = await self._services.schemas.get(topic, event.schema_version or None)
         if found is None:
             raise BrokerError(ServerError.TopicNotFound, "Topic not found or no-schema")
         return encode_peers.schema(event.request_id, *found)
 
-    def put_schema(self, event: events.GetOrCreateSchema) -> None:
+    def put_schema(self, event: commands.CommandGetOrCreateSchema) -> None:
         """GET_OR_CREATE_SCHEMA: register a schema."""
         self._link.answer(
             self._put_schema(event), partial(encode_peers.schema_not_created, event.request_id)
         )
 
-    async def _put_schema(self, event: events.GetOrCreateSchema) -> bytes:
+    async def _put_schema(self, event: commands.CommandGetOrCreateSchema) -> bytes:
         topic = topic_name(event.topic)
         await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to put schema")
         version = b""
         if event.schema.type == RawSchema.NoSchema:
             await self._services.schemas.admit_without(topic)
         else:
-            version = await self._services.schemas.put(topic, event.schema)
+            version = await self._services.schemas.put(topic, schema_of(event.schema))
         return encode_peers.schema_created(event.request_id, version)

@@ -17,7 +17,7 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.events import CloseWatch, WatchTopics
+from counterpoise.wire.proto import commands_pb2 as commands
 
 T = TypeVar("T")
 
@@ -29,20 +29,24 @@ class TopicListWatch:
     """A client's subscription to a namespace's topic list: it is sent every difference."""
 
     def __init__(
-        self, link: ClientLink, services: Services, listings: Listings, event: WatchTopics
+        self,
+        link: ClientLink,
+        services: Services,
+        listings: Listings,
+        event: commands.CommandWatchTopicList,
     ) -> None:
         self._link = link
         self._listings = listings
         self._watcher_id = event.watcher_id
         self._namespace = NamespaceName.parse(event.namespace)
-        self._pattern = event.pattern
+        self._pattern = event.topics_pattern
         self._known: Sequence[TopicName] = ()
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
         self._unsubscribe = services.on_topics_changed(self._namespace, self._changed.set)
 
-    async def begin(self, known_hash: str | None, request_id: int) -> bytes:
+    async def begin(self, known_hash: str, request_id: int) -> bytes:
         """List the topics; returns the frame that answers WATCH_TOPIC_LIST."""
 
         async def answer(now: Sequence[TopicName]) -> bytes:
@@ -107,14 +111,14 @@ class TopicListWatches:
         self._config = config
         self._watches: dict[int, TopicListWatch] = {}
 
-    def open(self, event: WatchTopics) -> None:
+    def open(self, event: commands.CommandWatchTopicList) -> None:
         """WATCH_TOPIC_LIST: list the topics, then report every change."""
         self._link.answer(self._open(event), partial(encode.error, event.request_id))
 
-    async def _open(self, event: WatchTopics) -> bytes:
+    async def _open(self, event: commands.CommandWatchTopicList) -> bytes:
         if not self._config.pattern_evaluation:
             raise BrokerError(ServerError.NotAllowedError, "Topic lists are not watched here")
-        if len(event.pattern) > self._config.pattern_length_max:
+        if len(event.topics_pattern) > self._config.pattern_length_max:
             raise BrokerError(
                 ServerError.NotAllowedError,
                 f"Pattern longer than maximum: {self._config.pattern_length_max}",
@@ -134,7 +138,7 @@ class TopicListWatches:
             self._link, self._services, self._listings, event
         )
         try:
-            answer = await watch.begin(event.known_hash, event.request_id)
+            answer = await watch.begin(event.topics_hash, event.request_id)
         except BaseException:
             if self._watches.get(event.watcher_id) is watch:
                 self._stop(event.watcher_id)
@@ -142,7 +146,7 @@ class TopicListWatches:
         watch.go_on()
         return answer
 
-    def close(self, event: CloseWatch) -> None:
+    def close(self, event: commands.CommandWatchTopicListClose) -> None:
         """WATCH_TOPIC_LIST_CLOSE: stop a watch."""
         self._stop(event.watcher_id)
         self._link.outbox.write(encode.success(event.request_id))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from counterpoise.load.rates import Rates
-from counterpoise.load.store_of_reports import HISTORY, Ema, Known, averaged, store_view
+from counterpoise.load.store_of_reports import HISTORY, Ema, UnreportedFacts, averaged, store_view
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.load.topk import as_published
 from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
@@ -59,7 +59,7 @@ def stored(seen: ClusterView, most: int = 2, **known: Any) -> LoadStoreView:
     return store_view(
         seen,
         {"b:1": Ema(0.5, 100.0, NOW)},
-        Known({"b:1": 7}, known.pop("answering", ["b:1"])),
+        UnreportedFacts({"b:1": 7}, known.pop("answering", ["b:1"])),
         most,
     )
 

@@ -27,18 +27,18 @@ class Audience(Enum):
     BROKER = auto()
     """Super users, refused in the words of ``BrokerOperation``."""
     CLUSTER = auto()
-    """Likewise, of ``ClusterOperation``."""
+    """Super users, refused in the words of ``ClusterOperation``."""
     CLUSTER_POLICY = auto()
     TENANTS = auto()
-    """Likewise, of ``TenantOperation``."""
+    """Super users, refused in the words of ``TenantOperation``."""
     TENANT_ITSELF = auto()
     """The administrators of the tenant in the path, in the same words."""
     TENANT_ADMIN = auto()
     """The administrators of the tenant in the path."""
     TENANT = auto()
-    """Likewise, refused in the words of ``TenantOperation``."""
+    """The tenant's administrators, refused in the words of ``TenantOperation``."""
     NAMESPACE_POLICY = auto()
-    """Likewise, refused in the words of ``PolicyOperation``."""
+    """The tenant's administrators, refused in the words of ``PolicyOperation``."""
     TOPIC_POLICY = auto()
     NAMESPACE = auto()
     """Roles that were granted a ``NamespaceOperation``."""

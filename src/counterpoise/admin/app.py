@@ -79,7 +79,7 @@ RESOURCES = (
     metrics,
     health,
 )
-"""In the order in which their routes are tried."""
+"""All REST resources, in the order in which their routes are tried."""
 
 BODY_SIZE_MAX = 1024 * 1024
 """Bytes of a request's body. The largest known use is a list of bundle boundaries."""

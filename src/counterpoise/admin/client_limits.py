@@ -28,11 +28,11 @@ BETWEEN_REQUESTS_S: Final = 75.0
 SWEEP_S: Final = 2.5
 
 LARGE: Final = 64 * 1024
-"""Bytes from which a body has to wait for a place, and an answer counts."""
+"""Bytes from which a body waits for its place, and an answer counts towards `UNREAD_MAX`."""
 LARGE_BODIES: Final = 16
-"""Large bodies that are read at once; with the largest body there may be, 16 MiB."""
+"""Large bodies that are read at once; each of the largest size, they take 16 MiB."""
 LARGE_BODIES_MAX: Final = 64
-"""Those that are read, and those that wait for it; more are refused."""
+"""Large bodies that are read or wait to be read; further ones are refused."""
 READ_AT_ONCE: Final = 16 * 1024
 """Bytes of a body that a connection is read ahead, and what comes with them."""
 BODY_S: Final = 10.0
@@ -43,7 +43,7 @@ UNREAD_MAX: Final = 64 << 20
 READ_S: Final = 30.0
 """How long a client may take to read an answer."""
 PATIENCE_S: Final = 1.0
-"""What a slow reader is always given, though others wait for its place."""
+"""How long a slow reader may always take, even if others wait for its place."""
 
 
 class HttpClientLimits:

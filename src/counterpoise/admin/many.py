@@ -41,20 +41,20 @@ async def try_each(
     return await try_all([partial(ask, request, method, path, body=body) for path in paths])
 
 
-async def try_all(questions: Sequence[Callable[[], Awaitable[T]]]) -> list[T | Exception]:
+async def try_all(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | Exception]:
     """Call each function, `AT_ONCE` concurrently; returns results, or exceptions, in order."""
-    left = list(enumerate(questions))[::-1]
+    left = list(enumerate(calls))[::-1]
     found: list[T | Exception] = [_UNANSWERED] * len(left)
     turns = WorkBudget(IN_A_TURN)
 
     async def work() -> None:
         while left:
-            number, question = left.pop()
+            number, call = left.pop()
             try:
-                found[number] = await question()
+                found[number] = await call()
             except Exception as error:
                 found[number] = error
-            # Some know the answer at once.
+            # Some return without waiting, and let no other task run.
             await turns.did()
 
     await asyncio.gather(*(work() for _ in range(min(AT_ONCE, len(left)))))

@@ -108,9 +108,10 @@ class Policy:
     by_query: str | None = None
     """The value stands in this query parameter instead of the body."""
     reads: AccessRule | None = None
-    """What reading it asks of a caller; None: what most policies ask."""
+    """The right that reading it requires; None: the right that most policies require."""
     writes: AccessRule | None = None
-    """Likewise setting and removing it."""
+    """The right that setting and removing it requires; None: the right that most policies
+    require."""
 
     @property
     def is_read(self) -> bool:
@@ -218,7 +219,7 @@ TOPIC_POLICIES: tuple[Policy, ...] = (
     ),
     replace(_count("maxMessageSize", "maxMessageSize"), reads=TENANT_ADMIN, writes=TENANT_ADMIN),
 )
-"""Those of topics."""
+"""The policies of topics that are one value each."""
 
 READ_POLICIES = frozenset(
     """

@@ -50,7 +50,7 @@ _LEVELS = {
 """The levels that Pulsar counts by."""
 
 _LAST_TIMES = ("lastAckedTimestamp", "lastConsumedTimestamp", "lastConsumedFlowTimestamp")
-"""Of a subscription, the latest of its consumers'."""
+"""Times of a subscription that are the latest of its consumers' times."""
 
 
 async def subscription_json(subscription: Subscription) -> JsonObject:

@@ -25,11 +25,11 @@ from counterpoise.pipeline.collect.words import WHO, error_text, line
 T = TypeVar("T")
 Json = Any
 TIMEOUT_S = 60.0
-"""Within which a change is carried out."""
+"""How long a change may take."""
 ANSWERS_WITHIN_S = 10.0
-"""Within which a broker answers what changes nothing."""
+"""How long a broker may take to answer a request that changes nothing."""
 UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError)
-"""What may come of asking a broker that does not answer, or not by HTTP."""
+"""The exceptions raised when a broker does not answer, or not by HTTP."""
 
 
 class ClusterAdmin:

@@ -38,9 +38,9 @@ class Verb:
 
     name: str
     summary: str
-    """Its line in ``--help``."""
+    """The verb's line in ``--help``."""
     extra: str = ""
-    """The extra of the package that it needs, if any."""
+    """The extra of the package that the verb needs, if any."""
 
     def arguments(self) -> ArgumentsModule:
         """The module that declares the command's arguments."""

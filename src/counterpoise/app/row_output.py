@@ -19,7 +19,7 @@ _TYPES: Final[Mapping[type, pa.DataType]] = {
     int: pa.int64(), str: pa.string(), bool: pa.bool_(), float: pa.float64(),
 }  # fmt: skip
 _GROUP_ROWS: Final = 50_000
-"""Rows of a part of a Parquet file."""
+"""Rows of a row group of a Parquet file."""
 _MEASURED_ROWS: Final = 1000
 """How many rows decide how wide a table's columns are. Where they are all, what is empty in each
 is left out."""

@@ -54,7 +54,7 @@ class BookieConnection(asyncio.Protocol):
         self._in_flight: dict[_Key, _InFlight] = {}
         """The first of equal requests; the oldest first."""
         self._equal: dict[_Key, deque[_InFlight]] = {}
-        """Those that were sent while an equal one was in flight."""
+        """Requests that were sent while an equal one was in flight."""
         self._unsent: list[bytes] = []
         self._turn_s = 0.0
         """When the first of the unsent requests was made."""

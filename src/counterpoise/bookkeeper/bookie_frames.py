@@ -15,7 +15,7 @@ FRAME_MAX: Final = 5_253_120
 """What Pulsar gives bookies as ``nettyMaxFrameSizeBytes``: its largest message and 10 KiB."""
 MASTER_KEY_SIZE: Final = 20
 ADD_OVERHEAD_MAX: Final = 128
-"""What a frame that adds an entry has at most besides the payload, whatever the digest."""
+"""The most bytes that a frame which adds an entry has besides the payload, whatever the digest."""
 
 ADD: Final = 1
 READ: Final = 2

@@ -42,7 +42,7 @@ class BookieRegistry:
 
     registered: dict[str, RegisteredBookie]
     known: frozenset[str]
-    """Those that were ever part of it: each has a cookie, also one that is gone."""
+    """Bookies that were ever part of the cluster: each has a cookie, even one that is gone."""
 
     def state_of(self, bookie: str) -> BookieState:
         """The state of a bookie that a ledger names."""

@@ -27,21 +27,21 @@ class BookieReadOptions:
     """Limits and time-outs of requests to bookies."""
 
     speculative_s: float = 2.0
-    """After so long without an answer the next bookie is asked as well."""
+    """How long a bookie may take to answer before the next one is asked as well."""
     timeout_s: float = 30.0
-    """After so long without an answer a bookie is taken for silent, and its connection ends."""
+    """How long a bookie may take to answer before its connection is closed."""
     connect_s: float = 5.0
-    """Within which a connection must stand."""
+    """How long connecting to a bookie may take."""
     reconnect_s: float = 1.0
-    """For so long a bookie that refused a connection is not connected to again."""
+    """How long to wait before connecting again to a bookie that refused a connection."""
     at_once: int = 64
-    """Reads of one bookie that wait for an answer at the same time."""
+    """Reads that may be in flight at one bookie."""
     avoided_s: float = 60.0
-    """For so long a bookie that failed is asked after the others."""
+    """How long a bookie that failed is asked only after the others."""
     frame_max: int = FRAME_MAX
-    """The largest frame that is taken, as ``nettyMaxFrameSizeBytes`` of the bookies."""
+    """The largest frame that is accepted (``nettyMaxFrameSizeBytes`` of the bookies)."""
     tls: BookieTls | None = None
-    """Of connections to bookies; None: they are not encrypted."""
+    """The TLS settings of connections to bookies; None: they are not encrypted."""
 
 
 class _AwaitedAnswer:

@@ -32,10 +32,10 @@ class CursorRow:
     backlog: int
     """Entries that are not acknowledged; -1: not known."""
     acknowledged_beyond: int
-    """Entries that are acknowledged one by one beyond that."""
+    """Entries beyond ``mark_delete`` that are acknowledged one by one."""
     ranges: int
     state_ledger: int
-    """The ledger that has this state, -1 where the cursor's node has it."""
+    """The ledger that has this state; -1: the cursor's node has it."""
     properties: str
     note: str
 

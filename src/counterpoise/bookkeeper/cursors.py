@@ -36,11 +36,12 @@ class CursorPositions:
     """The entries that a subscription has acknowledged."""
 
     mark_delete: Position
-    """All up to and with this one."""
+    """The position up to and including which all entries are acknowledged."""
     ranges: tuple[tuple[Position, Position], ...] = ()
-    """Beyond it: after the first of each pair, up to and with the second."""
+    """Acknowledged entries beyond it: after the first position of each pair, up to and including
+    the second."""
     bits: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """The same in the other way that Pulsar keeps it: by ledger, a bit for each entry."""
+    """The ranges in the other form that Pulsar keeps: by ledger, a bit for each entry."""
     numbers: tuple[tuple[str, int], ...] = ()
     """Properties: sequence ids by producer for deduplication, the compacted ledger."""
     batches: tuple[tuple[Position, tuple[int, ...]], ...] = ()
@@ -64,7 +65,7 @@ class CursorNode:
 
     name: str
     ledger: int
-    """Whose last entry is the state, `NO_LEDGER` where the state is here."""
+    """The ledger whose last entry is the state; `NO_LEDGER` if this node has the state."""
     positions: CursorPositions
     """The state when the node was written; older than that of the ledger, if there is one."""
     texts: tuple[tuple[str, str], ...]
@@ -86,7 +87,7 @@ class CursorReading:
     node: CursorNode
     positions: CursorPositions
     problem: str = ""
-    """Why this is an older state than its ledger has."""
+    """Why this state is older than the one in its ledger; empty if it is not."""
 
 
 async def cursor_names(store: MetadataReader, managed_ledger: str) -> list[str]:

@@ -30,7 +30,7 @@ class EntryRow:
     ledger: int
     entry: int
     batch_index: int
-    """-1 where the entry is no batch."""
+    """The message's place in its batch; -1 if the entry is not a batch."""
     batch_size: int
     published: str
     event_time: str
@@ -38,15 +38,16 @@ class EntryRow:
     sequence_id: int
     key: str
     properties: str
-    """An object of JSON; empty for none."""
+    """The properties as a JSON object; empty if there are none."""
     bytes: int
     compression: str
     unconfirmed: bool
-    """No later entry says that it was acknowledged; its writer may still be waiting for that."""
+    """Whether no later entry confirms that it was acknowledged; its writer may still be waiting for
+    that."""
     unreadable: bool
     note: str
     payload: str
-    """In base64, where it was asked for."""
+    """The payload in base64, if it was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ class LedgerMetadata:
     digest: DigestType
     password: bytes
     created_ms: int
-    """0 where neither the metadata nor the metadata store says it."""
+    """When it was created, milliseconds since 1970; 0 if neither the metadata nor the metadata
+    store has it."""
     custom: Mapping[str, bytes]
     """What the application says of it; Pulsar writes whose it is."""
     token: int = 0

@@ -24,8 +24,8 @@ class LedgerEnd:
     last_stored: int
     """The last entry that a bookie has."""
     last_confirmed: int
-    """The last entry that was acknowledged for certain: what came later says so. All of a closed
-    ledger; of an open one whose writer rests, all but those sent last."""
+    """The last entry that is known to be acknowledged, because a later entry confirms it: the last
+    one of a closed ledger; of an open one, usually the last but one."""
     length: int
     """Bytes of all payloads up to ``last_stored``."""
 

@@ -33,13 +33,13 @@ class LedgerRow:
     cursor: str
     state: str
     entries: int
-    """-1: not known."""
+    """The number of entries; -1: not known."""
     unconfirmed: int
-    """Of them, those at the end whose acknowledgement no later entry confirms."""
+    """Entries at the end whose acknowledgement no later entry confirms."""
     bytes: int
-    """Of all payloads, one copy; -1: not known."""
+    """Bytes of all payloads, one copy; -1: not known."""
     stored_bytes: int
-    """All copies; -1: not known."""
+    """Bytes of all copies; -1: not known."""
     quorums: str
     """Ensemble/write quorum/ack quorum."""
     segments: int

@@ -34,9 +34,9 @@ class ListedLedger:
     size: int
     closed_ms: int
     offloaded: bool
-    """Long-term storage has all of it."""
+    """Whether long-term storage has all of it."""
     deleted: bool
-    """It is offloaded, and BookKeeper has it no more."""
+    """Whether it is offloaded and deleted from BookKeeper."""
     offloading: bool = False
     """Long-term storage has some of it, all of it, or what an attempt has left there."""
 

@@ -27,7 +27,8 @@ class DecodedMessage:
     """One message decoded from an entry."""
 
     batch_index: int
-    """`NOT_BATCHED` where the entry holds one message and no batch."""
+    """The message's place in its batch; `NOT_BATCHED` if the entry is one message without a
+    batch."""
     batch_size: int
     publish_ms: int
     event_ms: int
@@ -36,11 +37,11 @@ class DecodedMessage:
     key: str
     properties: tuple[tuple[str, str], ...]
     size: int
-    """Bytes of its payload, unpacked."""
+    """Bytes of the decompressed payload."""
     compression: str
     payload: bytes
     note: str
-    """What else there is to it: a chunk, encrypted, a marker, of a transaction."""
+    """Other properties: whether it is a chunk, encrypted, a marker or part of a transaction."""
 
 
 def decode_entry(payload: bytes) -> list[DecodedMessage]:

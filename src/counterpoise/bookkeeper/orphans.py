@@ -49,9 +49,9 @@ class OrphanRow:
     state: str
     entries: int
     bytes: int
-    """Of all payloads, one copy; -1: not known."""
+    """Bytes of all payloads, one copy; -1: not known."""
     stored_bytes: int
-    """All copies; -1: not known."""
+    """Bytes of all copies; -1: not known."""
     created: str
     bookies: str
     orphan: bool
@@ -65,9 +65,9 @@ class UnreferencedCounts:
     pulsar: int = 0
     referenced: int = 0
     foreign: int = 0
-    """Of other applications."""
+    """Ledgers of other applications."""
     unnamed: int = 0
-    """Whose metadata names no application."""
+    """Ledgers whose metadata names no application."""
     unreadable: int = 0
 
     def __str__(self) -> str:

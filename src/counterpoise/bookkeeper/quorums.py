@@ -15,9 +15,10 @@ class Quorums:
     ensemble: int = 2
     """How many bookies a ledger's entries are spread over."""
     write: int = 2
-    """How many of these each entry is sent to."""
+    """How many bookies of the ensemble each entry is sent to."""
     ack: int = 2
-    """How many of those must have it before it is acknowledged. With 1 it is lost with one disk."""
+    """How many of these bookies must have an entry before it is acknowledged. With 1, the loss of
+    one disk loses entries."""
 
     def __post_init__(self) -> None:
         """Raise `ValueError` if the numbers contradict each other."""

@@ -29,11 +29,11 @@ class BookieRow:
     state: str
     address: str
     ledgers: int
-    """Those that have a segment on it."""
+    """Ledgers that have a segment on it."""
     open_ledgers: int
-    """Of them, those whose last segment is on it and that are not closed."""
+    """Ledgers that are not closed and whose last segment is on it."""
     stored_bytes: int
-    """Of all payloads, estimated: as if the entries of a ledger were of equal size."""
+    """Bytes of all payloads, estimated as if all entries of a ledger were of equal size."""
     marked: int
     """Ledgers that the auditor has marked because this bookie misses them."""
 
@@ -47,16 +47,16 @@ class ReplicationRow:
     kind: str
     state: str
     copies: int
-    """That bookies within reach have of its worst entries; -1: not known."""
+    """Copies of its worst replicated entries on bookies that can be reached; -1: not known."""
     wanted: int
     gone: str
-    """Its bookies that are gone."""
+    """The bookies of this ledger that are gone."""
     marked_since: str
     """When the auditor marked it under-replicated; empty where it has not."""
     missing_on: str
-    """Bookies that the mark names."""
+    """The bookies that the auditor's mark names."""
     at_risk: bool
-    """No bookie within reach has some of its entries."""
+    """Whether some of its entries are on no bookie that can be reached."""
 
 
 @dataclass(slots=True)

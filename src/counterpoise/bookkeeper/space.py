@@ -27,11 +27,11 @@ class SpaceRow:
     open_ledgers: int = 0
     entries: int = 0
     bytes: int = 0
-    """Of all payloads, one copy."""
+    """Bytes of all payloads, one copy."""
     stored_bytes: int = 0
-    """All copies."""
+    """Bytes of all copies."""
     unknown: int = 0
-    """Ledgers whose size is not known, and not in the sums."""
+    """Ledgers whose size is not known; the sums do not contain them."""
 
     def add(self, ledger: LedgerMetadata, end: LedgerEnd | str) -> None:
         """Add a ledger; ``end`` is its last entry, or why that is unknown."""

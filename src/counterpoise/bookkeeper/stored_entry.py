@@ -36,7 +36,7 @@ class StoredEntry:
     last_confirmed: int
     """Entries up to this one were acknowledged when this one was sent; -1 for none."""
     length: int
-    """Bytes of all payloads up to and with this one."""
+    """Bytes of all payloads up to and including this one."""
     payload: bytes
 
 

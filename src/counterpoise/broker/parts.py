@@ -47,9 +47,10 @@ class OwnershipParts:
     leadership: Leadership
     cache: NamespaceBundleCache
     records: TopicRecords | None
-    """Under the extensible load manager, where records of bundles are kept on a topic."""
+    """The topic on which bundle states are kept under the extensible load manager; None
+    otherwise."""
     store: MetadataStore
-    """Where records of bundles are: ``records``, or the metadata store."""
+    """The store of bundle states: ``records``, or the metadata store."""
     protocol: BundleProtocol[Any]
     topics: BundleTopics
     bundles: BundleOwnership
@@ -62,9 +63,9 @@ class LoadParts:
     registry: BrokerRegistry
     cluster: ClusterLoad
     rates: BundleRates
-    """What its own topics and bundles do."""
+    """The rates of this broker's topics and bundles."""
     exchange: LoadDataExchange | None
-    """Under the extensible load manager: what brokers publish of their load."""
+    """The load data that brokers publish under the extensible load manager; None otherwise."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,9 +57,9 @@ class ClusterWatch:
         self.advice: tuple[RoundSummary, ...] = ()
         """What the cluster's strategy would do, round by round."""
         self.advisor = ""
-        """Which strategy that is."""
+        """The name of the strategy that gave ``advice``."""
         self.sheds = ""
-        """A sentence, when the cluster moves bundles by itself."""
+        """A sentence if the cluster moves bundles by itself; otherwise empty."""
         self.settings: Settings = {}
         asking = AdminOptions(timeout_s=options.watch.patience_s)
         self._admin = Admin(session, asking)

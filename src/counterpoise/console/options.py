@@ -24,7 +24,7 @@ class WatchOptions:
     patience_s: float = 4.0
     """Seconds a broker may take for one answer: a page does not wait for who hangs."""
     security: ClientSecurity = ANONYMOUS
-    """Who looks, and which brokers are believed."""
+    """The credentials that the console shows to brokers, and the certificates that it trusts."""
 
 
 @dataclass(frozen=True, slots=True)

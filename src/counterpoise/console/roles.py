@@ -58,7 +58,7 @@ class Standing:
     """What a cluster permits an operator."""
 
     may: bool | None
-    """None: the cluster did not answer the question."""
+    """Whether the operator may act; None: the cluster did not answer."""
     sentence: str
 
 

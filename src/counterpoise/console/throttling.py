@@ -24,7 +24,7 @@ class Throttling:
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._counting: dict[str, dict[str, float]] = {}
-        """Brokers that do not know our question, and their counters at the last look."""
+        """Brokers without the endpoint for limits, and their counters when last read."""
 
     async def read(
         self, address: Callable[[str], str], brokers: Iterable[str]
@@ -50,7 +50,7 @@ class Throttling:
 
 
 def counters(body: bytes) -> dict[str, float]:
-    """By topic, how often its publishing was limited, from the text of a broker's `/metrics`."""
+    """How often each topic's publishing was limited, from the text of a broker's `/metrics`."""
     found: dict[str, float] = {}
     for topic, value in _COUNTER.findall(body):
         name = topic.decode(errors="replace")

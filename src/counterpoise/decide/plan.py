@@ -17,9 +17,9 @@ class DecisionKind(StrEnum):
     """The kinds of actions on a bundle: unload, transfer, split."""
 
     UNLOAD = "unload"
-    """Taken from its broker; placement finds it another one."""
+    """The bundle is unloaded, and placement finds its new broker."""
     TRANSFER = "transfer"
-    """Taken from its broker and given to a named one."""
+    """The bundle is unloaded and given to a named broker."""
     SPLIT = "split"
 
 
@@ -84,7 +84,7 @@ class Rejection(NamedTuple):
     setting: str
     template: str
     figures: Mapping[str, Any] = NO_FIGURES
-    """What else the sentence names."""
+    """The other values that the sentence contains."""
 
     @property
     def sentence(self) -> str:

@@ -62,7 +62,7 @@ class FaultEngine:
         self._set: dict[int, SetFault] = {}
 
     def add(self, fault: Fault) -> SetFault:
-        """Put a fault into use, after those that are."""
+        """Set a fault; faults set earlier take precedence."""
         number = next(self._numbers)
         added = self._set[number] = SetFault(number, fault)
         return added

@@ -16,10 +16,10 @@ class Operation(Enum):
 
     CONNECT = "CONNECT"
     PARTITIONS = "PARTITIONS"
-    """The question how many partitions a topic has."""
+    """A client's request for a topic's number of partitions."""
     LOOKUP = "LOOKUP"
     TOPICS = "TOPICS"
-    """The list of a namespace's topics."""
+    """A client's request for a namespace's topics."""
     SCHEMA = "SCHEMA"
     PRODUCER = "PRODUCER"
     """Opening a producer."""
@@ -51,7 +51,7 @@ class EffectKind(Enum):
 ONE_WAY: Final = frozenset(
     {Operation.FLOW, Operation.REDELIVER, Operation.RECEIPT, Operation.MESSAGE}
 )
-"""Operations without an answer, in which an error could be."""
+"""Operations without an answer that could be an error."""
 WITHOUT_TOPIC: Final = frozenset({Operation.CONNECT, Operation.TOPICS})
 DELAY_MAX_S: Final = 3600.0
 
@@ -101,13 +101,13 @@ class Occurrence:
     broker: str
     """The broker's id."""
     client: tuple[str, ...] = ()
-    """By what the client can be named: address, version, and the producer's or consumer's name."""
+    """Names of the client: address, version, and its producer's or consumer's name."""
     topic: str | None = None
     subscription: str | None = None
     position: tuple[int, int] | None = None
-    """Of a RECEIPT or a MESSAGE: ledger id and entry id."""
+    """The ledger id and entry id of a RECEIPT or a MESSAGE."""
     redeliveries: int = 0
-    """Of a MESSAGE: how often it was delivered before."""
+    """How often a MESSAGE was delivered before."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,14 +37,14 @@ class Ema(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class UnreportedFacts:
     """Facts for `store_view` that load reports do not contain."""
 
     unloaded_brokers: Mapping[str, int]
-    """When bundles last left a broker, milliseconds."""
+    """When bundles last left each broker (milliseconds)."""
     answering: Collection[str]
     newest: Rates | None = None
-    """What each bundle of the view carried when it was measured last; None: its short average."""
+    """The rates of each bundle of the view as last measured; None: use its short-term average."""
     as_leader: bool = False
     """Whether bundles that rank alike are in the order in which a broker publishes them."""
 
@@ -77,7 +77,7 @@ def averaged(
 
 
 def store_view(
-    view: ClusterView, averages: Mapping[str, Ema], known: Known, most: int
+    view: ClusterView, averages: Mapping[str, Ema], known: UnreportedFacts, most: int
 ) -> LoadStoreView:
     """Build the load stores of PIP-192 from reports: each broker's averages and its ``most``
     busiest bundles, the busiest last.

@@ -10,9 +10,9 @@ import orjson
 from counterpoise.load.fields import LoadDataError, read_integer, read_number, read_object
 
 BUSIEST: Final = 16
-"""Topics of a bundle whose loads are kept one by one, at most."""
+"""The most topics of a bundle whose loads are kept one by one."""
 LEAST_SHARE: Final = 0.01
-"""Of the bundle's messages or of its bytes: a topic with less is one of the others."""
+"""A topic with a smaller part of the bundle's messages and of its bytes is one of the others."""
 
 
 class TopicLoad(NamedTuple):
@@ -32,7 +32,7 @@ class BundleTopicLoads:
     others: int
     """The number of other topics."""
     rest: TopicLoad
-    """What the others carry together."""
+    """The sum of the other topics' loads."""
 
     @staticmethod
     def of(topics: Mapping[str, TopicLoad]) -> "BundleTopicLoads":

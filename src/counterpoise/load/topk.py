@@ -14,7 +14,7 @@ MAX_BUNDLES: Final = 10
 """Default of ``loadBalancerMaxNumberOfBundlesInBundleLoadReport``."""
 
 Rank = tuple[float, ...]
-"""By what bundles are compared; the greater one is the busier bundle."""
+"""The key by which bundles are compared; the greater one is the busier bundle."""
 _LEAST_SLOTS: Final = 16
 _FULL: Final = 0.75
 """The part of a Java table's slots from which on it grows."""

@@ -42,8 +42,8 @@ class BrokerColumns:
     preallocated_rate: Floats
     """Long-term messages/s of bundles assigned but not yet reported."""
     load_average: Floats
-    """Of its usage, as the broker itself makes it under the extensible manager: a fraction; 0 where
-    that is not known."""
+    """The broker's own average of its usage under the extensible manager, a fraction; 0 if not
+    known."""
     measured_ms: Integers
     """When it made its report; 0 where that is not known."""
 
@@ -91,7 +91,7 @@ class BundleColumns:
     long: Rates
     topics: Integers
     samples: Integers
-    """Four figures of each: the limit and the number of samples, of the short and the long term."""
+    """Four numbers for each bundle: the limit and the number of samples, short and long term."""
     recently_unloaded: Masks
     movable: Masks
     """False for the namespaces bound to one broker (heartbeat, SLA monitor)."""
@@ -145,11 +145,12 @@ class ClusterView:
     offsets: Indices
     members: Indices
     row_of: Mapping[str, int]
-    """Where each broker stands, by name."""
+    """The row of each broker, by name."""
     reporter: Indices
     """The first broker that reports each bundle, -1 where none does."""
     rules: BundleRules = NO_RULES
-    """What a strategy that names destinations has to obey; others are checked afterwards."""
+    """The rules that a strategy must obey if it names destinations; for others they are checked
+    afterwards."""
 
     @staticmethod
     def from_load_data(value: object) -> "ClusterView":

@@ -41,7 +41,7 @@ class SessionEvent(enum.Enum):
     """What happened to the session with the store (Pulsar's ``SessionEvent``)."""
 
     CONNECTION_LOST = "connection lost"
-    """The ephemeral nodes still stand, but notifications may be late."""
+    """The ephemeral nodes still exist, but notifications may be late."""
     RECONNECTED = "reconnected"
     """The same session goes on. Notifications may have been missed: caches must be dropped."""
     SESSION_LOST = "session lost"
@@ -59,7 +59,7 @@ class Stored:
     """0 when created, one more with every write."""
     ephemeral: bool
     mine: bool
-    """Ephemeral, and created by the very session that asks."""
+    """Whether it is ephemeral and was created by the session that reads it."""
     created_ms: int = field(default=0, compare=False)
     """When a server created it, milliseconds since 1970; 0 where the store keeps no such time."""
 

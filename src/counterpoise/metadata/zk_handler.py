@@ -12,7 +12,8 @@ from typing import Final
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 ANSWER_S: Final = 5.0
-"""Within which a server has to answer a new connection; then it, or another one, is tried again."""
+"""How long a server may take to answer a new connection before the client tries again or tries
+another server."""
 
 
 def bounded_handler(answer_s: float) -> SequentialThreadingHandler:

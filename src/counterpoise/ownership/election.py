@@ -18,7 +18,8 @@ from counterpoise.ownership.records import InvalidRecord, LeaderBroker
 
 LEADER_NODE: Final = "/loadbalance/leader"
 RESIGN_TRIES: Final = 4
-"""Questions in a row that may fail before one who resigns leaves the node to the session's end."""
+"""Commands in a row that may fail before a resigning leader leaves the node to the session's
+end."""
 
 
 class Role(enum.Enum):
@@ -39,9 +40,10 @@ class Election:
     role: Role = Role.UNDECIDED
     leader: LeaderBroker | None = None
     asking: bool = False
-    """Whether a question is open."""
+    """Whether a command is in progress."""
     overtaken: bool = False
-    """Something happened after the question was put: its answer is not believed."""
+    """Whether something happened after the command was issued, so that its result is not
+    believed."""
     failures: int = 0
 
     @property
@@ -83,18 +85,18 @@ def _stay(state: Election, _: object) -> _Next:
     return state, ()
 
 
-def _ask(state: Election, question: events.Command) -> _Next:
-    return replace(state, asking=True, overtaken=False), (question,)
+def _issue(state: Election, command: events.Command) -> _Next:
+    return replace(state, asking=True, overtaken=False), (command,)
 
 
 def _look(state: Election, _: object) -> _Next:
     if state.asking:
         return replace(state, overtaken=True), ()
-    return _ask(state, events.ReadNode(LEADER_NODE))
+    return _issue(state, events.ReadNode(LEADER_NODE))
 
 
 def _look_now(state: Election, _: object) -> _Next:
-    return _ask(state, events.ReadNode(LEADER_NODE))
+    return _issue(state, events.ReadNode(LEADER_NODE))
 
 
 def _believing(transition: _Transition) -> _Transition:
@@ -112,13 +114,13 @@ def _found(state: Election, answer: events.NodeFound) -> _Next:
     leader = read_leader(answer.value)
     if answer.value is None:
         stands = replace(state, role=Role.UNDECIDED, leader=None)
-        return _ask(stands, events.CreateNode(LEADER_NODE, state.me.to_json()))
+        return _issue(stands, events.CreateNode(LEADER_NODE, state.me.to_json()))
     if answer.mine:
         return _settle(state, Role.LEADER, state.me)
     if leader is None or leader.broker_id == state.me.broker_id:
         # No valid record, or one of before this broker's restart, whose session has not timed out.
         undecided = replace(state, role=Role.UNDECIDED, leader=None)
-        return _ask(undecided, events.RemoveNode(LEADER_NODE, answer.version))
+        return _issue(undecided, events.RemoveNode(LEADER_NODE, answer.version))
     return _settle(state, Role.FOLLOWER, leader)
 
 
@@ -172,7 +174,7 @@ def _left(state: Election, _: object) -> _Next:
 
 def _found_on_leaving(state: Election, answer: events.NodeFound) -> _Next:
     if answer.mine:
-        return _ask(state, events.RemoveNode(LEADER_NODE, answer.version))
+        return _issue(state, events.RemoveNode(LEADER_NODE, answer.version))
     return _left(state, answer)
 
 

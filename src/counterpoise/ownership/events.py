@@ -32,7 +32,8 @@ class Acquire:
     """Request: take ownership of the bundle, because a lookup chose this broker."""
 
     as_split_part: bool = False
-    """Or this broker owns the bundle that this one is a part of."""
+    """Whether the reason is not a lookup, but that this broker owns the bundle that this one is a
+    part of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +92,7 @@ class NodeChange(enum.Enum):
     """What happened to a node of the metadata store."""
 
     APPEARED = "appeared"
-    """It was created, or its value changed."""
+    """The node was created, or its value changed."""
     VANISHED = "vanished"
 
 
@@ -186,7 +187,7 @@ class WriteRecord(Command):
     path: str
     value: bytes
     version: int | None
-    """The version that it replaces; None: there must be no such node."""
+    """The version of the node that is replaced; None: there must be no such node."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,7 +241,7 @@ class NodeFound:
     value: bytes | None
     version: int = 0
     mine: bool = False
-    """Ephemeral, and created by our present session."""
+    """Whether it is ephemeral and was created by this broker's present session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +265,7 @@ class CommandFailed:
 
     reason: str
     late: bool = False
-    """Whether all its time is over: to try again would take as long again."""
+    """Whether all its time is over, so that trying again would take as long."""
 
 
 Result: TypeAlias = (

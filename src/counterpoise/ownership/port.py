@@ -21,7 +21,8 @@ class OwnershipOptions:
 
     me: NamespaceEphemeralData
     successor_s: float = 5.0
-    """How long a transfer waits for the successor to take the bundle, and it for the bundle."""
+    """How long a transfer waits for the successor to take the bundle, and the successor for the
+    bundle."""
     takeover_s: float = 2.5
     """How long a new owner waits for the former one to close the bundle's topics.
 
@@ -32,9 +33,9 @@ class OwnershipOptions:
     drain_s: float = 70.0
     """After this long a bundle is released, whether or not its topics are closed."""
     in_flight_ms: int = 30_000
-    """How long a change may take before the leader ends it."""
+    """How long a change of ownership may take before the leader ends it."""
     tombstone_ms: int = 3_600_000
-    """How long a record that is not needed is kept."""
+    """How long a record is kept that is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)

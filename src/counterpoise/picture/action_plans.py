@@ -56,11 +56,11 @@ class ActionPlan:
     steps: tuple[str, ...] = ()
     """What will happen, a sentence each."""
     effects: tuple[Effect, ...] = ()
-    """Of the brokers for which anything changes."""
+    """The effects on brokers for which anything changes."""
     imbalance: tuple[float, float] | None = None
     """The largest broker ÷ the mean - 1, before and after; None when it is not known."""
     warnings: tuple[str, ...] = ()
-    """What speaks against it."""
+    """Reasons against the action."""
     refused: str = ""
     """Why it cannot be done; empty when it can."""
     moves: tuple[Move, ...] = ()

@@ -31,13 +31,13 @@ class ChangeKind(StrEnum):
     """What happened to a bundle's ownership."""
 
     MOVED = "moved"
-    """It has another owner."""
+    """The bundle has another owner."""
     LEFT = "left"
-    """No broker reports it any more."""
+    """No broker reports the bundle any more."""
     CAME = "came"
-    """It is reported, which it was not before."""
+    """The bundle is reported for the first time."""
     SPLIT = "split"
-    """It is gone, and smaller ones are in its place."""
+    """The bundle is gone, and smaller ones are in its place."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class ObservedHistory:
 
     samples: tuple[LoadSample, ...] = ()
     changes: tuple[OwnerChange, ...] = ()
-    """The latest last."""
+    """The changes, the latest last."""
     away: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     """Bundles that no broker reports: since when, and their last owner."""
     last: ClusterPicture | None = None

@@ -20,7 +20,7 @@ class RecordedLoad:
 
     curve: LoadCurve = EMPTY
     changes: tuple[OwnerChange, ...] = ()
-    """The latest last."""
+    """The changes, the latest last."""
 
     def with_seen(self, seen: LoadCurve) -> LoadCurve:
         """The recorded curve, continued by `seen`, which the console observed later."""

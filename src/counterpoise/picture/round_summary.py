@@ -39,7 +39,7 @@ class RoundSummary:
 
     at_ms: int
     until_ms: int
-    """The last of those that said the same."""
+    """The time of the last round with the same outcome."""
     rounds: int
     strategy: str
     imbalance: float

@@ -24,9 +24,9 @@ class BrokerLine:
     bundles: int
     topics: int
     usage: float
-    """Per cent of its most used resource."""
+    """Percent of its most used resource."""
     resource: str
-    """Which one that is."""
+    """The name of its most used resource."""
     silent: str
     """Why it did not answer; empty when it did."""
 

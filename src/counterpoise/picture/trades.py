@@ -9,14 +9,14 @@ class Trade:
 
     label: str
     moved: float
-    """Load moved, times the whole cluster's."""
+    """Load moved ÷ the load of the whole cluster."""
     imbalance: float
     """The largest broker ÷ the mean, averaged over time."""
     moves: int
     thrash: int
     """Moves of a bundle that had moved less than an hour before."""
     best: bool
-    """Whether nothing is evener with fewer load moved."""
+    """Whether no other trade has less imbalance with less load moved."""
 
     @property
     def sentence(self) -> str:

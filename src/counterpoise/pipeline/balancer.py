@@ -70,7 +70,7 @@ class Balancer:
         self._cordoned: frozenset[str] = frozenset()
         """The brokers that were drained by hand when a round was last made."""
         self._over = ""
-        """What has to be over before a round is made; empty where nothing has to."""
+        """What must be over before a round is made; empty if nothing must."""
         self._strategy = strategy
         self._history = history
         self._runner = RoundRunner(
@@ -86,7 +86,7 @@ class Balancer:
         self._log = log
         self._waits = ""
         self._refused: frozenset[tuple[str, str]] | None = None
-        """What was refused by which rule in the last round, when that moved nothing."""
+        """The bundles and rules of the last round's refusals, if that round moved nothing."""
         self._looked = False
         """Whether the history was searched for a round that was cut off."""
         self._cut_off: Round | None = None

@@ -24,7 +24,7 @@ from counterpoise.pipeline.topic_lists import TopicLists
 
 LOOK_EVERY_S: Final = 0.1
 LOOK_MOST_S: Final = 2.0
-"""Between two lookups, once the answer takes long."""
+"""The most seconds between two lookups, once the answer takes long."""
 
 
 class BundleLookup:

@@ -34,7 +34,7 @@ from counterpoise.pipeline.publish_latencies import LatencyWatch, LatencyWatchOp
 from counterpoise.pipeline.unacknowledged import Unacknowledged
 
 NO_ANSWER = (*UNREADABLE, ValueError)
-"""What may come of asking a broker, a name in its answer that is none included."""
+"""The exceptions raised when a broker does not answer, or answers with an invalid name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,12 +46,12 @@ class ExecutorOptions:
     verify_within_s: float = 20.0
     """How long after the unload the new owner may take to show."""
     stale_after_s: float = 120.0
-    """A decision on reports older than this is not carried out any more, nor one that a clock which
-    was ahead gave a time so far in the future: how old that is cannot be known."""
+    """The greatest age of reports at which a decision is still carried out. A decision dated
+    further than this in the future, by a clock that was ahead, is not carried out either."""
     at_once: int = 4
     """How many moves run side by side at most: fewer when moves fail (`MovePace`)."""
     failed_most: int = FAILED_MOST
-    """When so many of the last five moves failed, no further one is begun; 0: whatever fails."""
+    """If this many of the last five moves failed, no further one begins; 0: however many failed."""
     unloads: int = 2
     """How often a bundle is unloaded that comes back to its source each time."""
     back_after_s: float = 3.0
@@ -59,7 +59,7 @@ class ExecutorOptions:
     unload_within_s: float = 60.0
     """How long a broker may take to answer an unload: as `namespaceBundleUnloadingTimeoutMs`."""
     again_after_s: float = 2.0
-    """Before a failed move is tried again; twice as long before each further attempt."""
+    """Seconds before a failed move is tried again; twice as long before each further attempt."""
     send_within_s: float = 5.0
     """How soon an unload is sent after it was asked whether it may be: a process that stood still
     in between may have been followed by another, which has done it."""

@@ -145,7 +145,7 @@ class RoundPolicies:
         self._addresses = addresses
         self._round = 0
         self._groups: dict[str, tuple[int, str]] = {}
-        """By namespace: the round in which its group was read, and the group, if any."""
+        """The anti-affinity group of each namespace, if any, and the round in which it was read."""
 
     async def read(self, state: FoldState) -> PlacementPolicies:
         """Read the policies for a round with this state's bundles; raises `CannotSeeError`."""

@@ -23,7 +23,7 @@ _COUNTS: Final = re.compile(
     rb"^pulsar_broker_publish_latency_(count|sum)(?:\{[^}\n]*\})?[ \t]+(\S+)", re.MULTILINE
 )
 REMEMBERED_S: Final = 600.0
-"""How long looks stay a basis: the load of an hour ago is another one."""
+"""How long measurements are compared with: an hour later the load is another."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,10 @@ class LatencyWatchOptions:
 
     limit: LatencyLimit = field(default_factory=LatencyLimit)
     every_s: float = 1.5
-    """Between two looks; a broker whose metrics take longer is looked at half of the time."""
+    """Seconds between two looks; a broker whose metrics take longer is looked at half of the
+    time."""
     first_s: float = 2.0
-    """Between the two looks that the first moves wait for: before them nothing is known."""
+    """Seconds between the two looks that the first moves wait for."""
 
 
 class MoveStop(Protocol):

@@ -51,10 +51,10 @@ class RunSettings(WatchSettings):
 
     master: str = "local[*]"
     spark_conf: tuple[tuple[str, str], ...] = ()
-    """Settings of Spark's by name, besides ours."""
+    """Additional Spark settings, by name."""
     executor: ExecutorOptions = field(default_factory=ExecutorOptions)
     shards: int = 2
-    """Into how many parts the state is divided, each folded on a core of its own."""
+    """The number of parts into which the state is divided, each folded on its own core."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
     """What may be carried out without an operator's approval."""
 
@@ -92,7 +92,7 @@ class SparkBalancer(HistoryKeeper):
         """Set when there is something to fold, or when folding is to end."""
         self._is_ending = False
         self._held = {_SHEDS: "", _ORDERS: ""}
-        """Why nothing is moved, by what holds it; empty where that does not."""
+        """Why no bundle is moved, by what prevents it; empty if nothing does."""
         self._reported_alone = False
 
     async def run(self, stop: asyncio.Event) -> None:

@@ -11,15 +11,15 @@ from typing import Final, Protocol
 from counterpoise.quota.bucket import RESOLUTION_NS, SECOND_NS, Bucket
 
 RELEASE_NS: Final = 4_000_000
-"""A pause brings at least this long a share of the rate, so that a limit that is reached wakes at
-most 250 times a second."""
+"""A pause lasts until the rate has earned at least this much time's share, so that a reached limit
+wakes at most 250 times a second."""
 
 LATE_NS: Final = 100_000_000
-"""How late a timer may fire before what was earned meanwhile is lost for the flows that wait. (A
-busy event loop is late; that must not cost them their rate.)"""
+"""How late a timer may fire before waiting flows lose what was earned meanwhile. (The timers of a
+busy event loop are late, which must not lower the rate.)"""
 
 NO_LIMIT: Final = 1 << 62
-"""More messages or bytes than anything passes."""
+"""More messages or bytes than can ever pass."""
 
 
 class LimitLevel(StrEnum):
@@ -38,9 +38,9 @@ class Queued(Hashable, Protocol):
     """A producer's or subscription's flow, as the rate limit for which it waits uses it."""
 
     finished: dict[RateLimit, int]
-    """How far its clock has come at each limit where it had to wait."""
+    """How far the flow's virtual clock has come at each limit where it had to wait."""
     waits_at: RateLimit | None
-    """The limit that it waits for."""
+    """The limit that the flow waits for."""
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -68,18 +68,18 @@ class RateLimit:
     open: bool = field(default=True, init=False)
     """Whether a flow may pass right now as far as is known: tokens are left, and none waits."""
     passed_messages: int = field(default=0, init=False)
-    """What has passed it, since it was made."""
+    """Messages that have passed this limit since it was made."""
     passed_bytes: int = field(default=0, init=False)
     resume_at: int | None = field(default=None, init=False)
-    """When the flows that wait have their turns (ns); None while none waits."""
+    """When the waiting flows are served (ns); None while none waits."""
     waiting: dict[Queued, int] = field(default_factory=dict, init=False)
-    """Flows that wait here, in the order in which they came."""
+    """The flows that wait for this limit, in order of arrival, each with its ticket number."""
     throttled_count: int = field(default=0, init=False)
-    """How often flows began to wait here while none did."""
+    """How often flows began to wait while no other waited."""
     throttled_ns: int = field(default=0, init=False)
-    """For how long flows waited, altogether."""
+    """How long flows have waited in total."""
     throttled_since: int | None = field(default=None, init=False)
-    """Since when flows wait."""
+    """When flows began to wait; None while none waits."""
     rested_at: int = field(default=0, init=False)
     """When the last wait ended."""
     _heap: list[tuple[int, int, Queued]] = field(default_factory=list, init=False)

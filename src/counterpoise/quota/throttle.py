@@ -31,7 +31,7 @@ class LimitedFlow(ABC):
 
     throttle: Throttle
     limits: tuple[RateLimit, ...]
-    """All that apply to the flow, the narrowest first."""
+    """All limits that apply to the flow, the narrowest first."""
     waits_at: RateLimit | None = field(default=None, init=False)
     """The limit that it waits for."""
     turn_at: RateLimit | None = field(default=None, init=False)
@@ -40,9 +40,9 @@ class LimitedFlow(ABC):
     throttled_count: int = field(default=0, init=False)
     """How often it began to wait."""
     throttled_ns: int = field(default=0, init=False)
-    """For how long it waited, altogether."""
+    """How long it has waited in total."""
     throttled_since: int | None = field(default=None, init=False)
-    """Since when it waits."""
+    """When it began to wait; None while it does not wait."""
 
     @property
     @abstractmethod

@@ -37,7 +37,8 @@ TOPIC_NEEDS: Final[Mapping[str, frozenset[str]]] = {
         frozenset(),
     ),
 }
-"""``TopicOperation``: any of these grants will do; none will where there is none to name."""
+"""The grants that each ``TopicOperation`` needs, any of which will do; if none is named, no grant
+suffices."""
 
 NAMESPACE_NEEDS: Final[Mapping[str, frozenset[str]]] = {
     "PACKAGES": frozenset({"packages"}),
@@ -51,7 +52,8 @@ NAMESPACE_NEEDS: Final[Mapping[str, frozenset[str]]] = {
         frozenset(),
     ),
 }
-"""``NamespaceOperation``, likewise; topics' own grants do not count."""
+"""The grants that each ``NamespaceOperation`` needs, any of which will do; grants on topics do not
+count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,7 @@ class Caller:
 
     role: str | None
     original: str | None = None
-    """For whom a proxy asks."""
+    """The client for which a proxy acts."""
 
 
 class SubscriptionRefused(Exception):

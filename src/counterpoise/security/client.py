@@ -44,7 +44,7 @@ class ClientSecurity:
         self._options = options or ClientOptions()
         self._names = names or Names()
         self.method = "none"
-        """What the binary protocol calls it: ``token``, ``tls``, ``basic`` or ``none``."""
+        """The method's name in the binary protocol: ``token``, ``tls``, ``basic`` or ``none``."""
         self._data: Callable[[], str] = str
         self._files = (self._options.certificate, self._options.key)
         self._read_plugin()
@@ -160,7 +160,7 @@ class ClientSecurity:
 
 
 ANSWER_WITHIN_S: Final = 60.0
-"""A broker answers most requests at once, and an unload or a split when it is done."""
+"""How long a broker may take to answer: an unload or a split is answered once it is done."""
 ANONYMOUS: Final = ClientSecurity()
 """Shows no credentials, and trusts the authorities that the machine trusts."""
 

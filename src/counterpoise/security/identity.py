@@ -16,7 +16,7 @@ class Credentials:
     """What a client presents to authenticate. Secrets are omitted from this object's ``repr``."""
 
     method: str
-    """``token``, ``tls``, ``basic``; anything else if nothing."""
+    """``token``, ``tls`` or ``basic``; anything else if there are no credentials."""
     data: bytes = field(default=b"", repr=False)
     """A token, or ``user:password``."""
     certificate: Mapping[str, Any] | None = field(default=None, repr=False)
@@ -29,14 +29,14 @@ class Principal:
 
     role: str
     expires_at_s: float | None = None
-    """When it has to show newer credentials, in seconds since the epoch."""
+    """When the client has to show newer credentials, in seconds since the epoch."""
 
 
 class Provider(Protocol):
     """Checks credentials of one authentication method (Pulsar's ``AuthenticationProvider``)."""
 
     method: str
-    """How clients and HTTP headers call it."""
+    """The method's name in the binary protocol and in HTTP headers."""
 
     async def authenticate(self, shown: Credentials) -> Principal:
         """Check credentials and return their principal; raises `AuthenticationError`."""

@@ -22,18 +22,19 @@ class TlsOptions:
     """The authorities whose client certificates are trusted, as a PEM file; blank: those that the
     machine trusts."""
     require_client_certificate: bool = option(False, "tlsRequireTrustedClientCertOnConnect")
-    """Whether who shows no trusted certificate is refused while it connects."""
+    """Whether a client without a trusted certificate is refused while it connects."""
     allow_insecure: bool = option(False, "tlsAllowInsecureConnection")
     """Whether clients with untrusted certificates may connect; no role is ever taken from such a
     certificate."""
     protocols: tuple[str, ...] = option((), "tlsProtocols")
-    """Such as TLSv1.3,TLSv1.2; blank: these two."""
+    """The TLS versions, such as TLSv1.3,TLSv1.2; blank: these two."""
     ciphers: tuple[str, ...] = option((), "tlsCiphers")
     """The ciphers for TLS 1.2, under Java's names or OpenSSL's; blank: OpenSSL's choice."""
     web_protocols: tuple[str, ...] = option((), "webServiceTlsProtocols")
-    """The same for the admin API."""
+    """The TLS versions of the admin API, such as TLSv1.3,TLSv1.2; blank: these two."""
     web_ciphers: tuple[str, ...] = option((), "webServiceTlsCiphers")
-    """The same for the admin API."""
+    """The admin API's ciphers for TLS 1.2, under Java's names or OpenSSL's; blank: OpenSSL's
+    choice."""
     refresh_s: int = option(300, "tlsCertRefreshCheckDurationSec", "s", low=0)
     """How often the files are looked at for newer certificates; 0: for each connection."""
 
@@ -45,21 +46,21 @@ class AuthenticationOptions:
     enabled: bool = option(False, "authenticationEnabled")
     """Whether clients have to prove who they are, on both ports."""
     providers: tuple[str, ...] = option((), "authenticationProviders")
-    """org.apache.pulsar.broker.authentication.AuthenticationProviderToken, …Tls and …Basic: what is
-    believed."""
+    """The accepted methods: org.apache.pulsar.broker.authentication.AuthenticationProviderToken,
+    …Tls and …Basic."""
     anonymous_role: str = option("", "anonymousUserRole")
-    """The role of those who show nothing; blank: they are refused."""
+    """The role of clients without credentials; blank: they are refused."""
     refresh_check_s: int = option(60, "authenticationRefreshCheckSeconds", "s", low=1)
-    """How often connections are looked at for credentials that have expired."""
+    """How often connections are checked for expired credentials."""
     authenticate_original: bool = option(False, "authenticateOriginalAuthData")
-    """Whether what a proxy's client showed to the proxy is believed only once it is examined here,
-    too."""
+    """Whether this broker itself verifies the credentials that a client showed to its proxy."""
     authenticate_metrics: bool = option(False, "authenticateMetricsEndpoint")
-    """Whether /metrics is for those alone who prove who they are."""
+    """Whether /metrics requires authentication."""
     secret_key: str = option("", "tokenSecretKey", secret=True)
     """The key that tokens are signed with: file:///path, data:;base64,… or a path."""
     public_key: str = option("", "tokenPublicKey")
-    """The public half of the key that tokens are signed with, likewise."""
+    """The public half of the key that tokens are signed with: file:///path, data:;base64,… or a
+    path."""
     public_algorithm: str = option(
         "RS256",
         "tokenPublicAlg",
@@ -73,7 +74,7 @@ class AuthenticationOptions:
     audience: str = option("", "tokenAudience")
     """How tokens name this cluster (tokenAudienceClaim)."""
     clock_skew_s: int = option(0, "tokenAllowedClockSkewSeconds", "s", low=0)
-    """How long after its end a token is still believed, since clocks differ."""
+    """How long after its expiry a token is still accepted, since clocks differ."""
     password_file: str = option("", "basicAuthConf", secret=True)
     """Users and hashed passwords as htpasswd writes them: file:///path, data:;base64,… or a
     path."""
@@ -86,11 +87,12 @@ class AuthorizationOptions:
     enabled: bool = option(False, "authorizationEnabled")
     """Whether roles may do only what they were granted, on both ports."""
     provider: str = option(AUTHORIZER, "authorizationProvider")
-    """By which rules; Pulsar's own are the only ones here."""
+    """The authorization provider; Pulsar's own is the only one here."""
     super_users: tuple[str, ...] = option((), "superUserRoles", dynamic=True)
     """The roles that may do everything."""
     proxies: tuple[str, ...] = option((), "proxyRoles")
-    """The roles of proxies, which act for others: both have to be allowed."""
+    """The roles of proxies, which act for clients: both the proxy and the client must be
+    allowed."""
     wildcards: bool = option(False, "authorizationAllowWildcardsMatching")
     """Whether a role in a permission may begin or end with *, and so stand for many."""
 
@@ -100,20 +102,20 @@ class ClientOptions:
     """Settings with which a broker connects to other brokers: its credentials, whom it trusts."""
 
     plugin: str = option("", "brokerClientAuthenticationPlugin")
-    """How this broker proves to other brokers who it is:
+    """How this broker authenticates to other brokers:
     org.apache.pulsar.client.impl.auth.AuthenticationToken, …Tls or …Basic."""
     parameters: str = option("", "brokerClientAuthenticationParameters", secret=True)
-    """With what: token:…, file:///path of a token, tlsCertFile:…,tlsKeyFile:… or
+    """The credentials for that: token:…, file:///path of a token, tlsCertFile:…,tlsKeyFile:… or
     {"userId":…,"password":…}."""
     tls: bool = option(False, "brokerClientTlsEnabled")
-    """Whether brokers talk to each other by TLS; always, where they have no plain ports."""
+    """Whether brokers connect to each other by TLS; always true if they have no plain ports."""
     trust: str = option("", "brokerClientTrustCertsFilePath")
     """The authorities whose certificates other brokers may show, as a PEM file; blank: those that
     the machine trusts."""
     allow_insecure: bool = option(False, "tlsAllowInsecureConnection")
     """Whether untrusted certificates of brokers are accepted."""
     verify_host: bool = option(False, "tlsHostnameVerificationEnabled")
-    """Whether a broker's certificate has to be for the host it is reached at."""
+    """Whether a broker's certificate must be for the host name used to reach it."""
     certificate: str = option("", "brokerClientCertificateFilePath")
     """The certificate this broker shows to others by TLS, as a PEM file."""
     key: str = option("", "brokerClientKeyFilePath")

@@ -40,7 +40,8 @@ _CHECKS: Final[Options] = {
 class _Key:
     key: Any
     algorithms: tuple[str, ...]
-    """What a token may be signed by with such a key: a public key never serves as a secret."""
+    """The signature algorithms that are accepted with this key: a public key is never used as a
+    secret."""
 
 
 class TokenProvider:

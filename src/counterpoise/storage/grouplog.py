@@ -290,7 +290,7 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of entries that are cached in addition to the store; 0 if memory is the store."""
+        """Bytes of stored entries of which memory has a copy; 0 if memory is the store."""
         return 0
 
     @abstractmethod

@@ -14,15 +14,15 @@ class ManagedLedgerOptions:
     """How ledgers of logs are written to BookKeeper, and when the next one starts."""
 
     ensemble: int = option(2, "managedLedgerDefaultEnsembleSize", low=1)
-    """On how many bookies a ledger is."""
+    """How many bookies the entries of a ledger are spread over."""
     write_quorum: int = option(2, "managedLedgerDefaultWriteQuorum", low=1)
-    """On how many of them each entry is."""
+    """How many bookies each entry is written to."""
     ack_quorum: int = option(2, "managedLedgerDefaultAckQuorum", low=1)
-    """How many of them must have an entry before it is acknowledged."""
+    """How many bookies must have an entry before it is acknowledged."""
     rack_aware: bool = option(True, "bookkeeperClientRackawarePolicyEnabled")
     """Whether the bookies of a ledger are chosen by their racks in Pulsar's map (/bookies)."""
     racks_min: int = option(2, "bookkeeperClientMinNumRacksPerWriteQuorum", low=1)
-    """On how many racks each entry is, where there are so many."""
+    """How many racks each entry is on, if there are so many."""
     racks_enforced: bool = option(False, "bookkeeperClientEnforceMinNumRacksPerWriteQuorum")
     """Whether nothing is written where that is impossible; otherwise a warning says so."""
     digest: str = option("CRC32C", "managedLedgerDigestType")
@@ -30,17 +30,17 @@ class ManagedLedgerOptions:
     password: str = option("", "managedLedgerPassword", secret=True)
     """The password of ledgers. Ledgers that have another cannot be opened."""
     timeout_s: int = option(30, "bookkeeperClientTimeoutInSeconds", "s", low=1)
-    """After so long without an answer a bookie counts as failed."""
+    """How long a bookie may take to answer before it counts as failed."""
     ledger_entries: int = option(50_000, "managedLedgerMaxEntriesPerLedger", low=1)
-    """A ledger with so many entries is closed and the next begun."""
+    """How many entries a ledger may have before it is closed and the next begun."""
     min_rollover_min: int = option(10, "managedLedgerMinLedgerRolloverTimeMinutes", "min", low=0)
     """A ledger that is full is written on until it is as old as this."""
     max_rollover_min: int = option(240, "managedLedgerMaxLedgerRolloverTimeMinutes", "min", low=1)
     """A ledger as old as this is closed with the next message, full or not."""
     cursor_entries: int = option(50_000, "managedLedgerCursorMaxEntriesPerLedger", low=1)
-    """A cursor's ledger with so many states is closed and the next begun."""
+    """How many states a cursor's ledger may have before it is closed and the next begun."""
     cursor_rollover_s: int = option(14_400, "managedLedgerCursorRolloverTimeInSeconds", "s", low=1)
-    """And so is one as old as this."""
+    """How old a cursor's ledger may be before it is closed and the next begun."""
     mark_deletes_per_s: float = option(1.0, "managedLedgerDefaultMarkDeleteRateLimit", low=0)
     """How often a second the state of cursors is stored, at most; 0: whenever it changes."""
     node_ranges_max: int = option(

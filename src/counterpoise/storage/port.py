@@ -82,7 +82,7 @@ class Persistence:
     """
 
     quorums: Quorums
-    """Of the ledgers with messages; those of cursors have the store's."""
+    """The quorums of ledgers with messages; those with cursors have the store's quorums."""
     mark_deletes_per_s: float
     """How often a second the state of cursors is stored, at most; 0: whenever it changes."""
 
@@ -214,7 +214,7 @@ class Log(Protocol[C_contra]):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of entries cached besides the store; 0 if memory is the store."""
+        """Bytes of stored entries of which memory has a copy; 0 if memory is the store."""
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
         """A chunk starting at ``index``: at least one entry, about ``max_bytes`` at most."""

@@ -26,7 +26,7 @@ class Connect:
     auth_data: bytes = field(default=b"", repr=False)
     supports_auth_refresh: bool = False
     original_principal: str | None = None
-    """For whom a proxy connects, and what that one showed to it."""
+    """The client for which a proxy connects, and the credentials that it showed to the proxy."""
     original_auth_method: str | None = None
     original_auth_data: str | None = field(default=None, repr=False)
 

@@ -19,7 +19,7 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.weights import DEFAULT_WEIGHTS
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
-from counterpoise.load.store_of_reports import Ema, Known, averaged, store_view
+from counterpoise.load.store_of_reports import Ema, UnreportedFacts, averaged, store_view
 from counterpoise.load.topk import as_published
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
@@ -159,7 +159,7 @@ def test_the_busiest_bundles_are_published_and_those_that_must_stay_are_not() ->
     state = fold(FoldState.empty(), Batch.of(poll(0, loads)))
     view = cluster_view(state, START, [bundle_name(14)])
     averages = {"b1:80": Ema(0.5, 1.0, START)}
-    stores = store_view(view, averages, Known({"b1:80": 7}, {"b1:80"}), 10)
+    stores = store_view(view, averages, UnreportedFacts({"b1:80": 7}, {"b1:80"}), 10)
     [top] = stores.top
     assert top is not None
     assert [name for name, _ in top] == [bundle_name(n) for n in range(5, 15)]
@@ -180,7 +180,9 @@ def test_bundles_are_ranked_in_pulsar_s_steps() -> None:
         throughput_out=np.array([0.0, 149_999.0, 49_999.0, 149_999.0, 150_000.0]),
     )
     view = replace(view, bundle=replace(view.bundle, short=short))
-    [top] = store_view(view, {"b1:80": Ema(0.5, 1.0, START)}, Known({}, {"b1:80"}), 10).top
+    [top] = store_view(
+        view, {"b1:80": Ema(0.5, 1.0, START)}, UnreportedFacts({}, {"b1:80"}), 10
+    ).top
     assert top is not None
     # Half a step of what goes out is a whole one; of one rank the larger is busier.
     assert [name for name, _ in top] == [little, going_out, more, further, coming_in]

@@ -23,7 +23,7 @@ from counterpoise.names.load_managers import EXTENSIBLE
 _RESULTS = ("Success", "Failure", "Skip")
 _EVENTS = ("Assign", "Split", "Unload", "Override")
 _REASONS = {"Success": "Admin", "Failure": "Unknown", "Skip": "Unknown"}
-"""Of what an administrator asked for."""
+"""The ``reason`` label of operations that an administrator asked for, by their result."""
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:

@@ -350,7 +350,7 @@ GROUPS: Final = (
 )  # fmt: skip
 
 MEANINGS: Final = {name: meaning for group in GROUPS for name, meaning in group.meanings.items()}
-"""By a series' name."""
+"""The meaning of each metric, by its name."""
 
 
 def is_counter(name: str) -> bool:

@@ -34,7 +34,8 @@ _WRITTEN = frozenset(
     maxTopicsPerNamespace resourcegroup retention
     """.split()
 )
-"""Both: the requests for which Pulsar says that the policies of the namespace do not exist."""
+"""The reads (`_READ`) and writes for which Pulsar answers that the namespace's policies do not
+exist."""
 
 
 class _Namespaces(PolicyHolder):

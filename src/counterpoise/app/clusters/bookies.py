@@ -16,7 +16,7 @@ LIB_VARIABLE: Final = "COUNTERPOISE_PULSAR_LIB"
 CACHE_VARIABLE: Final = "COUNTERPOISE_CACHE"
 HEAP_MB: Final = 256
 DIRECT_MB: Final = 384
-"""Beside the heap; one of a small cluster takes some 180 MB in all."""
+"""Direct memory, in addition to the heap; a bookie of a small cluster takes some 180 MB in all."""
 READY_MARK: Final = "Started component bookie-server"
 _OPENS: Final = (
     *("java.base/java.lang", "java.base/java.io", "java.base/java.util.zip", "java.base/java.nio"),

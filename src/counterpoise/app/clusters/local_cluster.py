@@ -62,7 +62,7 @@ class LocalClusterOptions:
     settings: Mapping[str, str] = field(default_factory=dict)
     """Settings of the brokers under broker.conf's names."""
     balance: bool = False
-    """Whether a balancer on Spark runs beside it."""
+    """Whether a balancer on Spark runs beside the cluster."""
     balance_every_s: float | None = None
     """In one process: seconds between two rounds of the leader's own shedding; None: no rounds."""
     balance_options: Sequence[str] = ()
@@ -110,7 +110,7 @@ class LocalCluster:
         self._stack = contextlib.ExitStack()
         self._server: ZooKeeper | None = None
         self.bookies: LocalBookies | None = None
-        """Those of this cluster, once it runs."""
+        """The cluster's own bookies, once they run."""
 
     @property
     def service_url(self) -> str:

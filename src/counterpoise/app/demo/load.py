@@ -24,12 +24,12 @@ class Tally:
     sent: int
     acknowledged: int
     failed: int
-    """Sends that the client gave up; such a message was never promised to anybody."""
+    """Sends that the client gave up; these messages were never acknowledged."""
     received: int
     """Different messages that a consumer got."""
     duplicated: int
     lost: int
-    """Acknowledged, and not received."""
+    """Messages that were acknowledged and not received."""
 
 
 class _Counts:

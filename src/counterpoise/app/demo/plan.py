@@ -16,7 +16,7 @@ BUNDLES = 24
 TOPICS_PER_BUNDLE = 2
 MESSAGE_BYTES = 4096
 BYTES_PER_S = 2_000_000.0
-"""Of messages published, all topics together; each is consumed once."""
+"""Bytes/s published to all topics together; each message is consumed once."""
 HOT_SHARE = 0.8
 """The part of the load that goes to the bundles of one broker."""
 
@@ -48,7 +48,7 @@ class DemoOptions:
     spark_s: float = 240.0
     """Longest time until that first round: a busy machine takes its time to start Spark."""
     settle_s: float = 8.0
-    """The load ends when the imbalance has halved, and a round decided nothing, for so long."""
+    """How long the imbalance must have been halved, without a decision, before the load ends."""
     drain_s: float = 30.0
     """Longest time for the last messages to arrive."""
     picture: Path = Path("counterpoise-demo.png")

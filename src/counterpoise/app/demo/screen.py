@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 LINES_KEPT = 14
 PLAIN_EVERY = 5
-"""Without a terminal, every so many samples are shown."""
+"""Without a terminal, one sample in this many is shown."""
 
 
 class Screen(Protocol):

@@ -21,7 +21,7 @@ from counterpoise.pipeline.tables.schema import JournalKind
 SMOOTHED_OVER = 3
 """Samples that a figure for a person is the mean of."""
 RAMP_S = 3.0
-"""Until then the load is only beginning."""
+"""Seconds after which the load is at its full rate; earlier samples do not count."""
 _LOGGED = re.compile(r"\d\d:\d\d:\d\d |counterpoise: ")
 _SHOWN_ALREADY = re.compile(r"\d\d:\d\d:\d\d (decided|moved) ")
 
@@ -33,9 +33,9 @@ class Load:
     throughput: float
     """Bytes/s in and out."""
     usage: float
-    """Its fuller direction of the network, as a fraction."""
+    """The use of the network in the direction that is used more, as a fraction."""
     bundles: int
-    """Of the demonstration's namespace."""
+    """The number of its bundles of the demonstration's namespace."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class DemoRecord:
     began_s: float
     moments: list[Moment] = field(default_factory=list)
     decisions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    """By id, as in the history's table."""
+    """Decisions by id, as in the history's table."""
     outcomes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     moved_at_s: dict[str, float] = field(default_factory=dict)
     """When each move that was carried out ended, since the load began, by id."""

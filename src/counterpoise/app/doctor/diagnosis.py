@@ -14,9 +14,9 @@ class Severity(StrEnum):
     """How certain it is that a finding harms the cluster."""
 
     PROBLEM = "problem"
-    """It does not do what it says, or works against another setting."""
+    """The setting does not do what its name says, or works against another setting."""
     ADVICE = "advice"
-    """It works, and surprises people."""
+    """The setting works, but not as people expect."""
 
 
 @dataclass(frozen=True, slots=True)

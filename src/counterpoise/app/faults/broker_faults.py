@@ -26,7 +26,7 @@ SIDES: Final[Mapping[str, BrokerFault]] = {
     "clients": BrokerFault.FROM_CLIENTS,
     "metadata": BrokerFault.FROM_METADATA,
 }
-"""From what a broker can be cut off."""
+"""The fault that cuts a broker off from each of these."""
 _BEGINS: Final[Mapping[BrokerFault, str]] = {
     BrokerFault.FREEZE: "stands still",
     BrokerFault.FROM_CLIENTS: "is cut off from clients",

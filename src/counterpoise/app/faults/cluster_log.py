@@ -12,9 +12,9 @@ from typing import Final, Protocol
 from counterpoise.faults import FaultEffect, Occurrence, Operation
 
 EVENTS_MAX: Final = 10_000
-"""So many events are kept, the newest."""
+"""How many events are kept; the newest stay."""
 SHOWN_MAX: Final = 40
-"""So many of them stand in the message of a failed assertion."""
+"""How many events the message of a failed assertion shows."""
 
 Position = tuple[int, int]
 
@@ -41,7 +41,7 @@ class ClusterEvent:
     broker: str = field(default="", compare=False)
     """The broker's id."""
     client: tuple[str, ...] = field(default=(), compare=False)
-    """By what its client can be named: address, version, and the producer's or consumer's name."""
+    """Names of the client: address, version, and its producer's or consumer's name."""
     at_s: float = field(default=0.0, compare=False)
     """Seconds since the cluster is watched."""
 

@@ -32,9 +32,10 @@ class ReplayOptions:
     host: str
     port: int
     speed: float | None
-    """1: with the pauses between commands that there were; None: as soon as answers allow."""
+    """How fast to replay: 1 keeps the recorded pauses between commands; None: as soon as answers
+    allow."""
     patience_s: float
-    """How long an answer that came then is waited for."""
+    """How long to wait for an answer that was recorded."""
 
 
 class ReplayedConnection:

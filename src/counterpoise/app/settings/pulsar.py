@@ -15,7 +15,7 @@ class PulsarSetting:
 
     name: str
     default: str
-    """As text; empty where there is none, or where it follows the machine."""
+    """The default as text; empty if there is none, or if it depends on the machine."""
     dynamic: bool
     """Whether it changes while brokers run."""
 

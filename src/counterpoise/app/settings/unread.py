@@ -50,7 +50,7 @@ class UnreadOptions:
         low=0,
         high=INT64_MAX,
     )
-    """How long the record of a bundle that is gone stays (extensible)."""
+    """How long the record of a bundle that no broker owns is kept (extensible)."""
     syncer: str = option(
         "None",
         "loadBalancerServiceUnitTableViewSyncer",
@@ -64,7 +64,7 @@ class UnreadOptions:
     )
     """How a topic's bundle is found: by its hash."""
     first_stats_s: int = option(60, "statsUpdateInitialDelayInSecs", "s", low=0)
-    """When rates are first measured."""
+    """How long after its start a broker first measures rates."""
     session_timeout_ms: int = option(
         -1, "zooKeeperSessionTimeoutMillis", "ms", high=INT64_MAX, deprecated=True
     )
@@ -80,10 +80,10 @@ class UnreadOptions:
     replicated_messages: int = option(
         0, "dispatchThrottlingRatePerReplicatorInMsg", "messages/s", dynamic=True
     )
-    """Replicated of a topic; 0 means no limit."""
+    """Messages replicated from one topic; 0 means no limit."""
     replicated_bytes: int = option(
         0, "dispatchThrottlingRatePerReplicatorInByte", "bytes/s", high=INT64_MAX, dynamic=True
     )
-    """Replicated of a topic; 0 means no limit."""
+    """Bytes replicated from one topic; 0 means no limit."""
     usage_transport: str = option("", "resourceUsageTransportClassName")
     """How brokers share resource-group usage; empty: not."""

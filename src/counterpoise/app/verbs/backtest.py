@@ -62,7 +62,7 @@ PICTURES = (".png", ".svg", ".pdf")
 MOST = 100_000_000
 """The largest number of a synthetic load; a larger one is a mistake."""
 MOST_STEPS = 2_000_000
-"""Of all spans together: four years by the minute."""
+"""Steps of all spans together: four years, minute by minute."""
 NO_POLICIES = (
     "isolation policies and anti-affinity groups are not modelled: recorded load has none, and "
     "`balance` may find fewer brokers for a bundle than a replay does\n"

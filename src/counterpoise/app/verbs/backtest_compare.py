@@ -38,7 +38,7 @@ VERSIONS = MappingProxyType(
         },
     }
 )
-"""The defaults in which versions differ, of what matters here."""
+"""The defaults that matter here and that differ between Pulsar's versions."""
 
 
 @dataclass(frozen=True, slots=True)

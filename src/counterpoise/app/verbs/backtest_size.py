@@ -16,7 +16,7 @@ from counterpoise.pipeline.backtest.what_if import ChangedSource, fewest_brokers
 
 BY = "Counterpoise"
 MOST_TIMES = 8
-"""So many times the brokers that are there: a load that needs more is no load of this cluster."""
+"""The largest multiple of the present number of brokers that is tried."""
 
 
 class _ReplayLine:

@@ -41,7 +41,7 @@ from counterpoise.security.client import ClientSecurity, Names, http_session
 from counterpoise.security.options import ClientOptions
 
 FIRST_PAUSE_S = 1.0
-"""Before a question is asked again."""
+"""Seconds before a query is sent again for the first time."""
 STEP_S = 60.0
 _NAMES = Names(
     plugin="--prometheus-user-file",

@@ -17,7 +17,7 @@ HEARD_WITHIN_S = 5.0
 POLL_S = 0.05
 EXIT_WHOLE = 1
 WHOLE = 2
-"""Edges of a bundle that is not cut."""
+"""The boundaries of a bundle that is not cut."""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -51,7 +51,7 @@ from counterpoise.storage.managed.bookie_tls import BookieTlsFiles, bookie_tls
 
 EXIT_FOUND: Final = 3
 TIMEOUT_S: Final = 10.0
-"""Within which the metadata store answers one request."""
+"""How long the metadata store may take to answer one request."""
 
 
 class RowSource(Protocol):

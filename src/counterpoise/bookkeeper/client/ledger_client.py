@@ -43,7 +43,7 @@ class LedgerClientOptions:
 
     root: str = DEFAULT_ROOT
     quorums: Quorums = _QUORUMS
-    """Of ledgers that are created without others."""
+    """The quorums of ledgers that are created without their own."""
     digest: DigestType = DigestType.CRC32C
     """``managedLedgerDigestType``."""
     password: bytes = b""
@@ -52,7 +52,8 @@ class LedgerClientOptions:
     """How bookies are chosen by the racks in Pulsar's map of them."""
     bookies: BookieReadOptions = field(default_factory=BookieReadOptions)
     metadata_s: float = 30.0
-    """How long a change of a ledger's metadata waits for a store that is not within reach."""
+    """How long a change of a ledger's metadata waits for a metadata store that cannot be
+    reached."""
 
 
 class BookieLedgerClient(LedgerClient):

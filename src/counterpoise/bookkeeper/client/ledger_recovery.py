@@ -46,7 +46,7 @@ class RecoveredEnd:
     last_entry: int
     length: int
     segments: tuple[LedgerSegment, ...]
-    """Where entries were written to other bookies than the metadata names."""
+    """The segments in which entries were written to other bookies than the metadata names."""
 
 
 class LedgerRecoveryActions(Protocol):
@@ -88,7 +88,8 @@ class LedgerRecovery:
         self._entry = LAST_ENTRY
         """The entry that is asked for or written."""
         self._answered: set[str] = set()
-        """Bookies that are fenced; that have no such entry; that have it now."""
+        """The bookies that have answered the phase: fenced, without the entry, or with it
+        written."""
         self._reasons: dict[str, str] = {}
         """Why other bookies did not answer properly."""
         self._last = found.segments[-1].first - 1
@@ -96,11 +97,11 @@ class LedgerRecovery:
         self._confirmed = self._last
         """The last entry that its writer, or an earlier segment, had confirmed."""
         self._length: int | None = None
-        """Up to and with that entry."""
+        """Bytes of all payloads up to and including `_confirmed`; None: not known yet."""
         self._length_above = 0
-        """Of all payloads up to and with an entry that may be later."""
+        """Bytes of all payloads up to and including an entry that may come after `_confirmed`."""
         self._target = LedgerSegment(found.segments[-1].first, found.segments[-1].ensemble)
-        """Where entries are written."""
+        """The segment that entries are written to."""
         self._written: BookieRequest | None = None
         self._replaced: tuple[LedgerSegment, ...] = ()
         self._replacing: frozenset[str] = frozenset()

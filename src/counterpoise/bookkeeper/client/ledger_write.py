@@ -51,7 +51,7 @@ class _PendingAdd:
 
     request: BookieRequest
     length: int
-    """Bytes of all payloads up to and with this one."""
+    """Bytes of all payloads up to and including this one."""
     stored_at: int = 0
     """A bit for each place in the ensemble whose bookie has the entry."""
 
@@ -71,15 +71,15 @@ class LedgerWrite:
         self._key = master_key(created.password)
         self._write_in(created.segments[-1])
         self._pending: dict[int, _PendingAdd] = {}
-        """In ascending order."""
+        """Entries that are not acknowledged yet, by id in ascending order."""
         self._next = 0
         self._sent_length = 0
         self._failed: set[str] = set()
         """Bookies of the ensemble that have to be replaced."""
         self._replacing: frozenset[str] = frozenset()
-        """Those of them whose replacement is being written into the metadata."""
+        """The failed bookies whose replacement is being written into the metadata."""
         self._over = ""
-        """Why it takes no more entries."""
+        """Why the ledger takes no more entries; empty while it does."""
 
     def add(self, *payloads: bytes) -> int:
         """Send entries; returns the id of the first. Raises `LedgerOver`."""
@@ -144,7 +144,7 @@ class LedgerWrite:
             self._confirm()
 
     def end(self, why: str) -> None:
-        """Acknowledge nothing more, and notify of it; ``why`` is a sentence."""
+        """End the ledger: acknowledge nothing more, and notify its owner; ``why`` is a sentence."""
         if not self._over:
             self.stop(why)
             self._actions.ended(LedgerOver(why))

@@ -43,7 +43,7 @@ class BookieLedgerWriter:
         self._write = LedgerWrite(created.metadata, self)
         self._changing: asyncio.Task[None] | None = None
         self._reasons: dict[str, str] = {}
-        """By bookie that failed: why, when it did last."""
+        """Why each bookie that failed did so the last time."""
         self._loop = asyncio.get_running_loop()
         self._payload_max = bookies.options.frame_max - ADD_OVERHEAD_MAX
         self._notifying = False

@@ -115,7 +115,7 @@ class RecoveryClose:
     last_entry: int
     length: int
     segments: tuple[LedgerSegment, ...]
-    """Where the recovery wrote entries to other bookies."""
+    """The segments in which the recovery wrote entries to other bookies."""
 
     def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
         """The metadata to write; None if nothing has to change."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 DEFAULT_RACK: Final = "/default-rack"
-"""Of bookies that Pulsar's map does not name."""
+"""The rack of bookies that Pulsar's map does not name."""
 _STEPS_MAX: Final = 20_000
 """Partial ensembles that are looked at before the search gives up."""
 
@@ -25,9 +25,10 @@ class RackPolicy:
     is_enabled: bool = True
     """``bookkeeperClientRackawarePolicyEnabled``."""
     racks_min: int = 2
-    """On how many racks each write set is (``bookkeeperClientMinNumRacksPerWriteQuorum``)."""
+    """How many racks each write set spans, if there are so many
+    (``bookkeeperClientMinNumRacksPerWriteQuorum``)."""
     is_enforced: bool = False
-    """Whether no ledger is written otherwise, nor to bookies without a rack
+    """Whether a ledger that would span fewer racks, or use bookies without a rack, is not written
     (``bookkeeperClientEnforceMinNumRacksPerWriteQuorum``)."""
 
 

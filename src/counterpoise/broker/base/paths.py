@@ -29,7 +29,7 @@ PARTITIONED_TOPICS: Final = "/admin/partitioned-topics"
 TOPICS: Final = "/managed-ledgers"
 SCHEMAS: Final = "/schemas"
 OWN_SCHEMAS: Final = "/counterpoise/schemas"
-"""Where schemas are where `SCHEMAS` belongs to Pulsar's own brokers."""
+"""The path of schemas in a metadata store where `SCHEMAS` belongs to Pulsar's own brokers."""
 
 
 def broker(broker_id: str) -> str:

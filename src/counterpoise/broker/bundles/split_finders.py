@@ -96,8 +96,8 @@ class OwnFinder:
         loads = BundleLoads.measured(self._me, self._report().last_stats)
         owned = {str(bundle) for bundle in self._owned()}
         counts = await bundle_counts(self._bundles, owned)
-        # Where they are to be cut says only who knows their topics, which takes a while. So first
-        # the question which are due, whose answer is not kept.
+        # Finding where to cut takes a while, since it reads the bundles' topics. So a first pass
+        # finds which bundles are due; its result is not kept.
         due: list[BundleName] = []
 
         def ask(bundle: BundleName) -> SplitPoints:

@@ -23,7 +23,7 @@ _EVENTS: Final = {
     ServiceUnitState.RELEASING: "Unload",
     ServiceUnitState.SPLITTING: "Split",
 }
-"""``ServiceUnitStateChannelImpl.EventType``, by the state that such a record begins."""
+"""The ``ServiceUnitStateChannelImpl.EventType`` that a record of each state begins."""
 
 
 @dataclass(slots=True)
@@ -67,7 +67,7 @@ class BundleTally:
         self.split: Counter[str] = Counter()
         #: How many of those this broker did by itself, by the limit that was exceeded.
         self.split_for: Counter[str] = Counter()
-        #: Questions who owns a bundle, by the state it was found in and result.
+        #: Lookups of the owner of a bundle, by the state it was found in and the result.
         self.lookups: Counter[tuple[str, str]] = Counter()
         #: Records that this broker wrote because of an order or a repair, by event and result.
         self.published: Counter[tuple[str, str]] = Counter()

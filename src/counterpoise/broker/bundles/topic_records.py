@@ -50,7 +50,7 @@ from counterpoise.security.client import ANONYMOUS, ClientSecurity
 log = logging.getLogger(__name__)
 
 WITHIN_S: Final = 8.0
-"""How long a question waits for the topic: less than a question to the store may take."""
+"""How long a request waits for the topic: less than a request to the store may take."""
 _REMOVES: Final = "removes"
 """A property of tombstones: the version of the record that they are about."""
 _TOKEN: Final = "token"  # noqa: S105 - no secret
@@ -118,13 +118,14 @@ class TopicRecords:
         self._tokens = itertools.count()
         self._view = ChannelView()
         self._reading = ChannelView()
-        """The view that is being made; the other one until it has caught up."""
+        """The view that is read from the topic's beginning; `_view` is used until it has caught
+        up."""
         self._caught_up = asyncio.Event()
         self._verdicts: dict[str, asyncio.Future[str | None]] = {}
         self._listeners: list[StoreListener] = []
         self._leader: str | None = None
         self.compaction: Final = Compaction(TopicName.parse(SERVICE_UNIT_STATE), KEEPER, live)
-        """Used by the broker that serves the topic."""
+        """The compaction of the topic, for the broker that serves it."""
         self._within_s = within_s
         # Before any other listener: one that reads again after a lost session must not read what
         # was known before it.

@@ -10,7 +10,7 @@ from counterpoise.names.bundle import BundleName
 
 
 class BundleWaiters:
-    """Waits for conditions about bundles, checked each time a bundle is woken."""
+    """Waits for conditions about bundles, which are checked again at each call of `wake`."""
 
     def __init__(self) -> None:
         self._waiting: Final[dict[BundleName, list[asyncio.Future[None]]]] = {}

@@ -23,7 +23,8 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.protocol import ServerProtocol
 
 REQUESTS_MAX: Final = 1000
-"""With so many requests of one client under way it is not read until half are answered."""
+"""Requests of one client that may be in progress; beyond it the client is not read until half are
+answered."""
 
 log = logging.getLogger("counterpoise.broker")
 

@@ -111,12 +111,12 @@ class Services:
     schemas: Schemas
     on_topics_changed: OnTopicsChanged = _never
     security: Security = OPEN_TO_ALL
-    """Who clients are, and what they may do."""
+    """Authentication and authorization of clients."""
     transactions: Transactions = NO_TRANSACTIONS
     participants: ParticipantOwner = NO_TRANSACTIONS
-    """This broker's own topics, as coordinators of all brokers use them."""
+    """Ends transactions on the topics of this broker for the coordinators of all brokers."""
     system_topics: SystemTopicGuard | None = None
-    """Which of them write to the brokers' own topics; None: all."""
+    """Decides which clients may write to the brokers' own topics; None: all may."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +130,19 @@ class ConnectionConfig:
     max_pending_publish_requests: int = option(
         1000, "maxPendingPublishRequestsPerConnection", "messages", low=1
     )
-    """With so many messages not stored yet, nothing more is read until half of them are."""
+    """Messages of one connection that may wait to be stored; beyond it nothing more is read until
+    half are stored."""
     connections_max: int = option(0, "brokerMaxConnections", "connections", low=0)
     """How many clients may be connected at once; 0: no limit."""
     connections_max_per_ip: int = option(0, "brokerMaxConnectionsPerIp", "connections", low=0)
-    """How many of them from one address; 0: no limit."""
+    """How many clients may be connected from one address; 0: no limit."""
     lookups_max: int = option(50_000, "maxConcurrentLookupRequest", "requests", low=1)
-    """With so many lookups under way, further ones are refused and clients try again."""
+    """Lookups that may be in progress; further ones are refused, and clients try again."""
     publish_buffer_mb: int = option(
         64, "maxMessagePublishBufferSizeInMB", "MiB", low=-1, dynamic=True
     )
-    """With so much waiting for storage, connections that publish are not read; -1: no limit."""
+    """Messages, in MiB, that may wait for storage; beyond it connections that publish are not read;
+    -1: no limit."""
     held_entries_max: int = option(
         50_000, "maxThrottledPublishRequestsPerConnection", "entries", low=1
     )
@@ -149,7 +151,7 @@ class ConnectionConfig:
     held_bytes_max: int = option(
         16 * 1024 * 1024, "maxThrottledPublishBytesPerConnection", "bytes", low=1
     )
-    """The same in bytes: the memory that a throttled client may take."""
+    """How many bytes may wait for a publish rate limit before their connection is read no more."""
     refresh_check_s: float = 60.0
     """``authenticationRefreshCheckSeconds``."""
     authenticate_original: bool = False

@@ -19,7 +19,7 @@ from counterpoise.quota import NO_LIMIT, SECOND_NS, LimitedFlow, LimitLevel, Rat
 BACKLOGGED: Final = 1000
 """A subscription lags with more entries to deliver (``managedLedgerCursorBackloggedThreshold``)."""
 RENEW_NS: Final = SECOND_NS
-"""How often a limit that is relative to what is published follows it."""
+"""How often a limit relative to the publish rate is adjusted to it, in nanoseconds."""
 
 
 class PublishRate(Protocol):

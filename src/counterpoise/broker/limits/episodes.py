@@ -13,7 +13,7 @@ from counterpoise.quota import SECOND_NS, Bucket, RateLimit
 log = logging.getLogger(__name__)
 
 QUIET_S: Final = 10.0
-"""A limit without waiting flows for so long is no longer reached."""
+"""A limit on which no flow has waited for this long is no longer reached."""
 
 
 @dataclass(slots=True)

@@ -20,9 +20,9 @@ class ThrottledProducer:
     held_entries: int
     held_bytes: int
     seconds: float
-    """Since when it waits."""
+    """How long it has waited."""
     times: int
-    """How often it was throttled since it came, this time included."""
+    """How often it was throttled since it connected, this time included."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class ThrottledSubscription:
     behind: int
     """Entries that it has not delivered."""
     seconds: float
-    """Since when it waits, whatever small parts it delivered meanwhile."""
+    """How long it has waited, whatever small parts it delivered meanwhile."""
     times: int
     """How often it was throttled by any limit, this time included."""
 
@@ -48,13 +48,14 @@ class LimitSnapshot:
     messages: int
     bytes: int
     period_s: int
-    """In which ``messages`` and ``bytes`` may pass; a second, but for some dispatch rates."""
+    """The period in which ``messages`` and ``bytes`` may pass; a second, except for some dispatch
+    rates."""
     passed_messages: int
     passed_bytes: int
     times: int
-    """How often flows began to wait while none did."""
+    """How often flows began to wait while no other waited."""
     seconds: float
-    """For how long flows waited, altogether."""
+    """How long flows have waited in total."""
     producers: tuple[ThrottledProducer, ...] = ()
     subscriptions: tuple[ThrottledSubscription, ...] = ()
 

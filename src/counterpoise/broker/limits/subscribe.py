@@ -18,7 +18,8 @@ from counterpoise.quota import SECOND_NS, Bucket
 from counterpoise.wire.errors import ServerError
 
 SWEEP: Final = 256
-"""With so many buckets of a topic, those that are full again are forgotten: names are free."""
+"""Buckets of a topic from which those that are full again are deleted: clients may use any number
+of names."""
 
 
 class ConsumerIdentifier(NamedTuple):

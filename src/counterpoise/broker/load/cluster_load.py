@@ -63,9 +63,9 @@ class ClusterLoad:
         self._derived = _Derived(self._state, 0, options(), Assignments())
         self._deleted: set[str] = set()
         self.reports: dict[str, LocalBrokerData] = {}
-        """The last report of each broker that is alive, by id, sorted."""
+        """The last report of each broker that is registered, by id, sorted."""
         self.assigned = Assignments()
-        """Who was given what and has not reported it yet."""
+        """Bundles that were assigned to brokers whose reports do not list them yet."""
 
     async def refresh(self) -> None:
         """Read the reports written since the last call; raises `StoreUnavailable`."""

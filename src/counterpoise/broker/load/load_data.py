@@ -53,7 +53,7 @@ class LoadDataTerms:
     """How a broker measures and publishes its load data, by Pulsar's settings."""
 
     weights: npt.NDArray[np.float64]
-    """Of the five resources (``ResourceWeights.extensible``)."""
+    """The weights of the five resources (``ResourceWeights.extensible``)."""
     history: float
     """``loadBalancerHistoryResourcePercentage``: how much of the past an average keeps."""
     every_ms: int

@@ -90,7 +90,7 @@ class SystemTopicLink:
         self._sequence_ids = itertools.count()
         self._opened: PeerConnection | None = None
         self._peer: PeerConnection | None = None
-        """The same once the producer and the reader are there."""
+        """The opened connection, once its producer and reader are ready."""
         self._ended: asyncio.Future[str] | None = None
         self._last: tuple[int, int] | None = None
         self._caught_up = False

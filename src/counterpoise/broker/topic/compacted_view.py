@@ -15,7 +15,7 @@ from counterpoise.wire.entry import BadEntry, metadata_of, split
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 
 Survivors = Mapping[int, frozenset[int] | None]
-"""By the index of an entry, the places of its messages that count; None for the whole entry."""
+"""For each entry, by index, the places of its messages that are kept; None: the whole entry."""
 
 
 class CompactedView:

@@ -1,9 +1,10 @@
 """Ledger ids that are unique in the cluster, reserved in ranges from one metadata node.
 
 The node contains the next free id. A broker reserves a range by compare-and-set, uses its ids
-without a further request, and reserves the next range before the range ends. So opening a topic
-waits for the metadata store only if its log comes from a broker with a later range: once for all
-topics of a move. Ids of a range that its broker did not use are never used.
+without a further request, and reserves the next range before the range ends. A log's new ledger
+needs an id above those of its other ledgers. So opening a topic waits for the metadata store only
+if its former broker had a later range, once for all topics of a move. Ids that a broker reserved
+and did not use are never used.
 """
 
 from __future__ import annotations

@@ -31,9 +31,9 @@ class BacklogSurvey(NamedTuple):
     messages: int
     first: int
     last: int
-    """Indexes of the first and the last of them; below the log's begin when there are none."""
+    """Indexes of its first and its last entry; below the log's begin if the backlog is empty."""
     complete: bool
-    """False where there was more than is looked at."""
+    """False if the backlog is longer than the survey reads."""
 
 
 async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> BacklogSurvey:

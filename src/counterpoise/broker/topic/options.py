@@ -14,19 +14,20 @@ class TopicOptions:
     max_unacked_per_consumer: int = option(
         50_000, "maxUnackedMessagesPerConsumer", "messages", low=0
     )
-    """A Shared or Key_Shared consumer that holds this many unacknowledged gets no more until it
-    holds half as many; 0 is no limit."""
+    """A Shared or Key_Shared consumer with this many unacknowledged messages gets no more until it
+    has half as many; 0 is no limit."""
     max_unacked_per_subscription: int = option(
         200_000, "maxUnackedMessagesPerSubscription", "messages", low=0
     )
-    """The same for all consumers of a subscription together; 0 is no limit."""
+    """A subscription whose consumers together have this many unacknowledged messages delivers no
+    more until they have half as many; 0 is no limit."""
     round_robin_messages: int = option(20, "dispatcherMaxRoundRobinBatchSize", "messages", low=1)
     """How many messages a Shared consumer gets in its turn."""
     look_ahead: int = option(
         20_000, "keySharedLookAheadMsgInReplayThresholdPerSubscription", "entries", low=1
     )
-    """How many entries of a Key_Shared subscription may wait for their consumer while others pass
-    them."""
+    """How many entries of a Key_Shared subscription may wait for their consumer while other entries
+    pass them."""
     loads_max: int = option(5000, "maxConcurrentTopicLoadRequest", "topics", low=1)
     """How many topics are loaded at once; the others wait for their turn."""
     failover_delay_ms: int = option(1000, "activeConsumerFailoverDelayTimeMillis", "ms", low=0)
@@ -73,17 +74,17 @@ class TopicOptions:
     delay_max_ms: int = option(0, "delayedDeliveryMaxDelayInMillis", "ms", low=0, high=INT64_MAX)
     """How long a message may ask to wait, or it is refused; 0 is no limit."""
     retention_minutes: int = option(0, "defaultRetentionTimeInMinutes", "minutes", low=-1)
-    """For how long messages are kept that every subscription has acknowledged; -1 is for ever."""
+    """How long messages are kept that every subscription has acknowledged; -1 is for ever."""
     retention_megabytes: int = option(0, "defaultRetentionSizeInMB", "MB", low=-1)
-    """How much of them is kept; -1 is no limit."""
+    """How much is kept of the messages that every subscription has acknowledged; -1 is no limit."""
     retention_check_s: int = option(120, "retentionCheckIntervalInSeconds", "s", low=1)
-    """How often the ledgers are deleted of which that has passed."""
+    """How often ledgers are deleted whose retention has ended."""
     deletes_inactive: bool = option(True, "brokerDeleteInactiveTopicsEnabled", dynamic=True)
     """Whether a topic is deleted that no client has used for a while."""
     inactive_check_s: int = option(
         60, "brokerDeleteInactiveTopicsFrequencySeconds", "s", low=1, dynamic=True
     )
-    """How often such topics are looked for."""
+    """How often inactive topics are looked for."""
     inactive_s: int | None = option(
         None,
         "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
@@ -93,32 +94,35 @@ class TopicOptions:
         kind=int,
         blank_is_none=True,
     )
-    """After how long without a client; by default as often as they are looked for."""
+    """How long a topic must be without a client to be inactive; by default as long as
+    brokerDeleteInactiveTopicsFrequencySeconds."""
     inactive_mode: str = option(
         "delete_when_no_subscriptions",
         "brokerDeleteInactiveTopicsMode",
         choices=("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"),
         dynamic=True,
     )
-    """Whether subscriptions keep a topic, or only those that have a backlog."""
+    """Whether any subscription keeps a topic from being inactive, or only one that has a
+    backlog."""
     deletes_inactive_partitioned: bool = option(
         False, "brokerDeleteInactivePartitionedTopicMetadataEnabled"
     )
-    """Whether a partitioned topic goes when the last of its partitions was deleted so."""
+    """Whether a partitioned topic is deleted when the last of its partitions was deleted as
+    inactive."""
     subscription_minutes: int = option(0, "subscriptionExpirationTimeMinutes", "minutes", low=0)
     """After how long a subscription without a consumer is deleted; 0 is never."""
     subscription_check_minutes: int = option(
         5, "subscriptionExpiryCheckIntervalInMinutes", "minutes", low=0
     )
-    """How often such subscriptions are looked for; 0 is never."""
+    """How often subscriptions without a consumer are looked for; 0 is never."""
     compaction_bytes: int = option(
         0, "brokerServiceCompactionThresholdInBytes", "bytes", low=0, high=INT64_MAX
     )
-    """After how many bytes a topic is compacted; 0: only on demand."""
+    """How many bytes a topic has to grow by to be compacted; 0: only on demand."""
     compaction_check_s: int = option(
         60, "brokerServiceCompactionMonitorIntervalInSeconds", "s", low=1
     )
-    """How often it is looked whether a topic has grown by so much."""
+    """How often topics are checked for the growth at which they are compacted."""
     keeps_keyless: bool = option(False, "topicCompactionRetainNullKey")
     """Whether compaction keeps messages that have no key."""
     dedup_entries: int = option(1000, "brokerDeduplicationEntriesInterval", "entries", low=1)

@@ -18,7 +18,7 @@ class PublishLatency:
 
     entries: int = 0
     seconds: float = 0.0
-    """Of all entries, added up: from the moment that one may be stored until it is."""
+    """The time from when each entry may be stored until it is, added up."""
 
     def count(self, entries: int, took_s: float) -> None:
         """Count entries that were stored together, each in ``took_s`` seconds."""

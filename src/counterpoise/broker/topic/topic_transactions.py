@@ -33,7 +33,7 @@ BUFFER_CURSOR: Final = "__transaction_buffer"
 """The cursor that says that a topic has had transactions: its log is read when it is loaded."""
 _RETRY_S: Final = 1.0
 _BEFORE_ALL: Final = -2
-"""Where no entry is adjacent: all that is hidden stays above the mark."""
+"""Returned where no entry is adjacent: all hidden entries stay above the mark."""
 
 
 class LoggedTopic(PublishedTo, Protocol):

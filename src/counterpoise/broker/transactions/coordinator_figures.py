@@ -25,7 +25,7 @@ class CoordinatorFigures:
     committed: int = 0
     """Transactions that are committed on all their participants."""
     aborted: int = 0
-    """Likewise aborted, those whose time was over among them."""
+    """Transactions that are aborted on all their participants, those that timed out included."""
     timed_out: int = 0
     records: int = 0
     """Records appended to the coordinator's log."""

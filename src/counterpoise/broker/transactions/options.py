@@ -23,4 +23,5 @@ class TransactionOptions:
     request_timeout_ms: int = option(
         3000, "transactionBufferClientOperationTimeoutInMills", "ms", low=1
     )
-    """After how long without an answer such a request is sent again."""
+    """How long a coordinator waits for a topic or subscription to answer before it sends the
+    request again."""

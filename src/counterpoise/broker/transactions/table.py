@@ -46,7 +46,7 @@ class CoordinatedTransaction:
     """The index of its first record in the coordinator's log."""
     state: TransactionState = TransactionState.OPEN
     topics: dict[str, None] = field(default_factory=dict)
-    """Their names as the client sent them, which may be short; so in ``subscriptions``."""
+    """The topics' names as the client sent them, which may be short; ``subscriptions`` likewise."""
     subscriptions: dict[tuple[str, str], None] = field(default_factory=dict)
 
     @property

@@ -49,9 +49,10 @@ class Cost:
     """Producers and consumers that look up and connect again."""
     bytes_per_s: float = 0.0
     seconds: float = 0.0
-    """How long the bundle is expected to take; clients wait about as long."""
+    """How long the move of the bundle is expected to take; clients wait about as long."""
     messages_out_per_s: float = 0.0
-    """What its consumers are sent; what they have not acknowledged is sent to them again."""
+    """Messages/s sent to the bundle's consumers; those not acknowledged before the move are sent
+    again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ class PlanStep:
     """One move of a plan, with its reason, cost, and the imbalance after it."""
 
     round: int
-    """The plan's rounds are those in which the strategy would decide."""
+    """The round in which the strategy would decide this move."""
     bundle: str
     source: str
     destination: str
@@ -158,7 +159,7 @@ class AdvisedPlan:
     seen_at_ms: int
     """When the loads it rests on were read."""
     source: str
-    """Where they were read."""
+    """Where the loads were read."""
     strategy: str
     placement: str
     before: Picture

@@ -34,10 +34,10 @@ class PastMove(NamedTuple):
 
     at_ms: int
     part: float
-    """Of the cluster's bytes/s, when it was decided."""
+    """The bundle's part of the cluster's bytes/s when the move was decided."""
     namespace: str = ""
     seconds: float = 0.0
-    """How long it took, during which its clients waited."""
+    """How long the move took, during which its clients waited."""
 
 
 @dataclass(frozen=True, slots=True)

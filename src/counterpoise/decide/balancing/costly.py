@@ -12,13 +12,13 @@ from typing import Final, NamedTuple
 from counterpoise.decide.plan import Rejection, Rule
 
 KNOWN: Final = 50
-"""So many moves that ended last say what one takes on this cluster, …"""
+"""The number of last moves from which the median duration of a move is taken, …"""
 KNOWN_LEAST: Final = 5
-"""… of which there have to be so many."""
+"""… if there are at least this many."""
 TIMES: Final = 4.0
-"""A move is costly that took so many times as long as the others' median, …"""
+"""A move is costly if it took this many times the median of the others, …"""
 SECONDS: Final = 5.0
-"""… and so long at least: clients try again within a second or two as it is."""
+"""… and at least this long: clients try again only after a second or two anyway."""
 IN_A_ROW: Final = 2
 LEFT_FOR_COST: Final = Rule(
     "costly-moves",
@@ -48,7 +48,7 @@ class EndedMove(NamedTuple):
 
 
 Costs = Mapping[str, tuple[MoveCost, ...]]
-"""By bundle: its last moves, as far as all of them hurt, the oldest first."""
+"""The last moves of each bundle if all of them disturbed clients, the oldest first."""
 
 
 def with_costs(

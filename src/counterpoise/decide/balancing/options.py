@@ -32,7 +32,8 @@ class BalanceOptions:
     report_threshold_percent: int = option(
         10, "loadBalancerReportUpdateThresholdPercentage", "%", low=0, dynamic=True
     )
-    """By how much a broker's figures have to differ to be published; likewise."""
+    """By how much a broker's figures have to differ to be published; a backtest of a leader goes by
+    it."""
     stats_s: int = option(60, "statsUpdateFrequencyInSecs", "s", low=1)
     """How often Apache Pulsar's brokers measure rates; until then reports repeat old ones, and
     after a move they are waited for, twice as long at most."""
@@ -41,7 +42,8 @@ class BalanceOptions:
     grace_ms: int | None = None
     """Overrides `grace_minutes`."""
     thrash_span_ms: int = 0
-    """Within which a bundle may not go back and forth (`thrash.py`); 0: it may, as in Pulsar."""
+    """The time in which a bundle may not return to a broker it left (`thrash.py`); 0: it may, as in
+    Pulsar."""
 
     costly_span_ms: int = 0
     """How long a bundle is left alone whose last moves hurt (`costly.py`); 0: it is not."""

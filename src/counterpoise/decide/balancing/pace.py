@@ -14,13 +14,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 LOOKED_BACK: Final = 5
-"""So many moves that ended last are looked at."""
+"""How many of the last moves are looked at."""
 FAILED_MOST: Final = 3
-"""When so many of them failed, a balancer begins no further one."""
+"""If this many of them failed, a balancer begins no further move."""
 SLOW_TIMES: Final = 3.0
-"""A move was slow that took so many times as long as the last one that was alone, …"""
+"""A move is slow if it took this many times as long as the last move that was made alone, …"""
 SLOW_S: Final = 0.5
-"""… and at least so many seconds."""
+"""… and at least this many seconds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,13 +32,13 @@ class MovePace:
     at_once: int
     """How many may be under way now; at least 1."""
     failed_most: int = 0
-    """When so many of the last ones failed, no further one may begin; 0: they always may."""
+    """If this many of the last moves failed, no further one may begin; 0: however many failed."""
     failed: tuple[bool, ...] = ()
-    """Of the moves that ended last, the oldest first: whether each failed."""
+    """Whether each of the last moves failed, the oldest first."""
     alone_s: float = math.inf
-    """How long the last move took that was alone."""
+    """How long the last move took that was made alone."""
     stopped: str = ""
-    """Why no further one may begin, whatever became of the last ones."""
+    """Why no further move may begin, whatever the last moves' outcomes; empty if one may."""
 
     @staticmethod
     def of(most: int, failed_most: int = FAILED_MOST) -> MovePace:

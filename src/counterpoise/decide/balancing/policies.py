@@ -46,7 +46,7 @@ class PlacementPolicies:
     """The input of placement filters: the brokers, and the policies of the namespaces."""
 
     facts: Mapping[str, BrokerFacts]
-    """Every broker that is there."""
+    """Every registered broker."""
     bundle_counts: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NONE)
     """How many bundles of each namespace each broker has, those just given to it included."""
     isolation: Mapping[str, IsolationPolicy] = field(default_factory=lambda: _NONE)
@@ -111,7 +111,7 @@ class PlacementDraft:
             broker: Counter(counts) for broker, counts in policies.bundle_counts.items()
         }
         self.policies = replace(policies, facts=self._facts, bundle_counts=self._bundle_counts)
-        """As they are after the moves entered so far."""
+        """The policies after the moves entered so far."""
 
     def enter(self, decision: Decision, view: ClusterView) -> None:
         """Count a decision, which has a destination, as carried out."""

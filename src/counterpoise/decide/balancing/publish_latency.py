@@ -18,12 +18,12 @@ class PublishCounts(NamedTuple):
 
     messages: float
     latency_ms: float
-    """The publish latencies of all of them, added up."""
+    """The publish latencies of all these messages, added up."""
 
 
 _NOTHING: Final = PublishCounts(0.0, 0.0)
 LatencyLook = Mapping[str, PublishCounts]
-"""By broker, as far as it says."""
+"""The counts of each broker that reports them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,16 @@ class LatencyLimit:
     """How far publish latency may rise before moves are stopped."""
 
     times: float = 2.0
-    """The mean has risen to so many times what it was before the moves, …"""
+    """The mean latency has risen to this many times the mean before the moves, …"""
     rise_ms: float = 20.0
-    """… by so much at least: in a small cluster a few milliseconds come and go, …"""
+    """… and by at least this much: in a small cluster it varies by a few milliseconds, …"""
     looks: int = 4
-    """… over so many looks, by half of that at each: a pause for garbage shows at one or two, …"""
+    """… over this many looks, at each by at least half of that: a garbage collection shows at one
+    or two looks only, …"""
     messages: float = 100.0
-    """… at which so many messages were published in all, as before the moves: one message takes
-    twice as long as the next, and the mean of so many is off by a tenth."""
+    """… with at least this many messages published at these looks together, and as many before the
+    moves: latencies vary by a factor of two from message to message, and the mean of 100 is
+    accurate to a tenth."""
 
 
 @dataclass(frozen=True, slots=True)

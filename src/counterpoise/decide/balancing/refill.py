@@ -24,7 +24,7 @@ from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import is_left_in_place
 
 ENOUGH = 0.98
-"""A broker that carries so much of the mean is full."""
+"""A broker that carries this part of the mean is full."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,13 +21,13 @@ class RestartStage(StrEnum):
     """How far a rolling restart is with one broker."""
 
     WAITING = "waiting"
-    """Nothing was done to it."""
+    """The broker has not been touched yet."""
     DRAINING = "draining"
-    """Its bundles leave it."""
+    """The broker's bundles are being moved away."""
     RESTARTING = "restarting"
-    """It is empty, and stopped or about to be."""
+    """The broker is empty, and stopped or about to be."""
     RESTARTED = "restarted"
-    """It is back, has the version that it is to have, and serves."""
+    """The broker is back, has the version that it is to have, and serves."""
 
 
 def restart_order(

@@ -27,7 +27,7 @@ from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.decide.shedding.strategy import Shedder
 from counterpoise.load.fold import LAPSE_AFTER_MS, FoldState
 from counterpoise.load.rates import Floats
-from counterpoise.load.store_of_reports import Known, averaged, store_view
+from counterpoise.load.store_of_reports import UnreportedFacts, averaged, store_view
 from counterpoise.load.store_view import NO_RULES, LoadStoreView
 from counterpoise.load.topk import MAX_BUNDLES
 from counterpoise.load.view import BOUND_TENANTS, ClusterView, bundle_namespace, unloaded_mask
@@ -175,7 +175,7 @@ def _by_stores(snapshot: ClusterSnapshot, memory: RoundMemory, strategy: Strateg
     view, policies = snapshot.view, snapshot.policies
     averages = averaged(view, store_weights(strategy), memory.loads)
     leads = strategy.as_leader is not None
-    known = Known(memory.unloaded_brokers, snapshot.answering, snapshot.measured, leads)
+    known = UnreportedFacts(memory.unloaded_brokers, snapshot.answering, snapshot.measured, leads)
     stores = store_view(view, averages, known, MAX_BUNDLES)
     if policies is not None:
         owners = stores.rules.owners or {}

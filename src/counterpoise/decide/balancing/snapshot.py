@@ -26,12 +26,12 @@ class ClusterSnapshot:
     answering: Collection[str] = ()
     """The brokers whose report could be read: only they are given bundles."""
     owned: Mapping[str, Sequence[str]] = field(default_factory=dict)
-    """By broker that answered: its bundles, as the broker itself lists them. Empty where the
+    """The bundles of each broker that answered, as the broker itself lists them. Empty if the
     brokers were not asked; then the view's reports say which broker has what."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """Brokers that could not be read, and why."""
     policies: PlacementPolicies | None = None
-    """Which broker may have what; None where no policies could be read."""
+    """Which broker may have which bundle; None if no policies could be read."""
     connections: Mapping[str, int] = field(default_factory=dict)
     """Producers and consumers by bundle."""
     source: str = ""
@@ -39,9 +39,9 @@ class ClusterSnapshot:
     state: FoldState | None = None
     """The reports that it was made of."""
     newest: Rates | None = None
-    """What each bundle carried when it was measured last, where there is no `state`."""
+    """What each bundle carried when it was last measured; used if there is no `state`."""
     cordoned: Mapping[str, str] = field(default_factory=dict)
-    """Brokers that are given nothing by an operator's order, and who gave it."""
+    """Brokers that get no bundles by an operator's order, and who gave the order."""
 
     @property
     def measured(self) -> Rates | None:

@@ -34,7 +34,7 @@ class Hop(NamedTuple):
 
 
 Trails = Mapping[str, tuple[Hop, ...]]
-"""By bundle: its moves, the oldest first."""
+"""The moves of each bundle, the oldest first."""
 
 
 def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]:

@@ -20,7 +20,7 @@ class BrokerFacts:
 
 
 UNKNOWN = BrokerFacts()
-"""What is taken for granted of a broker that has sent nothing yet."""
+"""What is assumed of a broker that has not sent its load yet."""
 
 
 def broker_host(broker: str) -> str:

@@ -13,13 +13,13 @@ class FilterStatus(StrEnum):
     """Whether a filter removed brokers, left all, or could not be applied."""
 
     APPLIED = "applied"
-    """It held every broker against its rule."""
+    """The filter checked every broker against its rule."""
     OFF = "off"
-    """Nothing asks for it: a setting is off, or the namespace has no such policy."""
+    """The filter does not apply: a setting is off, or the namespace has no such policy."""
     SET_ASIDE = "set_aside"
-    """Its rule would have left no broker, so it was not applied."""
+    """The filter's rule would have left no broker, so it was not applied."""
     FAILED = "failed"
-    """It could not judge, and says why; everybody stays."""
+    """The filter could not be evaluated, and gives the reason; all brokers stay."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,7 @@ class Surroundings:
     """Failure domain by broker."""
     draining: Collection[str] = ()
     barred: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
-    """Brokers that are there, as policies count them, and are not to have this bundle; and why."""
+    """Available brokers, which policies count, that must not have this bundle, and why."""
     persistent: bool = True
 
 
@@ -63,7 +63,7 @@ class Selection(Generic[M]):
     placement: Placement[M]
     outcomes: tuple[FilterOutcome, ...]
     notes: tuple[str, ...] = ()
-    """Where the ordinary way was left, and why, as sentences."""
+    """Sentences about where the usual order of filters was left, and why."""
 
     @property
     def broker(self) -> str | None:
@@ -76,9 +76,9 @@ class Passed:
     """The result of the modular manager's filters for the bundles of a namespace."""
 
     left: Sequence[str]
-    """The candidates."""
+    """The candidates that passed all filters."""
     allowed: Sequence[str]
-    """All that the policies allow: the candidates when the first choice is overloaded."""
+    """All brokers that the policies allow: the candidates if the first choice is overloaded."""
     outcomes: tuple[FilterOutcome, ...]
     notes: tuple[str, ...]
 

@@ -27,23 +27,23 @@ class Exchange:
     view: LoadStoreView
     options: TransferOptions
     cause: Cause
-    """Why the two should be evened out."""
+    """Why the two brokers should be evened out."""
     std: float
-    """The deviation before they are."""
+    """The standard deviation of all brokers' loads before the moves."""
     margin: float
-    """Who has less than this part of the average is far below it."""
+    """A broker with less than this part of the average is far below it."""
     least: int
     most: int
     low: float
-    """The load of the one."""
+    """The load of the least loaded broker."""
     high: float
-    """The load of the other."""
+    """The load of the most loaded broker."""
     throughput: float
-    """Bytes/s of the busier one."""
+    """Bytes/s of the most loaded broker."""
     target: float
-    """Bytes/s that would even the two out; NaN when the busier one has no load."""
+    """Bytes/s whose move would even out both loads; NaN if the most loaded broker has no load."""
     bundles: TopBundles
-    """What the busier one published."""
+    """The busiest bundles that the most loaded broker published."""
     moves: dict[tuple[str, str, str | None], float] = field(default_factory=dict)
     """What leaves the busier one or comes back to it, in order, and its bytes/s: by source, bundle
     and destination (None: placement finds one).
@@ -51,9 +51,9 @@ class Exchange:
     What the lists hold twice is moved once, as in Java's set.
     """
     marked: float = 0.0
-    """Bytes/s that leave."""
+    """Bytes/s that leave the most loaded broker."""
     gained: float = 0.0
-    """Bytes/s that come back."""
+    """Bytes/s that come back to it."""
     skipped: dict[str, int] = field(default_factory=dict)
     """How many bundles stay, by the reason they stay for."""
 

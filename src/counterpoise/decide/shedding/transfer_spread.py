@@ -23,7 +23,7 @@ class Cause(NamedTuple):
 
 
 DEVIATING: Final = Cause("Overloaded", "deviation")
-"""The loads of all deviate too much."""
+"""The standard deviation of all loads is too large."""
 IDLE: Final = Cause("Underloaded", "idle")
 """The least loaded broker is far below the average."""
 FULL: Final = Cause("Overloaded", "full")

@@ -79,9 +79,9 @@ class _Gap:
     source: int | None
     most: float
     least: float
-    """As it counts: no less than 1, no more than 2147483647."""
+    """The least busy broker's load as compared: no less than 1, no more than 2147483647."""
     idlest: str
-    """The same in words."""
+    """That load as a text."""
     difference: float
     """Percent for rates, a ratio for throughputs."""
     limit: float

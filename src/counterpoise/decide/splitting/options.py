@@ -79,7 +79,7 @@ class SplitOptions:
     supported_algorithms: tuple[str, ...] = option(
         ALGORITHM_NAMES, "supportedNamespaceBundleSplitAlgorithms", dynamic=True
     )
-    """Which algorithms a split may ask for."""
+    """The algorithms that a split may ask for."""
     default_algorithm: str = option(
         "range_equally_divide",
         "defaultNamespaceBundleSplitAlgorithm",

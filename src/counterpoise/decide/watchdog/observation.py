@@ -29,21 +29,21 @@ class ClusterObservation:
 
     now_ms: int
     brokers: tuple[str, ...]
-    """As the cluster lists them."""
+    """The brokers that the cluster lists."""
     silent: Mapping[str, str] = field(default_factory=dict)
     """Listed brokers that did not answer, and why."""
     without_lookups: frozenset[str] = frozenset()
-    """Those of the silent ones that answer, and serve no lookups."""
+    """Silent brokers that answer requests but serve no lookups."""
     starting: frozenset[str] = frozenset()
-    """Those of the silent ones that refuse lookups: their state channel has not started."""
+    """Silent brokers that refuse lookups because their state channel has not started."""
     owned: Mapping[str, Mapping[str, OwnedBundle]] = field(default_factory=dict)
-    """By broker that answered: its bundles, as it says itself."""
+    """The bundles of each broker that answered, as it lists them."""
     carried: Mapping[str, float] = field(default_factory=dict)
     """Bytes/s of each bundle that some broker's report has."""
     leaders: Mapping[str, str] = field(default_factory=dict)
-    """By broker that answered: whom it takes for the leader; empty where it knows none."""
+    """The broker that each broker names as leader, by broker; empty if it knows none."""
     answered_s: Mapping[str, float] = field(default_factory=dict)
-    """By broker that answered: how long it took to say who leads, seconds."""
+    """How many seconds each broker took to name the leader."""
     records: Mapping[str, ChannelRecord] | None = field(default_factory=dict)
     """The bundle state channel, where it is read; None when it cannot be read just now."""
     sheds: bool = False
@@ -62,7 +62,7 @@ class WatchdogMemory:
     carried_at_ms: Mapping[str, int] = field(default_factory=dict)
     """When each bundle last carried anything."""
     carried: Mapping[str, float] = field(default_factory=dict)
-    """What it carried then, bytes/s."""
+    """The bytes/s that each bundle carried at that time."""
     owners: Mapping[str, str] = field(default_factory=dict)
     """The last owner of each bundle."""
     moved_at_ms: int = 0
@@ -70,9 +70,9 @@ class WatchdogMemory:
     recorded: tuple["WatchdogFinding", ...] = ()
     """What was wrong by the bundle state channel when it was last read."""
     slow_looks: Mapping[str, int] = field(default_factory=dict)
-    """At how many looks in a row each broker has been slow."""
+    """The number of looks in a row at which each broker was slow."""
     quick_looks: Mapping[str, int] = field(default_factory=dict)
-    """At how many looks since then one that is found slow was not."""
+    """The number of looks since, in a row, at which a broker found slow was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,19 +86,19 @@ class WatchdogOptions:
     start_patience_ms: int = 300_000
     """How long a broker's bundle state channel may take to start; on a busy machine, minutes."""
     idle_after_ms: int = 600_000
-    """A bundle that carried nothing for so long is not missed."""
+    """A bundle that carried nothing for this long is not missed."""
     shed_patience_ms: int = 900_000
     """How long an uneven cluster that sheds by itself may go without a move."""
     uneven_above: float = 0.5
     """The imbalance (largest ÷ mean - 1) that counts as uneven."""
     slow_times: float = 5.0
-    """A broker is slow at a look where it takes so many times as long as the others' median, …"""
+    """A broker is slow at a look if it took this many times the median of the others, …"""
     slow_from_s: float = 0.05
-    """… and at least so long, …"""
+    """… and at least this long, …"""
     slow_looks: int = 3
-    """… and a finding after so many such looks in a row: a pause for garbage is over by then. It
-    is over after so many at which it is not slow: one whose processor others take answers in time
-    now and then."""
+    """… and a finding after this many slow looks in a row: a garbage collection does not last so
+    long. The finding ends after as many looks at which the broker is not slow, since a broker on a
+    busy machine answers in time now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ class WatchdogFinding:
     remedy: str = ""
     """`lookup` or `unload`, which are safe and done on request; empty where only a person can."""
     broker: str = ""
-    """Whom to ask for the remedy."""
+    """The broker that is asked for the remedy."""
     advice: str = ""
     """What a person can do."""
     cause: str = ""

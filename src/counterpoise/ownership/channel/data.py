@@ -48,7 +48,7 @@ class ServiceUnitStateData:
     destination: str | None = None
     """``dstBroker``: the broker that owns the bundle, or is to own it."""
     source: str | None = None
-    """``sourceBroker``: who had it."""
+    """``sourceBroker``: the broker that owned it before."""
     children: Mapping[str, str | None] = field(default_factory=dict)
     """``splitServiceUnitToDestBroker``: the ranges that a splitting bundle is cut into."""
     force: bool = False

@@ -69,7 +69,7 @@ class ChannelBundle:
     record: ServiceUnitStateData | None = None
     """The record as it was read last."""
     version: int | None = None
-    """Of the node that holds it; None: there is no such node."""
+    """The version of the record's node; None: there is no such node."""
     trust: RecordTrust = RecordTrust.CURRENT
     writing: ServiceUnitStateData | None = None
     """The record that is being written."""
@@ -80,7 +80,7 @@ class ChannelBundle:
     former owner where we write `Owned`.
     """
     request: Request | None = None
-    """What this broker was asked to do, until it is done or makes no sense."""
+    """What this broker was asked to do, until it is done or has become impossible."""
     prepared_for: int = 0
     """The version of the record for which this broker has prepared itself; 0: none."""
     timer_for: int | None = None

@@ -24,7 +24,8 @@ class ChannelMessage:
     value: bytes | None
     """The record as JSON; None is a tombstone."""
     removes: int | None = None
-    """The version that a tombstone of ours is about. Pulsar's say none, and remove any."""
+    """The version that this broker's tombstone removes. Pulsar's tombstones name none, and remove
+    any."""
 
 
 class ChannelView:

@@ -56,8 +56,8 @@ class LockAndRedirect:
         return bundle_of(path)
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
-        """Whether a change matters to a broker without state for the bundle, as it may be the
-        successor.
+        """Whether a broker without state for the bundle must handle a change: a hand-over has
+        begun, of which it may be the successor.
         """
         return change is NodeChange.APPEARED and path == hand_over_of(bundle_of(path) or "")
 

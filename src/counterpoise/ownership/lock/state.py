@@ -32,7 +32,7 @@ class LockPhase(enum.Enum):
 
 
 REST = frozenset({LockPhase.FREE, LockPhase.OWNED})
-"""Every other phase waits for an answer or for the alarm."""
+"""Phases without a command in progress or a timer; every other phase waits for one of them."""
 _SETTLING = frozenset(
     {
         *(
@@ -67,25 +67,28 @@ class BundleLock:
     bundle: str
     phase: LockPhase = LockPhase.FREE
     destination: str | None = None
-    """Who takes the bundle after its present owner."""
+    """The broker that takes the bundle after its present owner."""
     version: int | None = None
-    """Of our lock; None when something happened that makes it worth another look."""
+    """The version of this broker's lock; None after an event because of which it must be read
+    again."""
     is_released: bool = False
-    """Whether its former owner has closed all it had open, as far as is known."""
+    """Whether its former owner has closed all its topics, as far as is known."""
     yielded: bool = False
-    """Whether our lock was given up to the successor before the topics were closed."""
+    """Whether this broker gave its lock up to the successor before it closed the topics."""
     announced: bool = False
-    """Whether a hand-over of ours may stand."""
+    """Whether a hand-over that this broker announced may still exist."""
     thorough: bool = False
-    """Whether a client asked, so that the lock is looked at as well as the hand-over."""
+    """Whether the lock is read as well as the hand-over, because a client asked."""
     pausing: bool = False
-    """No question is open: the last one failed and is put again when the alarm rings."""
+    """Whether the last command failed and is issued again when the timer fires; none is in
+    progress."""
     overtaken: bool = False
-    """Something happened after the question was put: its answer is not believed."""
+    """Whether something happened after the command was issued, so that its result is not
+    believed."""
     failures: int = 0
-    """Questions in a row that failed."""
+    """Commands in a row that failed."""
     order: object | None = None
-    """A record that waits until this step is over."""
+    """A request that waits until this step is over."""
 
     def __str__(self) -> str:
         words = [self.phase.value]

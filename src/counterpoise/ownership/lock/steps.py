@@ -22,9 +22,9 @@ def stay(state: BundleLock, _: object) -> Next:
     return state, ()
 
 
-def ask(state: BundleLock, question: events.Command) -> Next:
+def issue(state: BundleLock, command: events.Command) -> Next:
     """Issue a command. Its result is accepted unless another event comes first."""
-    return replace(state, pausing=False, overtaken=False), (question,)
+    return replace(state, pausing=False, overtaken=False), (command,)
 
 
 def enter(state: BundleLock, phase: LockPhase, **changes: Any) -> Next:
@@ -36,23 +36,25 @@ def ask_again(state: BundleLock) -> Next:
     """Issue the phase's first command again."""
     match state.phase:
         case P.READING_HAND_OVER | P.WITHDRAWING:
-            return ask(state, events.ReadNode(state.hand_over))
+            return issue(state, events.ReadNode(state.hand_over))
         case P.CHECKING | P.DOUBTED:
-            return ask(state, events.ReadNode(state.lock))
+            return issue(state, events.ReadNode(state.lock))
         case P.ACQUIRING:
-            return ask(state, events.CreateNode(state.lock, state.options.me.to_json()))
+            return issue(state, events.CreateNode(state.lock, state.options.me.to_json()))
         case P.ANNOUNCING:
             value = HandOver(state.me, state.destination).to_json()
-            return ask(state, events.WriteNode(state.hand_over, value))
+            return issue(state, events.WriteNode(state.hand_over, value))
         case P.DELETING | P.YIELDING if state.version is not None:
-            return ask(state, events.RemoveNode(state.lock, state.version))
+            return issue(state, events.RemoveNode(state.lock, state.version))
         case P.DELETING:
-            return ask(state, events.ReadNode(state.lock))
+            return issue(state, events.ReadNode(state.lock))
         case P.DRAINING:
-            return ask(state, events.CloseTopics(state.destination, within_s=state.options.drain_s))
+            return issue(
+                state, events.CloseTopics(state.destination, within_s=state.options.drain_s)
+            )
         case P.DROPPING:
-            return ask(state, events.CloseTopics(None, within_s=state.options.drain_s))
-    raise AssertionError(f"no question begins {state.phase}")
+            return issue(state, events.CloseTopics(None, within_s=state.options.drain_s))
+    raise AssertionError(f"no command begins {state.phase}")
 
 
 def rest(state: BundleLock, phase: LockPhase, version: int | None = None) -> Next:
@@ -156,7 +158,7 @@ def inherit(state: BundleLock, _: object) -> Next:
 
 def look(state: BundleLock, _: object) -> Next:
     """Read the bundle's lock."""
-    return ask(state, events.ReadNode(state.lock))
+    return issue(state, events.ReadNode(state.lock))
 
 
 def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
@@ -164,12 +166,12 @@ def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
     holder = read_lock(answer.value)
     if holder is None:
         # No broker has it. If it went with a session of ours, the topics just stay open.
-        return ask(state, events.CreateNode(state.lock, state.options.me.to_json()))
+        return issue(state, events.CreateNode(state.lock, state.options.me.to_json()))
     if answer.mine:
         return own(state, answer.version)
     if holder.broker_id == state.me:
         # This broker's node of before a restart, or of its former session: it vanishes with that.
-        return ask(state, events.RemoveNode(state.lock, answer.version))
+        return issue(state, events.RemoveNode(state.lock, answer.version))
     if state.phase is P.DOUBTED:
         return enter(state, P.DROPPING)
     return rest(state, P.FREE)
@@ -177,7 +179,7 @@ def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
 
 def create(state: BundleLock, _: object) -> Next:
     """No other broker has a lock: create this broker's."""
-    return ask(state, events.CreateNode(state.lock, state.options.me.to_json()))
+    return issue(state, events.CreateNode(state.lock, state.options.me.to_json()))
 
 
 # Releasing a bundle.
@@ -267,7 +269,7 @@ def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
     if answer.value is None:
         return deleted(state, answer)
     if answer.mine:
-        return ask(state, events.RemoveNode(state.lock, answer.version))
+        return issue(state, events.RemoveNode(state.lock, answer.version))
     return withdraw(state, answer) if state.announced else rest(state, P.FREE)
 
 
@@ -304,7 +306,7 @@ def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
     if hand_over is None or hand_over.source != state.me:
         return rest(state, P.FREE)
     # Whose session made the node does not matter: the next owner may have written into ours.
-    return ask(state, events.RemoveNode(state.hand_over, answer.version))
+    return issue(state, events.RemoveNode(state.hand_over, answer.version))
 
 
 def free(state: BundleLock, _: object) -> Next:

@@ -29,7 +29,7 @@ from counterpoise.ownership.lock.state import BundleLock, LockPhase
 from counterpoise.ownership.lock.steps import Next, Transition
 
 TRIES: Final = 6
-"""Questions in a row that may fail before a broker no longer tries to take a bundle."""
+"""Commands in a row that may fail before a broker no longer tries to take a bundle."""
 ANNOUNCE_TRIES: Final = 3
 """Announcements in a row that may fail before a bundle is released without a successor."""
 DRAIN_TRIES: Final = 3

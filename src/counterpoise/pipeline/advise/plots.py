@@ -16,7 +16,7 @@ from counterpoise.pipeline.page.drawing import (
 )
 
 NAMED_MOST = 40
-"""More brokers than this are a curve, not bars with names."""
+"""More brokers than this are drawn as a curve, not as bars with names."""
 
 
 def brokers_plot(plan: AdvisedPlan) -> str:

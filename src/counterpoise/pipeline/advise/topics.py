@@ -13,7 +13,7 @@ from counterpoise.pipeline.collect.topic_loads import topic_loads
 from counterpoise.pipeline.collect.words import error_text
 
 TopicLoads = Mapping[str, Mapping[str, TopicLoad]]
-"""By bundle, then by topic."""
+"""The load of each topic, by bundle and then by topic."""
 
 
 async def topics_of(

@@ -13,7 +13,7 @@ from counterpoise.load.view import Masks
 from counterpoise.pipeline.backtest.trace import LoadTrace
 
 THRASH_WITHIN_MS = 3_600_000
-"""A bundle that moves again so soon has moved for nothing."""
+"""A bundle that moves again within this time has moved for nothing."""
 HOUR_MS = 3_600_000
 NEAR = 0.05
 """Of largest ÷ mean: closer than this to what follows, brokers have converged."""
@@ -35,24 +35,26 @@ class BacktestResult:
     A broker whose network is half as large counts its bytes twice.
     """
     worst: float
-    """The largest of these figures."""
+    """The largest imbalance at any time."""
     deviation: float
     """Standard deviation of brokers' bytes/s ÷ their mean, averaged over time."""
     uneven: float
     """The part of the time in which largest ÷ mean was above 1.25."""
     moves: int
     moved: float
-    """Bytes/s moved ÷ the bytes/s of the whole cluster, added up: 1 is everything once."""
+    """Bytes/s moved ÷ the bytes/s of the whole cluster, added up: 1 means that all traffic moved
+    once."""
     waited_s: float
     """Seconds for which bundles were unavailable because they were moved, added up."""
     delayed: float
-    """Messages that were published to them meanwhile."""
+    """Messages published to bundles while they were unavailable because of a move."""
     thrash: int
     """Moves of a bundle that had moved less than an hour before."""
     orphans: int
-    """Bundles placed again because their broker left, which no strategy can help."""
+    """Bundles placed again because their broker left, which no strategy can prevent."""
     why_not: str = ""
-    """What it refused most often, as a sentence about the highest figure: why no more moved."""
+    """Why no more bundles moved: a sentence about the most frequent refusal, with its highest
+    figure."""
     late_moves: int = 0
     """Moves after the first hour: on a constant load, moves for nothing."""
     needed: float = 0.0
@@ -111,8 +113,9 @@ class Measure:
         self._highest: dict[str, Rejection] = {}
 
     def step(self, through: Floats, owners: Indices, up: Masks, size: Floats, used: float) -> None:
-        """Add a step: each bundle's bytes/s and owner, and the brokers present, their size and
-        usage.
+        """Add a step: each bundle's bytes/s (``through``) and owner, and which brokers are up.
+
+        ``size``: what each broker can carry, bytes/s; ``used``: percent that the fullest one uses.
         """
         self._used.append(used)
         carried = (np.bincount(owners, through, minlength=len(up)) * (size.mean() / size))[up]

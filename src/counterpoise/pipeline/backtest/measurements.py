@@ -25,13 +25,13 @@ class Measurements:
         self._owners = owners
         self._sampled_together = sampled_together
         self.listed = owners
-        """By bundle: the broker whose last report has it; -1 for none."""
+        """The broker whose last report has each bundle; -1 for none."""
         shape = len(owners), 4  # each of four figures lies in one piece
         self._reported = np.zeros(shape, order="F")
         self._flow = np.zeros(shape, order="F")
         """What flowed since the last measurement, or since the bundle came; a sum of steps."""
         self._flowed = np.zeros(len(owners), np.int64)
-        """For how many steps."""
+        """The number of steps in that sum."""
         self._arrived = np.zeros(len(owners), np.bool_)
         self._has_begun = False
         self._counts = [np.zeros(len(owners), np.int64) for _ in _TERMS]

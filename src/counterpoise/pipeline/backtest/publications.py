@@ -21,7 +21,7 @@ class Publications:
         self._figures = np.full((brokers, 4), np.nan)
         self.at_ms: Integers = np.zeros(brokers, np.int64)
         self.averages: Floats = np.zeros(brokers)
-        """Of its usage, as the broker makes it; 0 where that is not known."""
+        """Each broker's own average of its usage; 0 where that is not known."""
 
     def publish(self, now_ms: int, measured: Masks, figures: Floats, averages: Floats) -> None:
         """For each broker in `measured`, publish its figures if they changed enough or the last

@@ -69,9 +69,9 @@ class Recording:
 
     uri: str
     first_ms: int = 0
-    """From when on it is replayed."""
+    """When the replay begins."""
     last_ms: int = EVER
-    """Until when."""
+    """When the replay ends."""
 
     @property
     def when(self) -> str:

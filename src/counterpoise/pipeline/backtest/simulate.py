@@ -54,7 +54,7 @@ class BacktestCandidate:
 
     label: str
     strategy: Strategy | None
-    """None: the baseline, in which no bundle moves."""
+    """The strategy; None: the baseline, in which no bundle moves."""
     as_recorded: bool = False
     """Whether bundles move when and where they did in the recording."""
 

@@ -30,7 +30,7 @@ KINDS = {
 }
 NOISY = "constant"
 DOMINANT = {"dominated": (1.387, 1.2, 1.05), "closed-loop": (1.387,)}
-"""By kind: what each of its largest bundles carries, as a part of the mean broker's load."""
+"""The load of each of the largest bundles, as a part of the mean broker's load, by kind of load."""
 WANDERS = 0.2
 """How far each of a bundle's three waves goes, as a power of e."""
 SYSTEM_NAMESPACE = "pulsar/system"

@@ -18,9 +18,9 @@ class TopicShares:
     """The topics of a bundle that are known by name, with their shares of its load."""
 
     points: Integers
-    """Their positions on the hash ring."""
+    """The topics' positions on the hash ring."""
     shares: Floats
-    """Fractions: a row for each, columns as in `TopicLoad`."""
+    """Fractions of the bundle's load: a row for each topic, columns as in `TopicLoad`."""
     others: int
     """The number of other topics, which have the rest of the load."""
 

@@ -35,15 +35,15 @@ class Change:
     """How a simulated cluster differs from a trace's: brokers, load, capacity, bundles."""
 
     added: int = 0
-    """Brokers more, empty at the start."""
+    """The number of additional brokers, empty at the start."""
     without: tuple[str, ...] = ()
-    """Brokers that are not there; their bundles are placed as lookups would at the start."""
+    """Brokers that are removed; lookups place their bundles at the start."""
     load: float = 1.0
-    """How much each bundle carries of what it did."""
+    """The factor by which each bundle's load is multiplied."""
     capacity: tuple[tuple[str, float], ...] = ()
-    """How large a broker is of what it was: 0.5 is half."""
+    """The factor by which a broker's size is multiplied: 0.5 is half."""
     bundles: tuple[tuple[str, int], ...] = ()
-    """Of how many bundles a namespace was made."""
+    """How many bundles the namespace was created with."""
 
     def sentences(self) -> list[str]:
         """Sentences for a person: what is changed, and what the replay assumes about it."""

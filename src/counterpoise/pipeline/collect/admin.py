@@ -34,7 +34,7 @@ class RefusedError(Exception):
 NOT_FOUND: Final = 404
 """HTTP's status."""
 UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, RefusedError)
-"""What may come of asking a broker."""
+"""The exceptions raised when a broker cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,16 +56,18 @@ class AdminOptions:
     """Limits on requests to brokers."""
 
     at_once: int = 32
-    """Requests that have their turn at the same time, at most."""
+    """The most requests that have their turn at the same time."""
     aside: int = 32
-    """Besides them, those that gave theirs away, and as many to brokers that hung the last time:
-    together fewer than the hundred connections that aiohttp opens."""
+    """Further requests that run besides them: those that gave their turn away, and as many to
+    brokers that hung the last time. All together are fewer than the hundred connections that
+    aiohttp opens."""
     turn_s: float = 1.0
     """Seconds without an answer after which a request gives its turn away."""
     timeout_s: float = 10.0
     """Seconds a broker may take for one answer, unless its session allows it fewer."""
     most_bytes: int = 256 << 20
-    """Of one answer; a broker of a hundred thousand topics needs about half of it."""
+    """The most bytes of one answer; a broker with a hundred thousand topics needs about half of
+    it."""
 
 
 class Admin:

@@ -13,7 +13,7 @@ from counterpoise.load.poll_rows import Fetched, Gap
 from counterpoise.names.callbacks import MillisecondClock
 
 AT_LEAST_S = 1.0
-"""What a broker that is asked beside is given of a poll, however quick the others are."""
+"""The least time that a poll waits for a broker that hung before, however quick the others are."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,7 +41,7 @@ class Whose:
     """The owner of a bundle, as a broker reports it."""
 
     owner: str = ""
-    """Empty when no broker does."""
+    """The owning broker; empty if no broker owns the bundle."""
     active: bool = True
     """False while it is being released; the owner is then the broker that was asked."""
 
@@ -66,7 +66,7 @@ def to_be_spared(rows: ReportRows) -> frozenset[str]:
     )
 
 
-def question(address: str, bundle: str) -> str:
+def owner_url(address: str, bundle: str) -> str:
     """The admin URL that asks a broker about a bundle; status 200 means that it owns the bundle."""
     name = BundleName.parse(bundle)
     return f"{address}/admin/v2/non-persistent/{name.namespace}/{name.range}"
@@ -120,7 +120,7 @@ class Ownership:
 
         `brokers` are possible owners, by whose id a redirect's address is recognised.
         """
-        reply = await self._admin.ask(question(self._where(broker), bundle))
+        reply = await self._admin.ask(owner_url(self._where(broker), bundle))
         if reply.status == 200:
             return Whose(broker)
         if reply.status == 307:

@@ -52,9 +52,9 @@ class ActionMove:
     ended_ms: int
     error: str = ""
     part: float = 0.0
-    """Of the cluster's bytes/s."""
+    """The bundle's part of the cluster's bytes/s."""
     unacknowledged_s: float | None = None
-    """As `MoveOutcome.unacknowledged_s`."""
+    """See `MoveOutcome.unacknowledged_s`."""
 
     @property
     def moved(self) -> bool:
@@ -71,7 +71,7 @@ class OperatorAction:
     who: str
     why: str = ""
     broker: str = ""
-    """The broker it is about; empty for one about bundles."""
+    """The broker that the action is about; empty if it is about bundles."""
     moves: tuple[ActionMove, ...] = ()
     ended_ms: int = 0
     """0 while it is under way, and for ever where its process was killed."""
@@ -110,7 +110,7 @@ class ActionTrail:
 
     def __init__(self, place: Location) -> None:
         self.place = place
-        """Where they are."""
+        """The directory of the actions."""
         self._ended: dict[str, OperatorAction] = {}
         """What ended does not change any more."""
 
@@ -265,7 +265,7 @@ class NewAction:
     trail: ActionTrail | None
     kind: ActionKind
     who: str = ""
-    """Empty: the account of this process."""
+    """Who orders the action; empty: the account of this process."""
     why: str = ""
 
     def begin(self, at_ms: int, broker: str = "") -> ActionLog:

@@ -45,7 +45,7 @@ class ApprovedOptions:
     """How an approved plan is carried out."""
 
     execute: bool = False
-    """False: it is only compared with the cluster."""
+    """Whether the plan is carried out; otherwise it is only compared with the cluster."""
     valid_for_s: float = 3600.0
     partial: bool = False
     """Carry out the steps that still fit, even if others do not."""
@@ -62,7 +62,7 @@ class ApprovedOptions:
     fills: Collection[str] = ()
     """Brokers that are given bundles though they are cordoned."""
     look_every_s: float = 5.0
-    """Between two looks at brokers whose next measurement a round waits for."""
+    """Seconds between two looks at brokers whose next measurement a round waits for."""
 
 
 @dataclass(frozen=True, slots=True)

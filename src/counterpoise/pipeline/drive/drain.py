@@ -46,7 +46,7 @@ class DrainOptions:
     warm_up_s: float = 5.0
     """How long a broker that is new to a namespace has only one of its bundles."""
     again_after_s: float = 2.0
-    """Before what failed is tried again; twice as long before each further attempt."""
+    """Seconds before a failed move is tried again; twice as long before each further attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class DrainResult:
     outcomes: tuple[MoveOutcome, ...]
     """Each attempt, in the order of their ends."""
     left: Mapping[str, str] = field(default_factory=dict)
-    """Bundles that the broker owns still, and why."""
+    """Bundles that the broker still owns, and why."""
 
 
 class BrokerDrain:
@@ -79,7 +79,7 @@ class BrokerDrain:
         self._reader = reader
         self.goal = EmptyBroker(broker, rules)
         self.snapshot: ClusterSnapshot | None = None
-        """What the last plan rests on."""
+        """The snapshot on which the last plan is based."""
         self._log = log
         self._clock_ms = clock_ms
         self._options = options

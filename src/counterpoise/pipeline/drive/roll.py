@@ -60,11 +60,11 @@ class RollOptions:
     to_version: str = ""
     """The version that each broker is to have afterwards; one that has it already is left out."""
     back_within_s: float = 600.0
-    """How long a broker may take until it is back and well."""
+    """How long a broker may take to be back and healthy."""
     settle_s: float = 10.0
-    """How long the cluster has to be well before the next broker."""
+    """How long the cluster must be healthy before the next broker is begun."""
     patience_s: float = 600.0
-    """How long it may take until the cluster is well."""
+    """How long the cluster may take to be healthy."""
     look_every_s: float = 2.0
     window: tuple[int, int] | None = None
     """Minutes of the day, UTC, between which a broker may be begun."""

@@ -17,7 +17,7 @@ from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
 
 NAME = "rolling-restart.json"
 SILENT_AFTER_MS = 30_000
-"""A process that has not written for so long does not carry it out any more."""
+"""A process that has written nothing for this long no longer carries out the restart."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,8 @@ class RolledBroker:
     broker: str
     stage: RestartStage = RestartStage.WAITING
     started_ms: int = 0
-    """When the broker had started that is to be restarted; 0 where it did not say, or not yet."""
+    """When the broker's process started before the restart; 0 if it did not report it, or has not
+    been asked."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,7 @@ class RollState:
     began_ms: int
     who: str
     brokers: tuple[RolledBroker, ...]
-    """In their order."""
+    """The brokers, in the order in which they are restarted."""
     why: str = ""
     runner: str = ""
     """The process that carries it out: a name of its own, not its number."""

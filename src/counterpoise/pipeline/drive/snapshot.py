@@ -32,7 +32,7 @@ class ClusterReading:
 
     rows: ReportRows
     snapshot: ClusterSnapshot
-    """Without policies."""
+    """The snapshot, without policies."""
     cluster: str
 
 

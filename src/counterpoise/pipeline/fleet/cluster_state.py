@@ -8,7 +8,7 @@ from typing import Final
 from counterpoise.pipeline.tables.status import BalancerStatus, LastRound
 
 LATE_AFTER_MS: Final = 60_000
-"""A balancer that has kept no look for so long has ended, or hangs."""
+"""A balancer that has saved no poll for this long has ended or hangs."""
 
 
 class BalancerState(StrEnum):
@@ -27,11 +27,11 @@ class PolledCluster:
     """What the brokers of a cluster reported at one poll."""
 
     brokers: int
-    """How many reported their load."""
+    """How many brokers reported their load."""
     silent: Mapping[str, str]
-    """Those that did not, and why."""
+    """Brokers that did not answer, and why."""
     imbalance: float
-    """Largest broker's bytes/s by their mean, less 1."""
+    """The largest broker's bytes/s ÷ the mean - 1."""
     bytes_per_s: float
 
 
@@ -44,7 +44,7 @@ class ClusterState:
     """When it was looked at, in milliseconds since 1970; 0: not yet."""
     service_url: str = ""
     console: str = ""
-    """Its own console, to follow a link to."""
+    """The address of the cluster's own console."""
     polled: PolledCluster | None = None
     unreachable: str = ""
     """Why no broker gave its load."""

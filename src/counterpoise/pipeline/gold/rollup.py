@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
 DAY_MS: Final = 86_400_000
 DAYS_AT_ONCE: Final = 7
-"""Days that one job of a table is for: a job has seconds of its own, however few its rows."""
+"""Days that one Spark job of a table handles: each job costs seconds, however few its rows."""
 AROUND_MS: Final = 600_000
 """How far before and after a move its effect is looked for."""
 WEEK_MS: Final = 6 * DAY_MS
-"""A day and the six before it have the shape of a bundle's load."""
+"""The shape of a bundle's load on a day is computed from that day and the six before it."""
 HOURS: Final = "gold_bundle_hours"
 SHARED: Final = frozenset({HOURS, "gold_bundle_days", "gold_namespace_hours", "gold_imbalance"})
-"""Other gold tables are made of these."""
+"""Gold tables from which other gold tables are made."""
 OF_DAYS: Final = (
     *("bundle_loads", "broker_loads", "gaps", "polls"),
     *("decisions", "rejections", "outcomes"),
@@ -38,7 +38,7 @@ SETTINGS: Final = {
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }
-"""Of a session that is started for it."""
+"""Spark settings of a session that is started for the roll-up."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,14 +11,14 @@ import orjson
 from counterpoise.pipeline.notify.notice import Notice, NoticeKind
 
 VERSION: Final = 1
-"""Of the plain JSON."""
+"""The version of the plain JSON format."""
 ALERTS_PATH: Final = "/api/v2/alerts"
 _MARKS: Final = {"info": "🟢", "warning": "🟠", "critical": "🔴"}
 _FIRES_FOR: Final[Mapping[NoticeKind, timedelta]] = {
     NoticeKind.FINDING: timedelta(days=7),
     NoticeKind.STOP: timedelta(days=7),
 }
-"""How long Alertmanager takes it to go on, unless it is over before."""
+"""How long until Alertmanager considers an alert over that was not resolved earlier."""
 _FIRES_ELSE: Final = timedelta(minutes=15)
 
 
@@ -35,9 +35,9 @@ class NoticeContext:
     """What is added to every notice: the cluster's name, and a link."""
 
     cluster: str = ""
-    """Which cluster, or history, it is about."""
+    """The cluster, or history, that the notice is about."""
     link: str = ""
-    """Where a person looks: a console, or a dashboard."""
+    """The address of a console or dashboard to look at."""
 
 
 def body_of(notice: Notice, shape: NotifyFormat, context: NoticeContext) -> bytes:

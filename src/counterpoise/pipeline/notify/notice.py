@@ -38,11 +38,11 @@ class Notice:
     kind: NoticeKind
     severity: NoticeSeverity
     subject: str
-    """What it is about, by a name that is the same when it is over."""
+    """What the notice is about; the notice of its end has the same subject."""
     sentence: str
     at_ms: int
     is_over: bool = False
-    """Whether what was wrong is not wrong any more."""
+    """Whether what was wrong is over."""
 
 
 class NoticeSink(Protocol):

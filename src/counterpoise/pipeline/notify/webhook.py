@@ -58,16 +58,16 @@ class NotifyOptions:
     secret: bytes = field(default=b"", repr=False)
     context: NoticeContext = field(default_factory=NoticeContext)
     every_s: float = 2.0
-    """Between two notices, once more than `at_once` came."""
+    """Seconds between two notices, once more than `at_once` came."""
     at_once: int = 10
     kept: int = 100
     """Notices that wait at most; the oldest is dropped first."""
     tries: int = 5
     pause_s: float = 1.0
-    """Before the second try; twice as long before each further one."""
+    """Seconds before the second try; twice as long before each further one."""
     timeout_s: float = 10.0
     last_s: float = 5.0
-    """How long those that wait may take when the balancer ends."""
+    """How long waiting notices may take to be sent when the balancer ends."""
 
     @property
     def address(self) -> str:
@@ -122,7 +122,7 @@ class WebhookNotifier:
         self._idle = asyncio.Event()
         self._idle.set()
         self._refused = ""
-        """What the webhook last answered in place of taking a notice."""
+        """The last answer of the webhook that was not an acceptance."""
 
     def __call__(self, notice: Notice) -> None:
         """Queue a notice; if there are too many, the oldest is dropped."""

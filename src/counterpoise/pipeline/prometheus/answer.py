@@ -39,7 +39,7 @@ class RangeAnswer:
     labels: Sequence[bytes]
     """The labels of each series, as the JSON that was sent."""
     values: Floats
-    """By series and moment; NaN where a series has none, or one that is no figure."""
+    """Values by series and moment; NaN where a series has none, or one that is not a number."""
     warnings: tuple[str, ...] = ()
 
 

@@ -38,12 +38,12 @@ class ImportRecord:
     first_ms: int
     step_ms: int
     last_ms: int = 0
-    """Up to which moment it is imported."""
+    """The last moment that is imported."""
     counts_every_ms: int = 0
-    """How far apart the numbers of producers and consumers are; each holds until the next."""
+    """The time between two numbers of producers and consumers; each holds until the next."""
     facts: PieceFacts = field(default_factory=PieceFacts)
     notes: tuple[str, ...] = ()
-    """What a person has to know of it."""
+    """Sentences about the import that a reader of the history must know."""
 
     def write(self, location: Location) -> None:
         """Write the record into the history; raises `HistoryFaultError`."""

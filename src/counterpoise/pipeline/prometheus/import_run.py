@@ -38,15 +38,17 @@ from counterpoise.pipeline.tables.ownership import BundleOwners
 from counterpoise.pipeline.tables.reports import land_polls
 
 VALUES_MOST: Final = 1_000_000
-"""Of one query."""
+"""Values that one query may return."""
 POINTS_MOST: Final = 10_000
-"""Moments of one query: Prometheus gives 11,000."""
+"""Moments that one query may cover: Prometheus allows 11,000."""
 COUNTS_EVERY: Final = 10
-"""Moments between two numbers of producers and consumers: no strategy goes by them."""
+"""Moments between two readings of the numbers of producers and consumers, which no strategy
+uses."""
 CONTESTED_MOST: Final = 0.05
-"""Which part of the bundles may be on several brokers at once, by the first piece."""
+"""The part of the bundles that may be on several brokers at once in the first piece."""
 TOPIC_LOADS_EVERY_MS: Final = 6 * 3_600_000
-"""Between two pieces with the loads of topics: their shares of a bundle's load change slowly."""
+"""Time between two pieces that contain the loads of topics: topics' shares of a bundle's load
+change slowly."""
 REPORT_EVERY_S: Final = 5.0
 
 
@@ -59,7 +61,8 @@ class ImportOptions:
     by: str = TOPICS
     cluster: str = ""
     match: str = ""
-    """As PromQL; for the record alone, since the source has it."""
+    """The labels that series must have, as PromQL; only recorded here, since the source applies
+    them."""
     values_most: int = VALUES_MOST
 
 
@@ -90,7 +93,7 @@ class HistoryImport:
         self._count = VALUES_MOST
         self._groups: dict[str, tuple[Sequence[bytes], SeriesGroups]] = {}
         self._topic_loads_from_ms = 0
-        """The next piece from then on has the loads of topics."""
+        """The time from which on the next piece contains the loads of topics."""
 
     async def run(self) -> ImportRecord:
         """Import everything that was asked for; returns the history's record.

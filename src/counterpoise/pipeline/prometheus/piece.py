@@ -22,9 +22,9 @@ class SeriesSums:
 
     pairs: tuple[Pair, ...]
     sums: Floats
-    """By pair and moment; 0 where there is no value."""
+    """The sum of the series by pair and moment; 0 where there is no value."""
     counts: Integers
-    """How many series have a value, likewise."""
+    """How many series have a value, by pair and moment."""
     means: Mapping[Pair, Mapping[str, float]] = field(default_factory=dict)
     """The mean of each series over all moments by its topic; empty if they were not asked for."""
 
@@ -35,22 +35,22 @@ class ClusterPiece:
 
     grid: TimeGrid
     brokers: tuple[str, ...]
-    """Sorted."""
+    """The brokers, sorted."""
     pairs: tuple[Pair, ...]
-    """Sorted."""
+    """The pairs, sorted."""
     present: Integers
     """How many series a pair has; 0: none of its topics is there."""
     rates: Mapping[str, Floats]
     counts: Mapping[str, Integers]
-    """Of topics, producers and consumers."""
+    """The numbers of topics, producers and consumers."""
     usage: Mapping[str, Floats]
-    """Per cent by resource; NaN where it is not known."""
+    """Percent used by resource; NaN where it is not known."""
     averages: Floats
     """Fractions; NaN where a broker makes none."""
     values: int
     """How many figures it was made of."""
     topic_loads: Mapping[Pair, BundleTopicLoads] = field(default_factory=dict)
-    """Means over its moments; empty if they were not asked for."""
+    """Mean loads of topics over the piece's moments; empty if they were not asked for."""
 
 
 class SeriesGroups:

@@ -44,7 +44,7 @@ class PieceFacts:
     contested: int = 0
     """Bundles that several brokers had at the same moment, added up over moments."""
     owned: int = 0
-    """Bundles that some broker had, likewise."""
+    """Bundles that a broker had, added up over moments."""
 
     def add(self, other: "PieceFacts") -> None:
         """Add the counts of another piece."""
@@ -58,13 +58,13 @@ class PieceReports:
 
     piece: ClusterPiece
     reported: Masks
-    """By broker and moment: whether there is a report."""
+    """Whether there is a report, by broker and moment."""
     gap: Masks
     fresh: Masks
     reported_ms: Integers
     """When the newest fresh report was made, by broker and moment."""
     served: Masks
-    """By pair and moment: whether that broker has the bundle."""
+    """Whether the pair's broker has the bundle, by pair and moment."""
     changed: tuple[int, ...]
     """The moments at which a bundle came, went or moved."""
     facts: PieceFacts = field(default_factory=PieceFacts)
@@ -98,7 +98,7 @@ class PieceReader:
 
     def __init__(self) -> None:
         self._since: dict[Pair, int] = {}
-        """Since when each pair is there."""
+        """When each pair appeared."""
         self._figures: dict[str, bytes] = {}
         """What each broker reported last."""
         self._fresh_ms: dict[str, int] = {}
@@ -282,7 +282,7 @@ class _TopicLoads:
     """The loads of topics over a piece, by the number of their pair; 0 is none."""
 
     texts: Sequence[str]
-    """As JSON; empty if they are not known."""
+    """The topic loads as JSON; empty if they are not known."""
     moments: Integers
     """The moment of the pair's first report, which has them; -1 for none."""
 

@@ -43,7 +43,8 @@ USAGE_SERIES: Final = tuple(
 """The series of each of `RESOURCES`, in per cent."""
 AVERAGE_SERIES: Final = "pulsar_lb_resource_usage"
 AVERAGE_LABELS: Final = {"feature": "max_ema"}
-"""Which of them is the broker's own average: the extensible load manager's alone."""
+"""The labels of the series that is the broker's own average, which only the extensible load manager
+has."""
 
 BROKER_LABELS: Final = ("pod", "kubernetes_pod_name", "instance", "broker")
 """Labels that may name a broker, in the order in which they are looked for."""
@@ -57,7 +58,7 @@ class SeriesPlace:
 
     broker: str
     bundle: str = ""
-    """Empty for a series of a broker."""
+    """The bundle; empty for a series of a broker."""
     topic: str = ""
     """What two series of the same figures have alike, besides the broker."""
 

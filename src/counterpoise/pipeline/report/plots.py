@@ -19,7 +19,7 @@ from counterpoise.pipeline.page.drawing import (
 from counterpoise.pipeline.report.recorded_days import UNEVEN, Numbers, RecordedDays, Rows
 
 NAMED_MOST: Final = 40
-"""More brokers than this are rows without names."""
+"""More brokers than this are drawn as rows without names."""
 HOUR: Final = timedelta(hours=1)
 
 

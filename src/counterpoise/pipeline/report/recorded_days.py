@@ -60,7 +60,7 @@ class RecordedDays:
     uneven_part: float
     """The part of the polls in which largest ÷ mean was above 1.25."""
     mean_bytes_per_s: float
-    """Of the whole cluster."""
+    """The mean bytes/s of the whole cluster."""
     imbalance: HourlyImbalance
     load: BrokerHours
     brokers: Rows

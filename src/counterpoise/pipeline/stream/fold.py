@@ -50,7 +50,7 @@ class FoldBatch:
     location: Location
     part: ReportSlice
     before: tuple[DataFile, ...]
-    """The states behind which the slice comes, by shard; none where nothing was folded yet."""
+    """The states before this slice, by shard; none if nothing was folded yet."""
     shards: int
 
 
@@ -118,7 +118,7 @@ class ReportFold:
         self._most_rows = most_rows
         self._every_ms = every_ms
         self.states = resharded(writer, shards)
-        """The newest; None where nothing was folded yet."""
+        """The newest states; None if nothing was folded yet."""
 
     def next(self) -> FoldedStates | None:
         """Fold the polls that landed since the last call, and commit the states; None if there are

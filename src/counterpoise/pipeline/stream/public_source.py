@@ -41,7 +41,7 @@ _CLIENT = MappingProxyType(
         "tlsEnableHostnameVerification": "tlsHostnameVerificationEnabled",
     }
 )
-"""Options as Pulsar's clients call them, and the settings that they are."""
+"""The settings of this product for the options of Pulsar's clients."""
 SCHEMA = spark_schema(REPORTS_SCHEMA)
 
 
@@ -98,9 +98,9 @@ class _Live(DataSourceReader):
         rows = asyncio.run(self._asked(lambda collector: collector.look_at(name)))
         yield from rows_to_arrow(rows).cast(SCHEMA).to_batches()
 
-    async def _asked(self, question: Callable[[Collector], Awaitable[T]]) -> T:
+    async def _asked(self, read: Callable[[Collector], Awaitable[T]]) -> T:
         async with http_session(_security(self._client)) as session:
-            return await question(Collector(session, self._urls, wall_clock_ms))
+            return await read(Collector(session, self._urls, wall_clock_ms))
 
 
 def _security(options: Mapping[str, str]) -> ClientSecurity:

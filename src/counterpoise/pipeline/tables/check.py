@@ -15,9 +15,9 @@ from counterpoise.pipeline.tables.schema import FOLD_STATE, JOURNAL, REPORTS, TA
 from counterpoise.pipeline.tables.states import FOLD, read_state
 
 ASIDE = "damaged"
-"""Where files go that cannot be read: nothing is thrown away."""
+"""The directory that unreadable files are moved to, instead of being deleted."""
 AHEAD = "ahead"
-"""Where files go that are dated in the future."""
+"""The directory that files dated in the future are moved to."""
 _LAST_CHECKPOINT = "_last_checkpoint"
 
 
@@ -30,7 +30,7 @@ class TableSize:
     files: int
     rows: int
     size: int
-    """Bytes."""
+    """The size in bytes."""
 
 
 @dataclass(frozen=True, slots=True)

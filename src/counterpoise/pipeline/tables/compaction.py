@@ -29,11 +29,11 @@ from counterpoise.pipeline.tables.schema import (
 )
 
 ROWS_MOST = 1_000_000
-"""Rows of a compacted file, at most (but a file stays whole)."""
+"""The most rows of a compacted file (but files are never divided)."""
 GROUP_ROWS = 131_072
-"""Rows of a group in it, about: what is in memory at once while it is written."""
+"""About how many rows a row group has: they are in memory at once while it is written."""
 PER_LEVEL = 100
-"""Files of one level that become one."""
+"""How many files of one level become one."""
 
 
 def compact(

@@ -36,7 +36,7 @@ class Control:
 
     wish: Wish = Wish.GO
     since_ms: int = 0
-    """When it was said, milliseconds since 1970."""
+    """When it was ordered, milliseconds since 1970."""
     why: str = ""
 
     def withholds(self, began_ms: int) -> str:

@@ -37,9 +37,9 @@ class DataFile:
 
     table: str
     path: str
-    """Below the table's directory."""
+    """The path below the table's directory."""
     size: int
-    """Bytes."""
+    """The size in bytes."""
     rows: int
     first_poll: int
     last_poll: int

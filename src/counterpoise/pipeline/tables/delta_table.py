@@ -32,13 +32,15 @@ from counterpoise.pipeline.tables.schema import (
 )
 
 CHECKPOINT_EVERY = 100
-"""Commits; one is read instead of all before it."""
+"""Commits between two checkpoints; a reader reads one checkpoint instead of all commits before
+it."""
 LOG_KEPT = "delta.logRetentionDuration"
-"""The table property that says how far back a table can be read as it was."""
+"""The table property that says how long former versions can be read."""
 FILES_KEPT = "delta.deletedFileRetentionDuration"
-"""That which says for how long a data file stays that a commit dropped."""
+"""The table property that says how long a data file stays after a commit dropped it."""
 STATES_KEPT = "interval 1 hours"
-"""For the states of the fold, which are removed as soon as there are newer ones."""
+"""The value of `LOG_KEPT` for the fold's states, which are removed as soon as there are newer
+ones."""
 
 
 TIME_TRAVEL_DAYS = 1

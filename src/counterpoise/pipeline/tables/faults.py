@@ -8,15 +8,16 @@ import pyarrow as pa
 from counterpoise.names.errors import ExplainedError
 
 _OF_STORES = ("AWS Error", "google::cloud::Status", "Azure", "Generic S3", "Generic GCS")
-"""What `pyarrow`'s file systems and delta-rs say of a service's refusals and silence."""
+"""The texts in which `pyarrow`'s file systems and delta-rs report a service's refusals and
+silence."""
 _OUTAGE = re.compile(
     r"NETWORK_CONNECTION|UNAVAILABLE|SLOW_DOWN|INTERNAL_FAILURE|REQUEST_TIMEOUT|status 5\d\d"
     r"|DEADLINE_EXCEEDED|after \d+ retries|error sending request|operation timed out"
     r"|50\d [A-Z][a-z]+"
 )
-"""What they say of a service that is not there just now, and of no mistake of ours."""
+"""The texts that mean that a service cannot be reached now, and not that a request was wrong."""
 _CAUSE = re.compile(r"↳(?:\x1b\[\d*m)? (.*)")
-"""How delta-rs lists, in colours, what caused an error, a line each."""
+"""The coloured lines in which delta-rs lists what caused an error."""
 _LOOK = "see that address and keys are right, and that the store answers"
 
 

@@ -37,10 +37,10 @@ class HeartbeatOptions:
     """How often a history's writer renews its heartbeat, and how long a heartbeat is valid."""
 
     lasts_s: float = 30.0
-    """For how long a heartbeat counts that is not renewed."""
+    """How long a heartbeat is valid that is not renewed."""
     renew_every_s: float = 10.0
     wait_s: float = 0.0
-    """How long to wait for another writer, that is alive, to end."""
+    """How long to wait for another running writer to end."""
 
     def after_an_outage(self) -> "HeartbeatOptions":
         """The options to reopen a history after an outage, when this writer's own heartbeat may
@@ -62,7 +62,7 @@ class Heartbeat:
     started: float
     """When the process began, in seconds since 1970."""
     at_ms: int
-    """When it was renewed, by the writer's clock."""
+    """When it was last renewed, by the writer's clock."""
     lasts_s: float
 
     @property

@@ -33,7 +33,7 @@ from counterpoise.pipeline.tables.schema import JOURNAL, OUTCOME, SCHEMAS, Journ
 PART = "partOfLoad"
 """Among a decision's figures: how much of the cluster's bytes/s its bundle carried."""
 BASIS = "basis"
-"""Among them: what the move rests on (`MoveBasis`)."""
+"""Among a decision's figures: what the move is based on (`MoveBasis`)."""
 
 UNACKNOWLEDGED = "unacknowledgedSeconds"
 """Among an outcome's figures: `MoveOutcome.unacknowledged_s`."""
@@ -42,9 +42,10 @@ _OF_REJECTION = ("subject", "rule", "value", "limit", "setting", "template")
 DECIDED = "counterpoise-round"
 """The application transaction whose version is the poll of the newest round."""
 ENDED = "counterpoise-round-ended"
-"""That of the newest round that was recorded to its end."""
+"""The application transaction whose version is the poll of the newest completed round."""
 _DECIDED_BEFORE_MS = 600_000
-"""A move ends sooner than this after it was decided: decisions of so long before are read, too."""
+"""The longest time from a move's decision to its end: decisions from this long before are read,
+too."""
 _FILES_AT_HAND = 64
 _ROWS_AT_HAND = 5_000
 

@@ -17,17 +17,19 @@ class KeepingOptions:
     """How often a history is compacted and vacuumed, and how many days stay."""
 
     compact_from: int = PER_LEVEL
-    """How many small files of a table are made few."""
+    """From how many small files on a table is compacted."""
     look_every: int = 60
-    """How many batches lie between two looks at what there is to do."""
+    """Compaction is considered once in this many batches."""
     retain_days: int = 0
-    """How many days stay; 0: all of them."""
+    """How many days of rows are kept; 0: all of them."""
     time_travel_days: int = TIME_TRAVEL_DAYS
-    """How far back tables can be read as they were; a commit costs by the entries of the log."""
+    """How many days back a table's former versions can be read; the more, the longer each commit
+    takes."""
     rounds_at_hand: int = 20
-    """Small files of the journal that stay, for a round that is taken up again."""
+    """Small files of the journal that are not compacted, so that an interrupted round is found
+    quickly."""
     vacuum_every: int = 60
-    """How many looks lie between two removals of files that no version needs any more."""
+    """Files that no version needs are deleted once in this many compactions."""
 
 
 class Keeping:

@@ -44,7 +44,7 @@ class OldWriter:
 
     token: str
     first: Mapping[str, int]
-    """By what files are of."""
+    """The first poll or round from which on the writer's files are valid, by directory."""
     found: frozenset[str]
     """Files of rounds behind its first that it went on with."""
 
@@ -128,7 +128,7 @@ class _OldFile:
     first: int
     last: int
     many: bool
-    """Whether it was compacted."""
+    """Whether it is a compacted file."""
     base: str
 
 

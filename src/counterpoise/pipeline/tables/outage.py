@@ -10,7 +10,7 @@ from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.tables.faults import OutageError
 
 PAUSES_S: Final = (5.0, 10.0, 20.0, 40.0, 60.0)
-"""Before each try after the other; the last again and again."""
+"""Seconds before each further attempt; the last value is repeated."""
 
 
 class Keeper(Protocol):

@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # executors do without delta-rs
 LANDED = "counterpoise-poll"
 """The application transaction whose version is the newest poll."""
 ROWS_MOST = 1_000_000
-"""Rows of a slice, at most, unless a single file has more."""
+"""The most rows of a slice, unless a single file has more."""
 
 _OF_BUNDLES = [*SAMPLE, "digest"]
 _OF_ALL = list(dict.fromkeys((*SAMPLE, *REPORT, "digest")))
@@ -54,7 +54,7 @@ class ReportSlice:
     up_to: int
     files: tuple[DataFile, ...]
     rows: int
-    """Of these files; a compacted one may have rows of other polls, too."""
+    """The number of rows of these files; a compacted file may have rows of other polls, too."""
 
 
 def land(writer: TablesWriter, rows: ReportRows) -> None:

@@ -20,9 +20,9 @@ class ReportPart:
     """
 
     others: bool
-    """Those that are no bundle's."""
+    """Rows that are not of a bundle."""
     digests: range = range(0)
-    """Bundles whose names have such a digest."""
+    """Rows of bundles whose names have one of these digests."""
 
     def may_be_in(self, kinds: tuple[Any, Any] | None, digests: tuple[Any, Any] | None) -> bool:
         """Whether a row group may have selected rows, by the least and greatest `kind` and `digest`

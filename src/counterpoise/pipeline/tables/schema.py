@@ -35,7 +35,7 @@ from counterpoise.load.rows import COLUMNS, TEXT, Column, ReportRows
 LAYOUT: Final = 4
 """The version of the tables; 1 to 3 were directories of Parquet without a log."""
 LAYOUT_KEY: Final = "counterpoise.layout"
-"""The table property that has it."""
+"""The table property that contains the layout's version."""
 
 REPORTS: Final = "reports"
 OWNERSHIP_CHANGES: Final = "ownership_changes"
@@ -59,7 +59,8 @@ _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _ARROW = {"O": _TEXT, "i": _INT, "f": _FLOAT, "b": _FLAG}
 MOMENT = pa.timestamp("ms", tz="UTC")
 MOMENTS = {"at": "poll_id", "report_at": "report_at_ms"}
-"""Real timestamps for those who ask the table, and the numbers that they are of."""
+"""Columns that are real timestamps, for people who query the table, and the numbers they are made
+of."""
 
 ADDED = ("load_average", "topic_loads")
 """Columns that reports have not had from the beginning: null, to other engines, in older rows."""
@@ -138,7 +139,7 @@ SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     ),
 }
 TABLES: Final = tuple(SCHEMAS)
-"""In the order in which a writer takes them over."""
+"""All tables, in the order in which a writer takes them over."""
 
 
 def day_of(poll_id: int) -> str:

@@ -40,7 +40,7 @@ class FoldedStates:
 
     up_to: int
     files: tuple[DataFile, ...]
-    """By shard."""
+    """The files of each shard."""
 
     @property
     def shards(self) -> int:

@@ -18,7 +18,7 @@ from counterpoise.pipeline.tables.reports import newest_poll, read_reports
 HOUR_MS = 3_600_000
 FAILURES_MOST = 10
 PAST_RULES = (LEFT_FOR_COST.name, MOVED_OFTEN.name)
-"""By which bundles are left alone for what became of their last moves."""
+"""Rules that leave bundles alone because of what their last moves did."""
 _REPORT_COLUMNS = ("poll_id", "kind", "broker", "note")
 _NO_BUNDLES = (BROKER, GAP, POLL)
 
@@ -29,9 +29,9 @@ class LastPoll:
 
     at: int
     brokers: int
-    """How many reported their load."""
+    """How many brokers reported their load."""
     silent: Mapping[str, str]
-    """Those that did not, and why."""
+    """Brokers that did not answer, and why."""
     trouble: str
     """Why no broker could be asked; empty when the cluster answered."""
 
@@ -65,11 +65,11 @@ class BalancerStatus:
     withheld: Mapping[str, int] = field(default_factory=dict)
     """Moves of the last hour that a rule withheld, by the rule."""
     failures: tuple[tuple[str, str], ...] = ()
-    """The latest of the last hour: the bundle, and what the cluster said."""
+    """The last hour's latest failures: the bundle, and what the cluster answered."""
     astray: tuple[MoveOutcome, ...] = ()
-    """Of the last hour, the latest first: unloaded, and not taken by the destination."""
+    """Moves of the last hour whose bundle the destination did not take over, the latest first."""
     gaps: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    """Of the last hour: polls without an answer by broker, and the latest reason."""
+    """The number of unanswered polls of the last hour by broker, and the latest reason."""
 
     @property
     def in_force(self) -> str:

@@ -36,7 +36,7 @@ class TableView:
     kind: str
     columns: Sequence[str]
     text: str
-    """What it is, for `--help`."""
+    """A description for `--help`."""
 
 
 def _of_journal(kind: JournalKind, text: str) -> TableView:

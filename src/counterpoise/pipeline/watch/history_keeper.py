@@ -41,20 +41,21 @@ class WatchSettings:
     addresses: tuple[str, ...]
     """Admin URLs of the cluster."""
     history: str
-    """Where what was seen, decided and done is kept: a path or URI (`tables/location.py`)."""
+    """The history's path or URI (`tables/location.py`), which records load, decisions and
+    actions."""
     poll_every_s: float = 5.0
     once: bool = False
-    """One poll, one round where rounds are made, and the end."""
+    """Whether to end after one poll and, in a balancer, one round."""
     metrics: tuple[str, int] | None = None
-    """Where `/metrics` and `/health` are served."""
+    """The host and port at which `/metrics` and `/health` are served; None: nowhere."""
     notify: NotifyOptions | None = None
-    """Where an operator is notified; None: nowhere."""
+    """How an operator is notified; None: not at all."""
     watchdog: bool = False
-    """Whether each look is judged, too (`decide/watchdog/`)."""
+    """Whether each poll is also checked by the watchdog (`decide/watchdog/`)."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
     heartbeat: HeartbeatOptions = field(default_factory=HeartbeatOptions)
     security: ClientSecurity = ANONYMOUS
-    """Who we are to the cluster."""
+    """The credentials and TLS for the cluster's admin API."""
     answer_within_s: float = HTTP_TIMEOUT_S
     """How long a broker may take for one answer."""
 
@@ -80,7 +81,7 @@ class HistoryKeeper:
         self._lost = asyncio.Event()
         self._began_ms = wall_clock_ms()
         self.is_under_way = False
-        """Whether anything was kept."""
+        """Whether any poll was kept."""
         self.metrics = Metrics(wall_clock_ms, settings.poll_every_s)
         self.notices = BalancerNotices(discard, wall_clock_ms)
 

@@ -15,7 +15,7 @@ from counterpoise.pipeline.watchdog.records import Written, holds_after, written
 TOPIC = "persistent://pulsar/system/loadbalancer-service-unit-state"
 WAIT_MS = 5000
 ANSWERS_WITHIN_S = 10
-"""A cluster that has not let us read by then is said not to."""
+"""How long a cluster may take to let the watchdog read the channel."""
 
 
 class Channel:

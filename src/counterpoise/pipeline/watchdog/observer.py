@@ -20,9 +20,9 @@ ReadChannel = Callable[[], Mapping[str, ChannelRecord] | None]
 """Reads the bundle state channel of PIP-192, None when it cannot be; may take seconds, and is
 called in a thread."""
 ASKED_MOST: Final = 64
-"""Namespaces that are asked for at one look, at most."""
+"""The most namespaces that are read in one observation."""
 Known = dict[str, Mapping[str, OwnedBundle] | str]
-"""By broker, what it owns, or why that is not known."""
+"""What each broker owns, or why that is not known."""
 
 
 class Observer:

@@ -22,7 +22,7 @@ FOLLOWS: Mapping[str, frozenset[str]] = {
     "Splitting": frozenset({"Deleted"}),
     "Deleted": frozenset({INIT}),
 }
-"""What may follow a state without being forced."""
+"""The states that may follow each state without being forced."""
 _MOST = (1 << 63) - 1
 """The version after which they begin again below zero."""
 

@@ -21,9 +21,9 @@ from counterpoise.pipeline.collect.owned import Ownership, Whose
 from counterpoise.pipeline.collect.words import error_text
 
 MOST: Final = 256
-"""Bundles that are asked for at one look, at most."""
+"""The most bundles that are looked up in one observation."""
 REMEMBERED_MS: Final = 600_000
-"""How long a bundle that no broker reports any more is asked for."""
+"""How long a bundle that no broker reports any more is looked up."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,7 @@ class _Bundle:
     reported_ms: int = 0
     asked_ms: int = 0
     holders: Mapping[str, OwnedBundle] = field(default_factory=dict)
-    """Who had it when that was last asked."""
+    """The brokers that had it when that was last read."""
 
     @property
     def open(self) -> bool:

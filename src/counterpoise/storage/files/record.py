@@ -43,7 +43,7 @@ class LedgerRecord(NamedTuple):
     entry: bytes
     stored: int
     after: int
-    """Offset after it, in the bytes that were decoded."""
+    """The offset after this record in the decoded bytes."""
 
 
 class Format(Protocol):
@@ -53,7 +53,7 @@ class Format(Protocol):
     """Bytes of a record before its entry."""
     file_header_size: int
     overlap: int
-    """Of what was searched, so many bytes at the end may hold the beginning of another record."""
+    """How many bytes at the end of a searched piece may be the beginning of another record."""
     can_hop: bool
     """Whether a record's header alone says that a record begins there."""
 

@@ -54,10 +54,10 @@ class StoredCursor:
     value: bytes = b""
     saved: CursorState | None = None
     writer: ConfirmedLedger | None = None
-    """Of its ledger, once this owner has begun one."""
+    """The writer of its ledger, once this owner has begun one."""
     begun: float = 0.0
     unused: set[int] = field(default_factory=set)
-    """Ledgers that its node named before."""
+    """Ledgers that its node named before and that may be deleted."""
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
 

@@ -63,13 +63,13 @@ class LedgerChain:
     ) -> None:
         """``now``: seconds by which the age of ledgers goes; ``wall``: seconds since 1970."""
         self.quorums = quorums
-        """Of ledgers that are created from now on."""
+        """The quorums of ledgers that are created from now on."""
         self.owned = owned
         self.current: CurrentLedger
         """The ledger that is written, from `begin` on."""
         self._is_begun = False
         self.closed: list[ListedLedger] = []
-        """Those before the current one, in order."""
+        """The ledgers before the current one, in order."""
         self._client = client
         self._purpose = purpose
         self._now = now

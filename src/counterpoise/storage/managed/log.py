@@ -32,13 +32,13 @@ C = TypeVar("C")
 _log = logging.getLogger(__name__)
 
 GROUPS_IN_FLIGHT = 64
-"""A group's entries reach the bookies while those before it wait for their answers."""
+"""How many groups of entries may be on their way to the bookies at once."""
 
 ABANDON_S = 5.0
 """How long a released log tries to close its ledgers; the next owner recovers those left open."""
 
 RETRY_S = 10.0
-"""How long a full ledger is written on where no other could be created."""
+"""Seconds between two attempts to begin a new ledger; meanwhile the full one is written on."""
 
 
 class ManagedLog(StoredLog[C]):

@@ -30,7 +30,9 @@ class StoredTopics:
         self._list = SingleFlight(self._listed)
 
     async def topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[TopicName]:
-        """A namespace's topics, sorted; non-persistent ones are known to their owners only."""
+        """A namespace's persistent topics, sorted; empty for the other domain, whose topics the
+        metadata store does not contain.
+        """
         return [] if domain != PERSISTENT else [*await self._list(namespace)]
 
     async def _listed(self, namespace: NamespaceName) -> list[TopicName]:

@@ -25,7 +25,7 @@ BURST_BYTES = 1 << 20
 """A burst ends after this many bytes, so that one consumer cannot fill a connection's buffer."""
 
 BURST_ENTRIES = 500
-"""And after so many entries were looked at, so that other consumers are served soon."""
+"""A burst also ends after this many entries, so that other consumers are served soon."""
 
 
 class Dispatcher(ABC):

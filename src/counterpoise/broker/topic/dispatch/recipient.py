@@ -31,18 +31,19 @@ class Recipient:
     name: str = field(init=False)
     priority: int = field(init=False)
     permits: int = field(default=0, init=False)
-    """Messages that it may be sent: below zero after a batch of more."""
+    """Messages that it may be sent; below zero after a batch that was larger than the permits."""
     pending: dict[int, int] = field(default_factory=dict, init=False)
-    """The index of each entry that was sent, and is neither acknowledged nor returned, and its
-    number of messages."""
+    """The number of messages of each entry that was sent and is neither acknowledged nor returned,
+    by index."""
     unacked: int = field(default=0, init=False)
-    """The sum of those messages; only for Shared and Key_Shared, which acknowledge by entries."""
+    """The number of pending messages; counted for Shared and Key_Shared only, which acknowledge by
+    entries."""
     blocked: bool = field(default=False, init=False)
     closed: bool = field(default=False, init=False)
     is_end_notified: bool = field(default=False, init=False)
     entries_out: int = field(default=0, init=False)
     last_sent_ms: int = field(default=0, init=False)
-    """Milliseconds since 1970, as the next two; 0 for never."""
+    """Milliseconds since 1970, as are the next two; 0 for never."""
     last_acked_ms: int = field(default=0, init=False)
     last_flow_ms: int = field(default=0, init=False)
     connected_since: float = field(init=False)

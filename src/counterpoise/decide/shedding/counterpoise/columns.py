@@ -20,9 +20,10 @@ _SATURATED = 0.99
 FULL: Final = 0.95
 """A broker that is filled is full at this part of what the others have."""
 _ILL, _WELL = 0.5, 0.8
-"""What bundles carry ÷ their forecast: of an ill broker at most, and of the others at least."""
+"""Load of bundles ÷ their forecast: at most for an ill broker, and at least for the others."""
 _FEWEST, _MOST_OF_THEM = 4, 0.75
-"""Bundles of a broker that say something about it, and the part of them that fell with it."""
+"""The least number of bundles by which a broker is judged, and the part of them that must have
+fallen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,22 +34,24 @@ class LoadColumns:
     """
 
     load: Floats32 | Floats
-    """By figure (messages/s, bytes/s in, bytes/s out), span and bundle."""
+    """The load by figure (messages/s, bytes/s in, bytes/s out), span and bundle."""
     weight: Floats
-    """What each span counts; together 1."""
+    """The weight of each span; the sum is 1."""
     owner: Indices
     """The broker of each bundle, -1 where no broker reports it."""
     scale: Floats
-    """By figure, span and broker: what a unit of load adds to its utilisation, 1 being the mean."""
+    """What a unit of load adds to a broker's utilisation, 1 being the mean; by figure, span and
+    broker."""
     use: Floats
-    """By figure, span and broker: see `used`."""
+    """Each broker's use (see `used`), by figure, span and broker."""
     movable: Masks
     destination: Masks
-    """Which brokers may receive."""
+    """Which brokers may receive bundles."""
     filling: Masks
-    """Which brokers were found all but empty, and are to be filled."""
+    """Which brokers were found nearly empty, and are to be filled."""
     allowed: Mapping[int, Masks] = field(default_factory=dict)
-    """By bundle: which brokers may have it, where that is not all of them."""
+    """The brokers that may have a bundle, by bundle; bundles that all brokers may have are
+    missing."""
 
     @cached_property
     def floor(self) -> float:

@@ -26,21 +26,22 @@ from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView, Integers, Masks
 
 LEVEL_MINUTES: Final = 30.0
-"""How long the level remembers."""
+"""The time over which the level averages, in minutes."""
 TREND_MINUTES: Final = 90.0
 SPREAD_SAMPLES: Final = 50
 FIRST_SPREAD: Final = 0.1
-"""What is assumed of a bundle that was never seen."""
+"""The spread that is assumed of a new bundle."""
 WIDEST: Final = 1.0
-"""A spread is no wider: a load that is not negative rarely is further from its mean."""
+"""The largest spread: a load, which is never negative, rarely deviates further from its mean."""
 OUTLIER: Final = 3.0
-"""A deviation of so many spreads is cut."""
+"""Deviations above this many spreads are cut."""
 BURST_SAMPLES: Final = 2
-"""So many outliers in a row are no error of one report."""
+"""This many outliers in a row are no error of one report."""
 SOON_MINUTES: Final = 15.0
-"""How long what is out of the ordinary is taken to last."""
+"""How long an unusual load is assumed to last, in minutes."""
 SHIFT_SAMPLES: Final = 15
-"""So many outliers in a row are no burst but another level, which is then learnt afresh."""
+"""This many outliers in a row are not a burst but a new level, which is then learnt from the
+start."""
 COMMON: Final = 3.0
 """How far a cluster's load as a whole rises or falls from one sample to the next, at most."""
 TREND_FADES: Final = 0.995

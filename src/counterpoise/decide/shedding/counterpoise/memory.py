@@ -42,7 +42,7 @@ class Tracks:
     moved_ms: Times
     """When it was first seen on that broker; 0 when it was always there."""
     day: Floats16
-    """By hour of the day (UTC): the logarithm of its load then; 0 for an hour not seen yet."""
+    """The logarithm of its load by hour of the day (UTC); 0 for an hour not seen yet."""
 
     @staticmethod
     def empty(count: int) -> "Tracks":
@@ -85,11 +85,12 @@ class CounterpoiseMemory:
     waited_min: float = 0.0
     """Minutes for which moves have been left undone because of their price (see `timing.py`)."""
     cold: Mapping[str, int] = field(default_factory=dict)
-    """In how many rounds a broker was found with less than half of the mean, until it is full."""
+    """The number of rounds in which a broker was found with less than half of the mean, until it is
+    full."""
     ill: Mapping[str, int] = field(default_factory=dict)
-    """By broker that seems ill: since when (see `columns.suspects`)."""
+    """Since when each broker seems ill (see `columns.suspects`)."""
     capacity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """By broker: what it can carry of each figure, as last measured."""
+    """What each broker can carry of each figure, as last measured."""
 
     def to_json(self) -> dict[str, Any]:
         """The memory as a JSON object; columns are little-endian arrays in base64."""

@@ -15,7 +15,7 @@ from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import Masks
 
 CANDIDATES: Final = 64
-"""Bundles of a broker that are tried: all, or so many from the largest to the smallest."""
+"""Bundles of a broker that are tried: all, or this many from the largest to the smallest."""
 DESTINATIONS: Final = 16
 """Brokers that are tried: the emptiest."""
 STALE: Final = 8
@@ -57,7 +57,7 @@ class Prices(NamedTuple):
 
     lasting: float
     passing: float
-    """Of one that leaves more to be moved later."""
+    """The price of a move that leaves more to be moved later."""
 
     def of(self, step: Step, before: "Found | Step") -> float:
         """The price of this step, given the steps ``before`` it; higher if the step makes the later

@@ -14,9 +14,9 @@ from counterpoise.decide.shedding.counterpoise.memory import HOURS, Floats16, Fl
 
 HOUR_MS: Final = 3_600_000
 DAY_COUNTS: Final = 0.2
-"""What part of an hour's figure the newest day is."""
+"""The weight of the newest day in an hour's figure."""
 MOST: Final = math.log(3.0)
-"""No growth beyond three times the load is foreseen."""
+"""Growth beyond three times the load is not forecast."""
 NOISE: Final = 0.25
 """What part of a spread an hour's figure is wrong by: a level is the mean of many samples."""
 LEAST: Final = 1.0

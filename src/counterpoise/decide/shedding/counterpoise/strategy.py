@@ -51,9 +51,10 @@ looks again and again finds an error that is large enough in the end.
 COLD: Final = 0.5
 """A broker below this part of what fills it is taken for one that has just joined."""
 COLD_ROUNDS: Final = 2
-"""After so many rounds it is filled: while others restart, their bundles come to it unasked."""
+"""After this many rounds a new broker is filled: while others restart, it gets their bundles
+anyway."""
 HELD_MS: Final = 7_200_000
-"""For so long the forecast of an ill broker's bundles stays as it was; then it follows them."""
+"""How long the forecast of an ill broker's bundles stays as it was; after that it follows them."""
 
 
 class Counterpoise:

@@ -31,13 +31,14 @@ class Bought(NamedTuple):
 
     steps: tuple[Step, ...]
     best: int
-    """How many steps win most over their price, bought or not."""
+    """How many of the steps win most over their price, made or not."""
     gain: float
-    """By how much those lower the objective."""
+    """By how much these steps lower the objective."""
     sure: float
-    """By how much at least, as far as the forecasts can be relied on."""
+    """By how much these steps lower the objective at least, as far as the forecasts are
+    reliable."""
     needed: float
-    """What they must win to be made."""
+    """What these steps must win to be made."""
     prices: Prices
 
 

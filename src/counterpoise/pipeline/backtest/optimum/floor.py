@@ -37,13 +37,13 @@ class Windows:
     """
 
     load: Floats
-    """By window and bundle."""
+    """The load by window and bundle."""
     least: Floats
-    """By window: the mean of `least_fullest` over its steps."""
+    """The mean of `least_fullest` over a window's steps, by window."""
     up: Masks
-    """By window and broker: there in all of its steps."""
+    """Whether a broker is present in all steps of a window, by window and broker."""
     relief: Floats
-    """By broker: the mean size ÷ its own."""
+    """The mean broker size ÷ the broker's size, by broker."""
     owners: Indices
 
 

@@ -21,7 +21,7 @@ EVERY_STEPS = 5
 AHEAD_STEPS = 60
 PAST_STEPS = 10
 PRICES = (0.3, 0.1, 0.03, 0.01, 0.003)
-"""Of a move, in imbalance of one broker."""
+"""Prices of a move, in imbalance of one broker."""
 
 
 @dataclass(frozen=True, slots=True)

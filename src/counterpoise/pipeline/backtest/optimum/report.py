@@ -17,9 +17,9 @@ class Optimum:
     """Bounds on what any strategy could have reached on a trace, and what local search reached."""
 
     floor: float
-    """The mean over time of what no assignment beats, with any number of moves."""
+    """The mean over time of the imbalance that no assignment beats, with any number of moves."""
     bounds: tuple[tuple[int, float], ...]
-    """By number of moves, rising: what no play with as many beats."""
+    """By number of moves, ascending: the imbalance that no play with as many moves beats."""
     knowing: tuple[Point, ...]
     """Local search that knows the load ahead."""
     learning: tuple[Point, ...]

@@ -43,7 +43,7 @@ class StoredLog(GroupLog[C]):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of entries that are cached in addition to the store."""
+        """Bytes of stored entries of which memory has a copy."""
         return self._cache.size
 
     def cached(self, index: int) -> Chunk | None:

@@ -9,6 +9,7 @@ import argparse
 import json
 import select
 import socket
+import ssl
 import struct
 import time
 import uuid
@@ -90,10 +91,12 @@ class FrameConnection:
     unasked: frozenset[int] = frozenset()
     """Commands that may come from the broker before an answer."""
 
-    def __init__(self, url: str, token: str = "") -> None:
+    def __init__(self, url: str, token: str = "", tls: ssl.SSLContext | None = None) -> None:
         where = urlsplit(url)
         self._socket = socket.create_connection((where.hostname, where.port), 30)
         self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        if tls is not None:
+            self._socket = tls.wrap_socket(self._socket, server_hostname=where.hostname)
         self._received = b""
         connect = {"client_version": "frames", "protocol_version": PROTOCOL_VERSION}
         if token:

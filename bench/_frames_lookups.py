@@ -6,6 +6,7 @@ Prints one JSON object: how often a second.
 import argparse
 import http.client
 import json
+import ssl
 import struct
 import time
 from urllib.parse import urlsplit
@@ -68,18 +69,19 @@ def by_http(admin_url: str, seconds: float) -> float:
     return answered / (time.perf_counter() - began)
 
 
-def connects(url: str, seconds: float) -> float:
+def connects(url: str, seconds: float, tls: ssl.SSLContext | None = None) -> float:
     """Connections a second that are answered CONNECTED and closed, one after the other."""
     began, count = time.perf_counter(), 0
     while time.perf_counter() < began + seconds:
-        FrameConnection(url).close()
+        FrameConnection(url, tls=tls).close()
         count += 1
     return count / (time.perf_counter() - began)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["lookups", "http", "connections"])
+    parser.add_argument("what", choices=["lookups", "http", "connections", "tls"])
+    parser.add_argument("--trusted", help="the certificate of the authority, for tls")
     parser.add_argument("--url", required=True)
     parser.add_argument("--admin-url", required=True)
     parser.add_argument("--seconds", type=float, default=3.0)
@@ -89,6 +91,9 @@ def main() -> None:
             rate = LookupConnection(args.url).many(args.seconds)
         case "http":
             rate = by_http(args.admin_url, args.seconds)
+        case "tls":
+            trusted = ssl.create_default_context(cafile=args.trusted)
+            rate = connects(args.url, args.seconds, trusted)
         case _:
             rate = connects(args.url, args.seconds)
     print(json.dumps({"a_second": rate}))

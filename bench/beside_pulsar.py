@@ -11,7 +11,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -49,13 +49,19 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 
 
 @contextlib.contextmanager
-def one_broker_each(lib: Path | None) -> Iterator[Servers]:
-    """A broker of ours and, with its jars, a standalone Pulsar, in folders of their own."""
+def one_broker_each(
+    lib: Path | None, ours: Mapping[str, str] | None = None, real: Mapping[str, str] | None = None
+) -> Iterator[Servers]:
+    """A broker of ours and, with its jars, a standalone Pulsar, in folders of their own.
+
+    ``ours`` and ``real``: their settings, under their names in broker.conf.
+    """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
-        servers: Servers = {"ours": stack.enter_context(up(folder / "ours", brokers=1))}
+        servers: Servers = {"ours": stack.enter_context(up(folder / "ours", 1, ours))}
         if lib is not None:
-            servers["real"] = stack.enter_context(standalone(lib, folder / "real"))
+            pulsar = standalone(lib, folder / "real", settings=real)
+            servers["real"] = stack.enter_context(pulsar)
         yield servers
 
 

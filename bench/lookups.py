@@ -6,11 +6,15 @@ the time is the broker's; over HTTP and connecting one after the other, half of 
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
 
 from tests.conformance.jars import pulsar_lib
 
-from bench.beside_pulsar import alternate, beside, client, one_broker_each, spread
+from bench._real_pulsar import free_ports
+from bench.beside_pulsar import Server, alternate, beside, child, one_broker_each, spread
 from bench.figures import Figure
+from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
 
 ROUNDS = 5
 RATE = "a_second"
@@ -18,6 +22,7 @@ WHAT = {
     "lookups": "lookups, one connection",
     "http": "lookups over HTTP, one after the other",
     "connections": "connections, one after the other",
+    "tls": "connections by TLS, one after the other",
 }
 
 
@@ -26,10 +31,29 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     del out
     lib = None if quick else pulsar_lib()
     seconds, rounds = (0.5, 1) if quick else (3.0, ROUNDS)
-    with one_broker_each(lib) as servers:
-        figures = []
+    with TemporaryDirectory(prefix="counterpoise-bench-") as text:
+        return _beside(lib, ThrowAwayAuthority(Path(text)), seconds, rounds)
+
+
+def _beside(
+    lib: Path | None, authority: ThrowAwayAuthority, seconds: float, rounds: int
+) -> list[Figure]:
+    pair = authority.server()
+    shown = {"tlsCertificateFilePath": str(pair.certificate), "tlsKeyFilePath": str(pair.key)}
+    tls_ports = dict(zip(("ours", "real"), free_ports(2), strict=True))
+    settings = {name: {**shown, "brokerServicePortTls": str(at)} for name, at in tls_ports.items()}
+    figures = []
+    with one_broker_each(lib, **settings) as servers:
+        at = {server.service_url: tls_ports[name] for name, server in servers.items()}
         for what, name in WHAT.items():
-            measure = client("bench._frames_lookups", what, f"--seconds={seconds}")
+
+            def measure(server: Server, what: str = what) -> dict[str, Any]:
+                urls = ("--url", server.service_url, "--admin-url", server.admin_url)
+                if what == "tls":
+                    urls = ("--url", f"pulsar+ssl://127.0.0.1:{at[server.service_url]}", *urls[2:])
+                options = (f"--seconds={seconds}", f"--trusted={authority.certificate}")
+                return child("bench._frames_lookups", what, *urls, *options)
+
             results = alternate(servers, rounds, measure)
             figure = beside(name, "a second", results, RATE, at_least=1.0)
             figures.append(replace(figure, note=spread(results, RATE)))

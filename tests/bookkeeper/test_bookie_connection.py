@@ -42,6 +42,7 @@ class Listener:
     answers: list[tuple[int, int]] = field(default_factory=list)
     """Entry and code."""
     failed: list[int] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
     first: Callable[[], None] = lambda: None
 
     def answered(self, bookie: str, answers: Sequence[BookieAnswer]) -> None:
@@ -51,6 +52,7 @@ class Listener:
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
         self.failed.append(request.entry)
+        self.reasons.append(str(error))
 
 
 def connected() -> BookieConnection:
@@ -134,3 +136,21 @@ async def test_a_connection_keeps_the_first_reason_for_its_end_and_knows_whether
     other = connected()
     other.connection_lost(None)
     assert other.failure == "it hung up"
+
+
+async def test_what_is_sent_on_a_connection_that_has_ended_fails_with_the_reason_of_its_end() -> (
+    None
+):
+    listener = Listener()
+    never, ended = BookieConnection("b1", FRAME_MAX, 30.0), connected()
+    ended.close("no answer within 30 s")
+    for connection in (never, ended):
+        connection.send(add(1), listener)
+    assert listener.failed == [], "never before the call returns"
+    await asyncio.sleep(0)
+    assert listener.failed == [1, 1]
+    whole = "bookie b1: "
+    assert [each.removeprefix(whole) for each in listener.reasons] == [
+        "the connection is closed",
+        "no answer within 30 s",
+    ]

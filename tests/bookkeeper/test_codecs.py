@@ -99,6 +99,13 @@ def test_metadata_of_format_3() -> None:
     assert ledger_owner(found.custom).topic == "persistent://t/n/x"
 
 
+@pytest.mark.parametrize("version", [b"1", b"4", b"30"])
+def test_metadata_of_a_format_that_is_not_known_is_refused(version: bytes) -> None:
+    other = LEDGER.replace(b"Version\t3", b"Version\t" + version)
+    with pytest.raises(UnreadableNode, match=f"format {version.decode()} of a ledger's metadata"):
+        read(other)
+
+
 def test_metadata_of_format_2_is_the_same_message_as_text() -> None:
     message = ledgers_pb2.LedgerMetadataFormat()
     message.ParseFromString(LEDGER.partition(b"\n")[2][2:])

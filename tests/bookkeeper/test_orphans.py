@@ -85,7 +85,17 @@ async def test_a_young_ledger_may_be_on_its_way(cluster: FakeCluster) -> None:
     await cluster.ledger(4, [], open_=True, custom=of_topic(TOPIC), created_ms=NOW - HOUR_MS)
     await cluster.ledger(5, [], open_=True, custom=of_topic(TOPIC), created_ms=0)
     await cluster.ledger(6, [], custom=of_topic(TOPIC), created_ms=0)
-    assert await verdicts(cluster) == {3: YOUNG, 4: ORPHAN, 5: UNDECIDED, 6: UNDECIDED}
+    await cluster.ledger(7, [], custom={"application": "pulsar"})
+    async with cluster.reading() as reading:
+        found = {row.ledger: (row.verdict, row.note) for row in await found_in(reading)}
+    unknown = (UNDECIDED, "it is not known when it was created")
+    assert found == {
+        3: (YOUNG, ""),
+        4: (ORPHAN, ""),
+        5: unknown,
+        6: unknown,
+        7: (UNDECIDED, "its metadata does not say of which topic it is"),
+    }
 
 
 async def test_the_age_is_the_nodes_where_the_metadata_has_none(cluster: FakeCluster) -> None:
@@ -251,4 +261,16 @@ async def test_what_changes_between_two_looks_is_seen(cluster: FakeCluster) -> N
         await cluster.topic(TOPIC, (1, 10, 30))
         gone = "/ledgers/00/0000/L0003"
         reading.store = ChangedLate(cluster, lambda: cluster.store.delete(gone), reads=2)
+        assert await found_in(reading) == []
+    schema = {"application": "pulsar", "component": "schema", "pulsar/schemaId": "t/n/x"}
+    await cluster.ledger(4, [b"x"], custom=schema)
+    locator = managed_pb2.SchemaLocator()
+    locator.info.version, locator.info.hash = 1, b"h"
+    locator.info.position.ledgerId, locator.info.position.entryId = 4, 0
+    async with cluster.reading() as reading:
+        assert [row.ledger for row in await found_in(reading)] == [4]
+        written = locator.SerializeToString()
+        reading.store = ChangedLate(
+            cluster, lambda: cluster.put("/schemas/t/n/x", written), reads=2
+        )
         assert await found_in(reading) == []

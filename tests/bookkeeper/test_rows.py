@@ -12,7 +12,13 @@ import pytest
 
 from counterpoise.bookkeeper.broker_metadata import entry_begin
 from counterpoise.bookkeeper.compression import UNPACKED_MAX, unpack
-from counterpoise.bookkeeper.cursors import CursorPositions, EntryCount, write_positions
+from counterpoise.bookkeeper.cursors import (
+    NO_LEDGER,
+    CursorNode,
+    CursorPositions,
+    EntryCount,
+    write_positions,
+)
 from counterpoise.bookkeeper.entry_rows import EntryChoice, EntryRow, entry_rows
 from counterpoise.bookkeeper.ledger_metadata import (
     DigestType,
@@ -25,7 +31,14 @@ from counterpoise.bookkeeper.ledger_rows import date, ledger_row
 from counterpoise.bookkeeper.managed_ledgers import managed_ledger_names
 from counterpoise.bookkeeper.messages import NOT_BATCHED, decode_entry
 from counterpoise.bookkeeper.replication import copies_left, replication_rows
-from counterpoise.bookkeeper.space import BY_KIND, SpaceRow, space_rows
+from counterpoise.bookkeeper.space import (
+    BY_KIND,
+    BY_NAMESPACE,
+    BY_TENANT,
+    BY_TOPIC,
+    SpaceRow,
+    space_rows,
+)
 from counterpoise.metadata import MemoryTree
 from counterpoise.names.position import Position
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
@@ -104,6 +117,13 @@ def test_a_batch_is_its_messages_each_with_its_own_figures() -> None:
     ]
     assert [each.publish_ms for each in found] == [1_600_000_000_000] * 2
     assert (found[0].properties, found[1].note) == ((("a", "b"),), "compacted out")
+
+
+def test_the_last_message_of_a_batch_may_be_empty() -> None:
+    head = SingleMessageMetadata(payload_size=0, partition_key="k").SerializeToString()
+    body = struct.pack(">I", len(head)) + head
+    [found] = decode_entry(entry(body=body, num_messages_in_batch=1))
+    assert (found.batch_index, found.payload, found.key, found.note) == (0, b"", "k", "")
 
 
 def test_a_single_message_says_what_else_there_is_to_it() -> None:
@@ -224,6 +244,13 @@ def test_what_is_acknowledged_beyond_is_in_order_whichever_way_it_is_stored() ->
     )
 
 
+def test_only_numbers_name_ledgers_of_delayed_messages() -> None:
+    bucket = "#pulsar.internal.delayed.bucket"
+    texts = ((f"{bucket}_1", "6"), (f"{bucket}_2", "-7"), (f"{bucket}_3", "\u00b2"), ("own", "8"))
+    node = CursorNode("s", NO_LEDGER, CursorPositions(Position(1, 0)), texts)
+    assert node.delayed_ledgers == [6]
+
+
 def test_a_backlog_is_never_less_than_nothing() -> None:
     """A range that is listed twice counts twice."""
     twice = ((Position(1, 0), Position(1, 2)),) * 2
@@ -267,15 +294,28 @@ def test_a_ledger_of_unknown_size_is_counted_and_adds_nothing() -> None:
     assert (row.entries, row.bytes, row.stored_bytes) == (10, 100, 300)
 
 
-async def test_the_largest_comes_first_and_kinds_are_named() -> None:
+SPACES = {
+    BY_KIND: [("pulsar messages", 11, 1), ("pulsar cursor", 9, 0), ("(unknown)", 5, 0)],
+    BY_TOPIC: [
+        ("persistent://t/n/x", 11, 0),
+        ("persistent://t/m/y", 9, 0),
+        ("(unknown)", 5, 0),
+        ("persistent://u/n/z", 0, 1),
+    ],
+    BY_NAMESPACE: [("t/n", 11, 0), ("t/m", 9, 0), ("(unknown)", 5, 0), ("u/n", 0, 1)],
+    BY_TENANT: [("t", 20, 0), ("(unknown)", 5, 0), ("u", 0, 1)],
+}
+
+
+@pytest.mark.parametrize("by", SPACES)
+async def test_the_largest_comes_first_by_whatever_is_asked_for(by: str) -> None:
+    """Where bookies are not asked the size of what is open alone is not known."""
     async with FakeCluster().serve() as cluster:
-        await cluster.ledger(1, [b"x"] * 2, custom=of_topic(TOPIC))
-        await cluster.ledger(2, [b"x"] * 9, custom=of_topic(TOPIC, "s"))
+        await cluster.ledger(1, [b"x"] * 11, custom=of_topic(TOPIC))
+        await cluster.ledger(2, [b"x"] * 9, custom=of_topic("t/m/persistent/y", "s"))
         await cluster.ledger(3, [b"x"] * 5)
+        await cluster.ledger(4, [b"x"] * 50, custom=of_topic("u/n/persistent/z"), open_=True)
         async with cluster.reading() as reading:
-            found = await space_rows(reading, BY_KIND)
-    assert [(row.name, row.bytes) for row in found] == [
-        ("pulsar cursor", 9),
-        ("(unknown)", 5),
-        ("pulsar messages", 2),
-    ]
+            reading.ask_bookies = False
+            found = await space_rows(reading, by)
+    assert [(row.name, row.bytes, row.unknown) for row in found] == SPACES[by]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from counterpoise.bookkeeper.ledger_rows import GONE, listed_ledgers
+from counterpoise.bookkeeper.ledger_rows import GONE, UNREADABLE, listed_ledgers
 from counterpoise.bookkeeper.managed_ledgers import ListedLedger
 from counterpoise.bookkeeper.replication import bookie_rows, replication_rows
 from counterpoise.bookkeeper.space import BY_TOPIC, space_rows
@@ -81,8 +81,14 @@ async def test_copies_are_those_of_the_entry_that_has_lost_most() -> None:
 
 async def test_a_listed_ledger_is_missed_only_where_it_was_not_offloaded() -> None:
     async with FakeCluster().serve() as cluster, cluster.reading() as reading:
+        await cluster.put("/ledgers/00/0000/L0008", b"damaged")
         listed = [ListedLedger(7, 4, 40, 1, gone, gone) for gone in (True, False)]
-        found = [row async for rows in listed_ledgers(reading, "t", listed) for row in rows]
+        listed.append(ListedLedger(8, 4, 40, 1, True, False))
+        *found, damaged = [
+            row async for rows in listed_ledgers(reading, "t", listed) for row in rows
+        ]
+    assert (damaged.state, damaged.stored_bytes) == (UNREADABLE, -1)
+    assert damaged.note.startswith("offloaded; /ledgers/00/0000/L0008: not a ledger's metadata")
     assert [(row.state, row.entries, row.bytes, row.stored_bytes) for row in found] == [
         (GONE, 4, 40, 0)
     ] * 2

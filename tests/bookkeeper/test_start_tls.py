@@ -28,7 +28,7 @@ from counterpoise.storage.bookie_client_options import BookieClientOptions
 from counterpoise.storage.managed.bookie_tls import bookie_tls
 from counterpoise.storage.managed.connect import client_options
 from counterpoise.storage.managed_options import ManagedLedgerOptions
-from tests.bookkeeper.fake_bookie import TlsHang
+from tests.bookkeeper.fake_bookie import Misbehaviour, TlsHang
 from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
 from tests.bookkeeper.test_ledger_client import written
 
@@ -143,6 +143,41 @@ async def test_a_bookie_that_refused_a_connection_is_tried_again(
                 await reading.bookies.read("b1", 7, 0)
             bookie.tls = certificates.server()
             assert (await reading.bookies.read("b1", 7, 0)).endswith(b"found")
+
+
+class NoFile:
+    """A certificate that has gone since the start."""
+
+    def context(self) -> ssl.SSLContext:
+        raise ConfigError("bookkeeperTLSCertificateFilePath", "/gone: no such file")
+
+
+async def test_a_certificate_that_has_gone_fails_what_is_read_with_the_setting() -> None:
+    async with FakeCluster().serve("b1") as cluster:
+        await cluster.ledger(7, [b"x"], segments=((0, ("b1",)),), quorums=(1, 1))
+        async with cluster.reading(replace(PATIENT, tls=NoFile())) as reading:
+            with pytest.raises(BookieError, match="bookkeeperTLSCertificateFilePath"):
+                await reading.bookies.read("b1", 7, 0)
+            assert reading.bookies.is_avoided("b1")
+
+
+async def test_a_connection_that_was_in_use_is_made_again_at_once(
+    certificates: Certificates,
+) -> None:
+    """Its end says nothing of trust: the bookie was restarted, say."""
+    tls = bookie_tls(certificates.options)
+    async with FakeCluster().serve("b1") as cluster:
+        bookie = cluster.bookies["b1"]
+        bookie.tls = certificates.server()
+        await cluster.ledger(7, [b"found"], segments=((0, ("b1",)),), quorums=(1, 1))
+        async with cluster.reading(replace(PATIENT, tls=tls, reconnect_s=3600.0)) as reading:
+            assert (await reading.bookies.read("b1", 7, 0)).endswith(b"found")
+            bookie.always = Misbehaviour.HANGS_UP
+            with pytest.raises(BookieError):
+                await reading.bookies.read("b1", 7, 0)
+            bookie.always = None
+            assert (await reading.bookies.read("b1", 7, 0)).endswith(b"found")
+        assert bookie.handshakes == 2
 
 
 def test_a_certificate_without_the_role_that_a_bookie_wants_is_the_reason() -> None:

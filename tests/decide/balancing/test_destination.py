@@ -109,6 +109,14 @@ def test_each_move_counts_for_the_group_however_it_is_spelt(
     assert held == {"b1:80": Counter({MINE: 8, THEIRS: 8})}, "the policies stay as they were"
 
 
+def test_a_bundle_that_left_leaves_its_broker_to_the_others_of_its_group(view: ClusterView) -> None:
+    held = {"b1:80": Counter({MINE: 1, THEIRS: 1}), "b3:80": Counter({"t/x": 1}),
+            "b4:80": Counter({"t/x": 1})}  # fmt: skip
+    around = policies(bundle_counts=held, groups=dict.fromkeys((MINE, THEIRS, "t/x"), "g"))
+    # By then each broker serves one namespace of the group.
+    assert sent(view, around, [bundle_name(0, MINE), bundle_name(0, THEIRS)]) == ["b2:80", None]
+
+
 def test_evenness_counts_the_bundles_that_a_broker_was_just_given(view: ClusterView) -> None:
     around = policies(filters=replace(FILTERS, distribute_evenly=True))
     bundles = [bundle_name(n, MINE) for n in range(4)]

@@ -22,22 +22,23 @@ def test_it_stops_when_most_of_the_last_moves_failed_and_never_exceeds_its_limit
     assert not MovePace(most, most, 0, pace.failed).stop
 
 
-@given(st.integers(1, 32), st.lists(st.floats(0.1, 30.0), max_size=40))
+@given(st.integers(1, 32), st.lists(st.tuples(st.floats(0.1, 30.0), st.booleans()), max_size=40))
 def test_moves_that_take_far_longer_side_by_side_than_alone_are_given_fewer_at_once(
-    most: int, took_s: list[float]
+    most: int, ends: list[tuple[float, bool]]
 ) -> None:
-    pace = MovePace.of(most)
+    pace = MovePace.of(most, failed_most=0)
     assert pace.at_once == 1, "so that it is known what one takes alone"
     alone_s = 0.0
-    for seconds in took_s:
-        before, pace = pace, pace.after(failed=False, seconds=seconds)
+    for seconds, failed in ends:
+        before, pace = pace, pace.after(failed=failed, seconds=seconds)
         if before.at_once == 1:
             alone_s = seconds
-        if before.at_once > 1 and seconds >= 0.5 and seconds >= 3 * alone_s:
+        is_slow = before.at_once > 1 and seconds >= 0.5 and seconds >= 3 * alone_s
+        if failed or is_slow:
             assert pace.at_once == max(1, before.at_once // 2)
         else:
             assert pace.at_once == min(most, before.at_once + 1)
-    assert not pace.stop, "they did not fail"
+    assert not pace.stop
 
 
 def test_after_an_empty_bundle_those_with_clients_move_side_by_side_again() -> None:

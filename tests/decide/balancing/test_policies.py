@@ -72,6 +72,11 @@ def test_a_bundle_does_not_come_closer_to_the_others_of_its_group() -> None:
     held["b3:80"] = Counter()
     first = round_in(policies(bundle_counts=held, groups=groups)).moves[0]
     assert first.destination == "b3:80"
+    view, how, memory = cluster_view(seen(UNEVEN), START), strategy(), RoundMemory()
+    around = policies(bundle_counts=held, groups=groups)
+    made = placed(shed(view, memory, how), ["b1:80", "b2:80"], memory, how, around)
+    assert not made.moves, "the one broker that serves none does not answer"
+    assert "b2:80 serves its anti-affinity group as much" in sentences(made)
 
 
 def test_who_does_not_answer_gets_nothing() -> None:

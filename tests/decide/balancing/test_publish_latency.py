@@ -128,6 +128,10 @@ def test_a_broker_that_restarted_in_between_counts_from_its_start() -> None:
     again = [*means(90.0, 90.0, 90.0), *means(90.0)]
     assert latency_rise(means(10.0), again, LIMIT) is None
     assert latency_rise(means(10.0), [*again, *means(*4 * [90.0])], LIMIT)
+    # Since it started it has published more messages than before, and in far less time each.
+    counts = (PublishCounts(100.0, 10_000.0), PublishCounts(300.0, 900.0))
+    before = [{"b": each} for each in (*counts, PublishCounts(500.0, 10_900.0))]
+    assert latency_rise(before, means(*4 * [60.0]), LIMIT) is None, "it took 50 ms as well"
 
 
 def test_nothing_is_said_of_brokers_that_were_not_known_before() -> None:

@@ -11,6 +11,7 @@ from counterpoise.decide.balancing.moves import MoveStatus, Round, RoundMemory, 
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy, decide, left_alone
 from counterpoise.decide.balancing.snapshot import newest_poll
+from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.load.fold import Batch, FoldState, fold
@@ -220,6 +221,28 @@ def test_a_move_says_what_is_measured_now_beside_its_average_and_its_age() -> No
         f"b1:80 reported {bytes_text(3 * sum(HOT.values()))} 5 s ago; "
         "b2:80 reported 300 B/s 0 s ago"
     )
+
+
+def test_of_two_brokers_that_report_a_bundle_the_newer_report_says_what_it_carries() -> None:
+    made = decide(seen(UNEVEN), RoundMemory(), strategy())
+    move = made.moves[0]
+    later = poll(1, {**UNEVEN, "b3:80": {move.bundle: 7.0}}, repeated=["b1:80"])
+    state = fold(seen(UNEVEN), Batch.of(later))
+    basis = basis_of(move, state, newest_poll(state))
+    assert basis is not None
+    assert basis.measured == (21.0, 0.0)
+
+
+def test_pulsars_leader_places_each_bundle_by_what_was_reported_before_the_round() -> None:
+    """So all of them go to the broker that carried the least then, however many they are."""
+    leader = replace(
+        strategy(),
+        placement=PLACEMENTS["LeastLongTermMessageRate"],
+        as_leader=FilterOptions(distribute_evenly=False),
+    )
+    made = decide(seen(UNEVEN), RoundMemory(), leader)
+    assert len(made.moves) > 2
+    assert {move.destination for move in made.moves} == {"b3:80"}
 
 
 def test_the_figures_of_a_move_are_those_of_the_newest_report_where_the_average_lags() -> None:

@@ -4,8 +4,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from counterpoise.decide.balancing.moves import Move, move_id
-from counterpoise.decide.balancing.warm_up import first_moves
+from counterpoise.decide.balancing.warm_up import first_moves, warming
 from counterpoise.decide.plan import Decision, DecisionKind
+from tests.decide.balancing.clusters import bundles, snapshot
 
 BROKERS = ("b1", "b2", "")
 NAMESPACES = ("a/x", "a/y")
@@ -45,3 +46,11 @@ def test_one_goes_first_to_each_broker_that_is_new_to_its_namespace(
             assert len(chosen) == int(bool(going and broker and (broker, namespace) not in known))
             loaded = [move.part for move in going if move.part]
             assert [move.part for move in chosen] == [min(loaded, default=0.0)][: len(chosen)]
+
+
+def test_a_broker_begins_with_the_lightest_loaded_bundle_where_heavier_ones_leave_too() -> None:
+    leaving = [*bundles("x", 5.0, 3.0, 0.0), *bundles("y", 4.0, 0.0, namespace="t/m")]
+    served = snapshot({"b0": leaving, "b1": bundles("z", 1.0), "b2": [], "b3": []})
+    names = [name for name, _ in leaving]
+    found = warming(names, served.view, served.owned, ["b1", "b2", "b3"])
+    assert found == {"t/n/x1": frozenset(["b2", "b3"])}

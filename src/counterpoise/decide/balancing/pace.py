@@ -57,7 +57,7 @@ class MovePace:
             self,
             at_once=fewer if failed or was_slow else more,
             failed=(*self.failed, failed)[-LOOKED_BACK:],
-            alone_s=seconds if was_alone and not failed else self.alone_s,
+            alone_s=seconds if was_alone else self.alone_s,
         )
 
     @property

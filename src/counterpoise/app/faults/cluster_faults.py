@@ -6,8 +6,7 @@ from typing import Final
 
 from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
 from counterpoise.app.clusters.embedded_brokers import EmbeddedBrokers
-from counterpoise.app.faults import broker_faults
-from counterpoise.app.faults.broker_faults import BrokerFault
+from counterpoise.app.faults.broker_faults import SENTENCES, BrokerFault, session_of, switch
 from counterpoise.app.faults.cluster_log import ClusterLog, EventKind
 from counterpoise.faults import (
     EffectKind,
@@ -71,21 +70,31 @@ class ClusterFaults:
 
         Raises `InvalidFault`.
         """
-        broker_faults.begin(self.log, broker, fault, seconds)
+        if not broker.alive:
+            raise InvalidFault(f"{broker} is gone: no fault can be set there")
+        switch(broker, fault, on=True, seconds=seconds)
+        self._log_of(broker, SENTENCES[fault])
         self._begun[broker.id, fault] = broker
 
     async def end(self, broker: EmbeddedBroker, fault: BrokerFault) -> None:
-        """End a fault of a broker; ignored if it has ended."""
-        if self._begun.pop((broker.id, fault), None) is not None:
-            broker_faults.end(self.log, broker, fault)
+        """End a fault of a broker; ignored if it has ended, or the broker is gone."""
+        if self._begun.pop((broker.id, fault), None) is not None and broker.alive:
+            switch(broker, fault, on=False)
+            self._log_of(broker, f"no longer {SENTENCES[fault]}")
 
     async def lose_session(self, broker: EmbeddedBroker) -> None:
-        """End a broker's metadata session; it gets another at once."""
-        broker_faults.lose_session(self.log, broker)
+        """End a broker's metadata session; it gets another at once. Raises `InvalidFault`."""
+        session_of(broker).expire()
+        self._log_of(broker, "lost its metadata session")
 
     async def drop_connections(self, broker: EmbeddedBroker) -> None:
         """Disconnect all clients of a broker; they may reconnect."""
-        broker_faults.drop_connections(self.log, broker)
+        broker.running.listener.drop_connections()
+        self._log_of(broker, "dropped its connections")
+
+    def _log_of(self, broker: EmbeddedBroker, what: str) -> None:
+        name = self.log.name(broker.id)
+        self.log.add(EventKind.BROKER, f"{name} {what}", broker=broker.id)
 
     async def advance(self, seconds: float) -> None:
         """Advance the clock of all brokers' topics; raises `InvalidFault`."""

@@ -15,7 +15,8 @@ from counterpoise.admin.access import (
     namespace,
     topic,
 )
-from counterpoise.admin.permission import AccessRequest, Denied, permit
+from counterpoise.admin.errors import RestError
+from counterpoise.admin.permission import AccessRequest, permit
 from counterpoise.security.authorization import Authorization, Caller
 
 PATH = {"tenant": "t", "namespace": "n", "topic": "x", "cluster": "c"}
@@ -47,7 +48,7 @@ async def refusal(
 ) -> str:
     access = AccessRequest(method, PATH, word, "b:1")
     rules = cast("Authorization", NothingAllowed())
-    with pytest.raises(Denied) as denied:
+    with pytest.raises(RestError) as denied:
         await permit(rules, Caller(who.get("role", "r"), who.get("original")), rule, access)
     return f"{denied.value.status:d} {denied.value.reason}"
 

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from counterpoise.admin.access import Audience, word_of
-from counterpoise.admin.permission import AccessRequest, Denied, permit
+from counterpoise.admin.errors import RestError
+from counterpoise.admin.permission import AccessRequest, permit
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.security.authorization import Authorization, Caller
 from counterpoise.security.options import AuthorizationOptions
@@ -60,7 +61,7 @@ async def said(question: Question, role: str) -> tuple[int, str]:
     access = AccessRequest(question.method, names, word_of(question.template), BROKER)
     try:
         await permit(RULES, Caller(role), rule, access)
-    except Denied as denied:
+    except RestError as denied:
         return int(denied.status), denied.reason
     return 0, ""
 
@@ -113,7 +114,7 @@ async def test_a_missing_tenant_is_named_but_where_only_super_users_may() -> Non
         if "{tenant}" not in question.template or rule.audience in open_to_all:
             continue
         access = AccessRequest(question.method, names, word_of(question.template), BROKER)
-        with pytest.raises(Denied) as denied:
+        with pytest.raises(RestError) as denied:
             await permit(RULES, Caller("stranger"), rule, access)
         of_super_users = rule.audience in (Audience.TENANT_ITSELF, Audience.SUPER_USER)
         assert (denied.value.status == 404) is not of_super_users, question

@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from counterpoise.admin.access import AccessRule, Audience
-from counterpoise.admin.permission import AccessRequest, Denied, permit
+from counterpoise.admin.errors import RestError
+from counterpoise.admin.permission import AccessRequest, permit
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.authorization import Authorization, Caller, SubscriptionRefused
@@ -96,7 +97,7 @@ async def test_a_client_of_a_proxy_needs_both_roles_to_be_allowed() -> None:
 async def test_a_proxy_names_its_client_in_each_request_of_the_admin_api() -> None:
     found = rules(Granted(), proxies=("proxy",), super_users=("proxy",))
     access = AccessRequest("GET", {}, "", "b1:8080")
-    with pytest.raises(Denied, match="Original principal cannot be empty"):
+    with pytest.raises(RestError, match="Original principal cannot be empty"):
         await permit(found, Caller("proxy"), AccessRule(Audience.SUPER_USER), access)
 
 

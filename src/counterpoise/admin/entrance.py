@@ -11,7 +11,7 @@ from aiohttp.typedefs import Middleware
 
 from counterpoise.admin.access import AccessRule
 from counterpoise.admin.errors import Handler, RestError
-from counterpoise.admin.permission import AccessRequest, Denied, permit
+from counterpoise.admin.permission import AccessRequest, permit
 from counterpoise.broker.face import BrokerFace
 from counterpoise.security.authorization import Authorization, Caller
 from counterpoise.security.identity import AuthenticationError
@@ -66,7 +66,4 @@ async def require(request: web.Request, rule: AccessRule, word: str) -> None:
     if not rules.enabled:
         return
     access = AccessRequest(request.method, dict(request.match_info), word, request[_BROKER])
-    try:
-        await permit(rules, request[CALLER], rule, access)
-    except Denied as denied:
-        raise RestError(denied.status, denied.reason) from None
+    await permit(rules, request[CALLER], rule, access)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from functools import partial
 from http import HTTPStatus
+from typing import Final
 
 from aiohttp import web
 
@@ -60,33 +62,18 @@ class RestError(Exception):
         self.reason = reason
 
 
-def not_found(reason: str) -> RestError:
-    """404: what the request names does not exist."""
-    return RestError(HTTPStatus.NOT_FOUND, reason)
-
-
-def conflict(reason: str) -> RestError:
-    """409: what the request creates exists already, what it deletes is not empty, or another
-    request changed it first.
-    """
-    return RestError(HTTPStatus.CONFLICT, reason)
-
-
-def precondition_failed(reason: str) -> RestError:
-    """412: the request names something malformed, or something in a state that does not allow
-    it.
-    """
-    return RestError(HTTPStatus.PRECONDITION_FAILED, reason)
-
-
-def not_allowed(reason: str) -> RestError:
-    """405: what the request names has no such operation."""
-    return RestError(HTTPStatus.METHOD_NOT_ALLOWED, reason)
-
-
-def bad_request(reason: str) -> RestError:
-    """400: the request contains an impossible value."""
-    return RestError(HTTPStatus.BAD_REQUEST, reason)
+# Each takes the reason.
+not_found: Final = partial(RestError, HTTPStatus.NOT_FOUND)
+"""404: what the request names does not exist."""
+conflict: Final = partial(RestError, HTTPStatus.CONFLICT)
+"""409: what the request creates exists already, what it deletes is not empty, or another request
+changed it first."""
+precondition_failed: Final = partial(RestError, HTTPStatus.PRECONDITION_FAILED)
+"""412: the request names something malformed, or something in a state that does not allow it."""
+not_allowed: Final = partial(RestError, HTTPStatus.METHOD_NOT_ALLOWED)
+"""405: what the request names has no such operation."""
+bad_request: Final = partial(RestError, HTTPStatus.BAD_REQUEST)
+"""400: the request contains an impossible value."""
 
 
 def refuse(status: int, reason: str) -> web.Response:
@@ -113,9 +100,7 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
     except BrokerError as error:
         status = STATUS_OF_CODE.get(error.code.name, HTTPStatus.INTERNAL_SERVER_ERROR)
         return refuse(status, error.message)
-    except InvalidName as error:
-        return refuse(HTTPStatus.PRECONDITION_FAILED, str(error))
-    except ConfigError as error:
+    except (InvalidName, ConfigError) as error:
         return refuse(HTTPStatus.PRECONDITION_FAILED, str(error))
     except web.RequestPayloadError as error:
         return refuse(HTTPStatus.BAD_REQUEST, f"the body cannot be read: {error}")

@@ -7,6 +7,7 @@ from http import HTTPStatus
 from typing import Final
 
 from counterpoise.admin.access import AccessRule, Audience
+from counterpoise.admin.errors import RestError, not_found
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.authorization import (
@@ -15,16 +16,6 @@ from counterpoise.security.authorization import (
     SubscriptionRefused,
     TenantMissing,
 )
-
-
-class Denied(Exception):
-    """The caller is not permitted; has the HTTP status and reason that Pulsar would answer."""
-
-    def __init__(self, status: HTTPStatus, reason: str) -> None:
-        super().__init__(reason)
-        self.status = status
-        self.reason = reason
-
 
 POLICY_NAMES: Final[dict[str, str]] = {
     "": "ALL",
@@ -124,14 +115,14 @@ class AccessRequest:
 async def permit(
     rules: Authorization, caller: Caller, rule: AccessRule, access: AccessRequest
 ) -> None:
-    """Return if the caller is permitted to make this request; raises `Denied` if not.
+    """Return if the caller is permitted to make this request; raises `RestError` if not.
 
     Not asked where authorization is disabled.
     """
     if rule.audience in (Audience.ANYBODY, Audience.METRICS, Audience.KNOWN):
         return
     if rules.is_proxy(caller.role) and not caller.original:
-        raise Denied(
+        raise RestError(
             HTTPStatus.UNAUTHORIZED,
             "Invalid combination of Original principal cannot be empty if the request is via "
             "proxy.",
@@ -142,16 +133,16 @@ async def permit(
         allowed = await _is_allowed(rules, caller, rule, access)
     except TenantMissing:
         if rule.audience is not Audience.TENANT_ITSELF:
-            raise Denied(HTTPStatus.NOT_FOUND, "Tenant does not exist") from None
+            raise not_found("Tenant does not exist") from None
         allowed = False
     except SubscriptionRefused as error:
-        raise Denied(HTTPStatus.UNAUTHORIZED, str(error)) from None
+        raise RestError(HTTPStatus.UNAUTHORIZED, str(error)) from None
     if not allowed:
         status, words = _REFUSALS[rule.audience]
         reason = words.format(
             rule=rule, access=access, role=caller.role, original=caller.original or "null"
         )
-        raise Denied(status, reason)
+        raise RestError(status, reason)
 
 
 async def _is_allowed(

@@ -13,7 +13,7 @@ from aiohttp import web
 from counterpoise.admin import route
 from counterpoise.admin.access import SUPER_USER
 from counterpoise.admin.errors import bad_request, conflict, not_found
-from counterpoise.admin.request import answer, no_content, object_of_body
+from counterpoise.admin.request import answer, object_of_body
 from counterpoise.admin.shapes import FLAG, NUMBER, Json, Shape, object_of, text, whole
 
 BASE: Final = "/admin/v2/faults"
@@ -113,14 +113,13 @@ async def post(request: web.Request) -> web.Response:
 
 
 @routes.delete(BASE, SUPER_USER, {"number": whole()})
-async def remove(request: web.Request) -> web.Response:
+async def remove(request: web.Request) -> None:
     """Remove the fault of this ``number``; without one remove all faults, and end those of
     brokers.
     """
     number, control = request.query.get("number"), request.app[CONTROL]
     with refusals():
         await (control.clear() if number is None else control.remove(int(number)))
-    return no_content()
 
 
 @routes.get(f"{BASE}/events", SUPER_USER)
@@ -130,36 +129,32 @@ async def events(request: web.Request) -> web.Response:
 
 
 @routes.post(f"{BASE}/brokers", SUPER_USER, AT_BROKER)
-async def at_broker(request: web.Request) -> web.Response:
+async def at_broker(request: web.Request) -> None:
     """Begin or end a fault of a broker."""
     with refusals():
         await request.app[CONTROL].at_broker(object_of_body(request))
-    return no_content()
 
 
 @routes.post(f"{BASE}/place", SUPER_USER, PLACE)
-async def place(request: web.Request) -> web.Response:
+async def place(request: web.Request) -> None:
     """Move a topic's bundle, with all of its topics, to a broker."""
     requested = object_of_body(request)
     with refusals():
         await request.app[CONTROL].place(requested["topic"], requested["broker"])
-    return no_content()
 
 
 @routes.post(f"{BASE}/clock", SUPER_USER, CLOCK)
-async def clock(request: web.Request) -> web.Response:
+async def clock(request: web.Request) -> None:
     """Advance the test clock of all brokers' topics."""
     with refusals():
         await request.app[CONTROL].advance(object_of_body(request)["advance_s"])
-    return no_content()
 
 
 @routes.post(f"{BASE}/expect", SUPER_USER, EXPECT)
-async def expect(request: web.Request) -> web.Response:
+async def expect(request: web.Request) -> None:
     """Wait until an expected event has happened; 409 with all events if it does not."""
     with refusals():
         await request.app[CONTROL].expect(object_of_body(request))
-    return no_content()
 
 
 @contextmanager

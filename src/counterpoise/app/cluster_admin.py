@@ -24,8 +24,6 @@ from counterpoise.pipeline.collect.words import WHO, error_text, line
 
 T = TypeVar("T")
 Json = Any
-TIMEOUT_S = 60.0
-"""How long a change may take."""
 ANSWERS_WITHIN_S = 10.0
 """How long a broker may take to answer a request that changes nothing."""
 UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError)

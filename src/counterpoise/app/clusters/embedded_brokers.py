@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
-from counterpoise.app.clusters.launched import living, nth_port
+from counterpoise.app.clusters.launched import nth_port
 from counterpoise.app.clusters.lazy_web_server import LazyWebServer
 from counterpoise.app.wiring import make_broker
 from counterpoise.broker.config import BrokerConfig
@@ -62,7 +62,7 @@ class EmbeddedBrokers:
     @property
     def alive(self) -> list[EmbeddedBroker]:
         """The live brokers, in the order of starting."""
-        return living(self.all)
+        return [each for each in self.all if each.alive]
 
     @property
     def first(self) -> EmbeddedBroker:

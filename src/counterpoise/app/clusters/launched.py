@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Mapping, Sequence
 
 LOCAL_DEFAULTS: Mapping[str, object] = {
     "advertisedAddress": "127.0.0.1",
@@ -16,19 +15,6 @@ LOCAL_DEFAULTS: Mapping[str, object] = {
     "loadBalancerSheddingEnabled": False,
 }
 """Where a local broker differs from Pulsar's defaults: loopback, free ports, no shedding."""
-
-
-class _Launched(Protocol):
-    @property
-    def alive(self) -> bool: ...
-
-
-B = TypeVar("B", bound=_Launched)
-
-
-def living(brokers: Iterable[B]) -> list[B]:
-    """Those of these brokers that are alive, in the same order."""
-    return [each for each in brokers if each.alive]
 
 
 def nth_port(port: int | None, number: int) -> int | None:

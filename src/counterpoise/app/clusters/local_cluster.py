@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from counterpoise.app.clusters.bookies import LocalBookies
-from counterpoise.app.clusters.launched import LOCAL_DEFAULTS, living, nth_port, together
+from counterpoise.app.clusters.launched import LOCAL_DEFAULTS, nth_port, together
 from counterpoise.app.clusters.processes import READY, Child, ChildFailedError, ChildSpec
 from counterpoise.app.clusters.zookeeper import ZooKeeper
 from counterpoise.app.recordings.recording_file import RECORD_MIB
@@ -192,7 +192,7 @@ class LocalCluster:
         self.stop()
 
     def _alive(self) -> list[BrokerProcess]:
-        alive = living(self.brokers)
+        alive = [each for each in self.brokers if each.alive]
         if not alive:
             raise ChildFailedError(f"no broker is left; their output is in {self.data / 'logs'}.")
         return alive

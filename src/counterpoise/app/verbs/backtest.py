@@ -59,8 +59,6 @@ from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandida
 from counterpoise.pipeline.backtest.trace import Source
 
 PICTURES = (".png", ".svg", ".pdf")
-MOST = 100_000_000
-"""The largest number of a synthetic load; a larger one is a mistake."""
 MOST_STEPS = 2_000_000
 """Steps of all spans together: four years, minute by minute."""
 NO_POLICIES = (

@@ -11,7 +11,6 @@ from counterpoise.decide.shedding.explain import GRACE_PERIOD
 from counterpoise.load.view import ClusterView
 
 PRICE: Final = "counterpoiseMovePrice"
-MOVES: Final = "counterpoiseMaxMovesPerRound"
 
 _MOVE = (
     "{source} is forecast to carry {load:.2f} times the mean broker's load. Moving {bundle} "

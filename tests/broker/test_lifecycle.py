@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -16,7 +17,8 @@ from counterpoise.broker.connection.outbox import MIB
 from counterpoise.broker.server_sockets import ServerSocket
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.metadata import MemoryTree
+from counterpoise.metadata import MemoryTree, MetadataStore, Unsubscribe
+from counterpoise.metadata.cache import MetadataCache
 from counterpoise.names.options import ConfigError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -81,14 +83,48 @@ async def test_a_start_that_fails_half_way_is_undone(brokers: BrokersOfTest) -> 
         await asyncio.open_connection("127.0.0.1", int(broken.service_url.rpartition(":")[2]))
 
 
+def listeners_of(store: MetadataStore) -> set[object]:
+    """Those that are added to a store from now on and not removed again.
+
+    Caches do nothing but forget, and go with their store.
+    """
+    present = set[object]()
+
+    def watch(name: str) -> None:
+        subscribe = getattr(store, name)
+
+        def watched(listener: object) -> Unsubscribe:
+            leave = subscribe(listener)
+            if not isinstance(getattr(listener, "__self__", None), MetadataCache):
+                present.add((name, listener))
+
+            def unsubscribe() -> None:
+                present.discard((name, listener))
+                leave()
+
+            return unsubscribe
+
+        setattr(store, name, watched)
+
+    watch("subscribe")
+    watch("subscribe_session")
+    return present
+
+
 @pytest.mark.parametrize("how", ["stop", "kill"])
-async def test_nothing_runs_after_the_end(brokers: BrokersOfTest, how: str) -> None:
+async def test_nothing_runs_after_the_end(
+    brokers: BrokersOfTest, how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = asyncio.all_tasks()
+    session = await brokers.session()
+    listening = listeners_of(session)
+    monkeypatch.setattr(brokers, "session", AsyncMock(return_value=session))
     broker = await brokers.start()
     client = await in_thread(lambda: client_of(broker))
     await in_thread(lambda: client.create_producer(str(TOPIC)))
     await (brokers.stop(broker) if how == "stop" else brokers.kill(broker))
     await until(lambda: asyncio.all_tasks() == before, "its tasks have ended")
+    assert listening == set()
     with pytest.raises(ConnectionRefusedError):
         await asyncio.open_connection("127.0.0.1", int(broker.service_url.rpartition(":")[2]))
     await in_thread(client.close)

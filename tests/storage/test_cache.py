@@ -63,6 +63,23 @@ def test_a_closed_log_gives_its_memory_back() -> None:
     assert second.at(199) is not None
 
 
+def test_a_log_on_its_own_fills_the_budget_and_keeps_to_it() -> None:
+    """Small groups go into chunks that stay small, so that the oldest can be dropped."""
+    cache = EntryCache(1 << 20)
+    log = LogCache(cache)
+    log.add(group(0, 64))
+    budget = 3 * cache.size
+    cache = EntryCache(budget)
+    log = LogCache(cache)
+    for n in range(2 * 8):
+        log.add(group(8 * n, 8))
+    log.add(group(2 * 64, 64))
+    assert (cache.size, log.at(0) is None) == (budget, False)
+    log.add(group(3 * 64, 8))
+    assert log.at(0) is None
+    assert log.at(64) is not None
+
+
 class Watched(list[bytes]):
     """A list that notes when the last reference to it is gone."""
 

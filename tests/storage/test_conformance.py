@@ -61,6 +61,17 @@ async def test_positions_and_indexes_are_inverse_across_ledgers(brokers: Brokers
     await log.close()
 
 
+async def test_a_ledger_that_is_full_takes_no_more(brokers: Brokers) -> None:
+    heard = Heard()
+    log = await brokers().open(NAME, "a", heard)
+    for number in range(9):
+        # Four of these fill a ledger of each store to the byte, or to the entry.
+        await write(log, heard, b"%010d" % number)
+    assert [entry for _, entry in heard.positions] == [0, 1, 2, 3] * 2 + [0]
+    assert [each.entries for each in log.ledgers] == [4, 4, 1]
+    await log.close()
+
+
 async def test_what_is_committed_can_be_read(brokers: Brokers) -> None:
     heard = Heard()
     log = await brokers().open(NAME, "a", heard)

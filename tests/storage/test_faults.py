@@ -71,6 +71,8 @@ async def test_a_failed_write_fails_its_callers_and_the_log_goes_on(
     await write(log, heard, b"after")
     assert await everything(log) == [*kept, b"after"]
     await write(log, heard, b"and on")
+    # Writes succeed again, so the ledger that was begun for them goes on.
+    assert heard.positions[-1] == (heard.positions[-2][0], heard.positions[-2][1] + 1)
     if not crash:
         await log.close()
     await store.close()
@@ -116,6 +118,24 @@ async def test_what_waits_behind_a_failed_write_is_not_stored_before_it(tmp_path
     disk.before = lambda _what, _path: None
     await write(log, heard, b"3")
     assert await everything(log) == [b"3"]
+    await log.close()
+    await store.close()
+
+
+async def test_what_comes_while_a_group_is_written_is_one_group(tmp_path: Path) -> None:
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    disk.before = hang = Hanging("write", ".ledger")
+    groups: list[int] = []
+    heard.committed = lambda group: groups.append(len(group.entries))  # type: ignore[method-assign]
+    log.append(b"1", 1, 1)
+    await asyncio.to_thread(hang.reached.wait, 10)
+    for entry in (b"2", b"3"):
+        log.append(entry, 1, entry)
+        await asyncio.sleep(0)
+    hang.released.set()
+    await log.drain()
+    assert groups == [1, 2]
     await log.close()
     await store.close()
 

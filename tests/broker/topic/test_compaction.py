@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.topic.compacted_view import LatestValues
+from counterpoise.broker.topic.compacted_view import CompactedView, LatestValues
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topic_compaction import COMPACTION
@@ -226,6 +226,16 @@ def test_a_value_that_is_null_removes_its_key_and_what_is_compacted_out_counts_n
     assert (latest.left, dict(latest.survivors)) == (0, {})
     latest.add(2, compacted_batch(batch_of([("b", "1"), ("c", "1")]), {1}))
     assert (latest.left, dict(latest.survivors)) == (1, {2: frozenset({1})})
+
+
+def test_a_view_in_which_nothing_is_left_begins_after_what_was_compacted() -> None:
+    view = CompactedView()
+    assert (view.first, view.last, view.following(0), view.entries) == (0, None, 0, 0)
+    view.replace(4, {})
+    assert (view.first, view.last, view.following(2), view.entries) == (5, None, 5, 0)
+    view.replace(4, {1: None, 3: frozenset({0})})
+    assert (view.first, view.last, view.following(2), view.entries) == (1, 3, 3, 2)
+    assert view.following(4) == 5
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.Shared, SubscriptionType.Key_Shared])

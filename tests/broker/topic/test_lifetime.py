@@ -15,9 +15,9 @@ from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
-from tests.broker.topic.conftest import World
+from tests.broker.topic.conftest import World, entry
 
-HALF_A_MEGABYTE = "x" * (1 << 19)
+HALF_A_MEGABYTE = 1 << 19
 MINUTE = 60.0
 CAUGHT_UP = "delete_when_subscriptions_caught_up"
 
@@ -43,7 +43,9 @@ class Cared:
         producer = await self.world.producer()
         for age in ages_minutes:
             at = round((self.world.registry.wall() - age * MINUTE) * 1000)
-            await self.world.publish(producer, HALF_A_MEGABYTE, publish_time=at)
+            overhead = len(entry("", publish_time=at))
+            body = "x" * (HALF_A_MEGABYTE - overhead)
+            await self.world.publish(producer, body, publish_time=at)
         producer.close()
 
     async def store_has_it(self) -> bool:
@@ -81,19 +83,22 @@ def inactivity(mode: str = "delete_when_no_subscriptions", **changed: Any) -> di
         (45, -1, 7, 2),
         (45, -1, 1, 0),
         (5, -1, 3, 2),
-        (-1, 2, 7, 2),
+        (-1, 2, 7, 4),
         (-1, 4, 7, 0),
-        (45, 1, 7, 4),
-        (5, 100, 7, 6),
+        (45, 2, 7, 4),
+        (5, 100, 7, 4),
     ],
 )
 async def test_ledgers_are_kept_until_they_are_old_or_too_many(
     minutes: int, megabytes: int, acknowledged: int, begin: int
 ) -> None:
-    """Ledgers of two entries of half a megabyte, of which the newest is never deleted."""
+    """Ledgers of two entries of half a megabyte, of which the newest is never deleted.
+
+    A producer's clock is five minutes ahead, for the last of the third one.
+    """
     cared = Cared(**retention(minutes, megabytes))
     consumer = await cared.world.consumer(SubscriptionType.Shared, permits=0)
-    await cared.publish(60, 50, 40, 30, 20, 10, 0)
+    await cared.publish(60, 50, 40, 30, 20, -5, 0, 0)
     topic = await cared.topic()
     consumer.subscription.skip(acknowledged)
     await cared.upkeep.trim()

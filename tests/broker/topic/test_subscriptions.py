@@ -14,6 +14,7 @@ from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import Wire, World, batch, payload, publish
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared
 FAILOVER = SubscriptionType.Failover
@@ -80,6 +81,13 @@ async def test_a_reader_starts_at_an_end(world: World, start: Position, got: lis
     await world.publish(await world.producer(), *"ab")
     reader = await world.consumer(durable=False, start_message_id=start)
     assert world.wire.payloads(reader) == got
+
+
+async def test_a_durable_subscription_begins_at_no_message_of_a_reader(world: World) -> None:
+    await world.publish(await world.producer(), *"ab")
+    ledger = world.wire.receipted[0][3]
+    options = {"start_message_id": Position(ledger, 1)}
+    assert world.wire.payloads(await world.consumer(**options)) == ["a", "b"]
 
 
 @pytest.mark.parametrize(("durable", "kind"), [(True, "Durable"), (False, "NonDurable")])
@@ -184,6 +192,38 @@ async def test_failover_serves_one_and_notifies_both(world: World) -> None:
     first.close()
     assert world.wire.active[-1] == (second.consumer_id, True)
     assert world.wire.payloads(second) == ["b"]
+
+
+async def test_a_consumer_that_is_served_no_longer_is_notified(store: MemoryLedgerStore) -> None:
+    world = World(store, options=TopicOptions(failover_delay_ms=0))
+    old = await world.consumer(FAILOVER, consumer_name="old", priority_level=1)
+    new = await world.consumer(FAILOVER, consumer_name="new")
+    assert world.wire.active == [
+        (old.consumer_id, True),
+        (old.consumer_id, False),
+        (new.consumer_id, True),
+    ]
+
+
+@on_jumping_loop
+async def test_a_failover_waits_for_none_that_has_left_and_notifies_none_of_what_ended() -> None:
+    world = World(MemoryLedgerStore(), options=TopicOptions(failover_delay_ms=1000))
+    await world.publish(await world.producer(), "a")
+    old = await world.consumer(FAILOVER, consumer_name="old", priority_level=1)
+    await pass_time(2)
+    new = await world.consumer(FAILOVER, consumer_name="new")
+    await pass_time(0.5)
+    assert world.wire.payloads(new) == []
+    old.close()
+    assert world.wire.payloads(new) == ["a"]
+    notified = [(old.consumer_id, True), (new.consumer_id, False), (new.consumer_id, True)]
+    assert world.wire.active == notified
+    await new.unsubscribe()
+    late = await world.consumer(FAILOVER, permits=0)
+    await pass_time(0.5)
+    await late.unsubscribe()
+    await pass_time(2)
+    assert world.wire.active == notified
 
 
 async def test_a_failover_switch_lets_acknowledgements_arrive_first(

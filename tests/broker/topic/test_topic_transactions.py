@@ -112,8 +112,11 @@ async def test_a_reloaded_topic_delivers_what_was_committed_and_hides_the_rest(
     world = await reloaded(world, killed=killed)
     consumer = await world.consumer()
     await received(world, consumer, ["a", "c1", "c2", "b"])
+    ends = (await world.topic()).log.end
     for _ in range(2):
         await end(world, THREE, commit=commit)
+    # One marker: the coordinator may ask again whatever was answered.
+    assert (await world.topic()).log.end == ends + 1
     wanted = ["a", "c1", "c2", "b", *(["o1", "d", "o2"] if commit else ["d"])]
     await received(world, consumer, wanted)
     world = await reloaded(world, killed=killed)
@@ -135,6 +138,21 @@ async def test_what_is_open_below_the_low_watermark_ended_elsewhere(world: World
     await received(world, consumer, ["m", "after"])
     await end(world, THREE, commit=True, subscription="s", mark=1)
     await received(world, consumer, ["m", "after", "m"])
+    # The mark itself has ended as well.
+    await consumer.ack_in_transaction(THREE, world.wire.ids(consumer)[-1:], cumulative=False)
+    await end(world, TransactionId(0, 3), commit=True, subscription="s", mark=THREE.number)
+    await received(world, consumer, ["m", "after", "m", "m"])
+
+
+async def test_what_was_acknowledged_up_to_a_message_comes_again_from_the_first_on(
+    world: World,
+) -> None:
+    producer, consumer = await world.producer(), await world.consumer()
+    await world.publish(producer, *"abc")
+    await received(world, consumer, ["a", "b", "c"])
+    await consumer.ack_in_transaction(ONE, world.wire.ids(consumer)[-1:], cumulative=True)
+    await end(world, ONE, commit=False, subscription="s")
+    await received(world, consumer, ["a", "b", "c", "a", "b", "c"])
 
 
 @pytest.mark.parametrize("killed", [False, True])

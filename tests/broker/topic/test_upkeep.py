@@ -35,6 +35,17 @@ def upkeep(world: World) -> TopicUpkeep:
     return TopicUpkeep(world.registry, TopicOptions)
 
 
+async def test_what_no_client_can_read_is_as_old_as_can_be(world: World) -> None:
+    consumer = await world.consumer(SHARED, permits=0)
+    topic, producer = await world.topic(), await world.producer()
+    for number in range(2):
+        topic.log.append(b"no entry", 1, (producer, number, number))
+    await topic.log.drain()
+    topic.apply(replace(topic.rules, ttl_s=1))
+    await upkeep(world).expire_messages()
+    assert consumer.subscription.backlog == 0
+
+
 @pytest.mark.usefixtures("now_s")
 async def test_what_is_older_than_its_ttl_is_acknowledged(store: MemoryLedgerStore) -> None:
     world = World(store)

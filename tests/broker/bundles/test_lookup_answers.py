@@ -27,6 +27,7 @@ ME, OTHER, THIRD, GONE = "b1:80", "b2:80", "b3:80", "b9:80"
 BUNDLE = BundleName.parse("public/default/0x00000000_0x80000000")
 TWIN = BundleName.parse("public/another/0x00000000_0x80000000")
 NOWHERE = BundleLocation(None)
+TLS = "pulsar+ssl://b2:6651"
 
 
 def owner(broker: str) -> NamespaceEphemeralData:
@@ -128,6 +129,11 @@ def connect(broker: str) -> LookupConnect:
     ("cluster", "authoritative", "answer"),
     [
         (Cluster(where=BundleLocation(owner(OTHER))), False, connect(OTHER)),
+        (
+            Cluster(where=BundleLocation(NamespaceEphemeralData("", "", TLS, f"https://{OTHER}"))),
+            False,
+            LookupConnect(OTHER, None, None, TLS, f"https://{OTHER}", {}),
+        ),
         (Cluster(), False, redirect(OTHER, authoritative=False)),
         (Cluster(), True, connect(ME)),
         (Cluster(leader_id=ME), False, redirect(THIRD, authoritative=True)),

@@ -39,6 +39,7 @@ class Surroundings:
         self.fails: dict[str, BaseException] = {}
         self.releases = True
         self.taken_by: str | None = None
+        self.comes_to: str | None = None
         self.hold: asyncio.Event | None = None
         self.points: Sequence[int] = (MIDDLE,)
         self.tally = BundleTally()
@@ -81,7 +82,7 @@ class Surroundings:
     async def locate(self, bundle: BundleName) -> BundleLocation:
         self.note("locate", bundle)
         owner = None if self.taken_by is None else NamespaceEphemeralData("", self.taken_by)
-        return BundleLocation(owner=owner)
+        return BundleLocation(owner=owner, successor=self.comes_to)
 
     async def release(self, bundle: BundleName, successor: str | None) -> bool:
         self.note("release", bundle, successor, now())
@@ -138,6 +139,14 @@ async def test_a_bundle_does_not_stay_where_it_is_unloaded_though_that_is_the_be
     here.others.append("b3:1")
     await here.moves.unload(WHOLE)
     assert [[bundle, to] for bundle, to, _ in here.named("release")] == [[WHOLE, "b3:1"]]
+
+
+async def test_the_owner_afterwards_is_the_broker_that_a_bundle_is_moving_to() -> None:
+    here = Surroundings()
+    here.taken_by, here.comes_to = "http://b3:1", "b2:1"
+    assert await here.moves.unload(WHOLE) == "b2:1"
+    here.comes_to = None
+    assert await here.moves.unload(OTHER) == "b3:1"
 
 
 async def test_the_new_owner_is_not_known_while_the_store_is_away() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from types import SimpleNamespace
 
 import pulsar
 import pytest
@@ -11,7 +12,9 @@ import pytest
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.broker import Broker
-from counterpoise.metadata import BadVersion, MetadataStore
+from counterpoise.broker.bundles.namespace_bundles import NamespaceBundleCache
+from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.metadata import BadVersion, MemoryTree, MetadataStore
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
@@ -67,6 +70,69 @@ async def test_bundles_are_copied_to_the_local_policies_once(brokers: BrokersOfT
     stored = await broker.metadata.get(paths.local_policies(NAMESPACE))
     assert await broker.parts.ownership.cache.get(NAMESPACE) is bundles, "it is kept"
     assert stored == await broker.metadata.get(paths.local_policies(NAMESPACE))
+
+
+class BehindTheBack:
+    """A broker's bundles, and another broker that splits one while the first is reading."""
+
+    def __init__(self) -> None:
+        tree = MemoryTree()
+        self.session, session = tree.open(), tree.open()
+        self.policies = Policies(self.session)
+        self.cache = NamespaceBundleCache(self.session, self.policies)
+        self.other = NamespaceBundleCache(session, Policies(session))
+
+    async def split(self) -> None:
+        half = NamespaceBundles.of_count(NAMESPACE, 4).bundles[0].range.upper // 2
+        parent = (await self.other.get(NAMESPACE)).bundles[0].range
+        await self.other.update(NAMESPACE, lambda bundles: bundles.split(parent, [half]))
+
+    async def parts(self) -> int:
+        return len((await self.cache.get(NAMESPACE)).bundles)
+
+
+async def test_what_another_broker_changes_meanwhile_is_not_kept(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    brokers = BehindTheBack()
+    shared = {"bundles": {"boundaries": FOUR, "numBundles": 4}}
+    await brokers.policies.shared_policies(NAMESPACE).create(shared)
+    await brokers.other.get(NAMESPACE)
+    node_of = brokers.policies.local_policies
+
+    # With the namespace's policies first, then on its own.
+    read: list[object] = []
+
+    def read_late(namespace: NamespaceName) -> object:
+        async def get() -> object:
+            found = await node_of(namespace).get()
+            if read:
+                await brokers.split()
+                await asyncio.sleep(0)
+            read.append(found)
+            return found
+
+        return SimpleNamespace(get=get)
+
+    monkeypatch.setattr(brokers.policies, "local_policies", read_late)
+    assert await brokers.parts() == 4
+    monkeypatch.undo()
+    assert await brokers.parts() == 5
+
+
+async def test_what_another_broker_changed_during_a_lost_session_is_read() -> None:
+    brokers = BehindTheBack()
+    shared = {"bundles": {"boundaries": FOUR, "numBundles": 4}}
+    await brokers.policies.shared_policies(NAMESPACE).create(shared)
+    for _ in range(2):
+        assert await brokers.parts() == 4
+        # What it wrote itself is notified as well.
+        await asyncio.sleep(0)
+    brokers.session.lose()
+    await brokers.split()
+    brokers.session.come_back()
+    await asyncio.sleep(0)
+    assert await brokers.parts() == 5
 
 
 async def test_a_namespace_without_bundles_has_one(brokers: BrokersOfTest) -> None:

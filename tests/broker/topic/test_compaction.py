@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Iterator, Mapping
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.compacted_view import CompactedView, LatestValues
+from counterpoise.broker.topic.compaction import LOOK_S, Compaction
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topic_compaction import COMPACTION
@@ -20,8 +22,9 @@ from counterpoise.wire.batch import compacted_batch
 from counterpoise.wire.entry import build, metadata_of, split
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
-from counterpoise.wire.values import SubscriptionType
+from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, publish
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 Message = tuple[str | None, str]
 """A key and a value; an empty value removes the key."""
@@ -226,6 +229,37 @@ def test_a_value_that_is_null_removes_its_key_and_what_is_compacted_out_counts_n
     assert (latest.left, dict(latest.survivors)) == (0, {})
     latest.add(2, compacted_batch(batch_of([("b", "1"), ("c", "1")]), {1}))
     assert (latest.left, dict(latest.survivors)) == (1, {2: frozenset({1})})
+
+
+@on_jumping_loop
+async def test_a_brokers_own_topic_keeps_what_is_left_and_is_compacted_once_it_has_grown() -> None:
+    world = World(MemoryLedgerStore())
+    topic = await world.topic()
+    keeper = await topic.create_subscription("keeper", InitialPosition.Earliest)
+    producer = await world.producer()
+    await world.publish(producer, *"abcd")
+    producer.close()
+    compaction = Compaction(world.name, "keeper", lambda entries: entries[-2:])
+    await compaction.compact(topic)
+    assert (topic.log.end, keeper.backlog) == (6, 2)
+    assert (await world.consumer(subscription="keeper", permits=9)).subscription is keeper
+    assert world.wire.payloads() == ["c", "d"]
+    unloaded: list[object] = []
+
+    async def unload(name: object) -> None:
+        unloaded.append(name)
+
+    keeping = asyncio.ensure_future(
+        compaction.keep(SimpleNamespace(loaded={world.name: topic}, unload_topic=unload))
+    )
+    # What is left may double before the rest counts.
+    compaction.threshold = topic.log.size - 2 * topic.log.size // 3
+    await pass_time(LOOK_S + 1)
+    assert unloaded == []
+    compaction.threshold -= 1
+    await pass_time(LOOK_S)
+    assert unloaded == [world.name]
+    keeping.cancel()
 
 
 def test_a_view_in_which_nothing_is_left_begins_after_what_was_compacted() -> None:

@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterpoise.ownership.events import BundleReleased, SuccessorReady
 from counterpoise.ownership.records import (
     HandOver,
     InvalidRecord,
     LeaderBroker,
     NamespaceEphemeralData,
 )
+from counterpoise.ownership.signals import CLOSED, READY, signal_of, signal_path
 
 TEXT = st.text(max_size=20)
 
@@ -42,6 +44,20 @@ def test_a_lock_written_by_pulsar_is_read() -> None:
     assert owner.native_url_tls == "pulsar+ssl://b1:6651"
     assert owner.disabled
     assert owner.broker_id == "b1:8080"
+
+
+@pytest.mark.parametrize(
+    ("http", "https", "broker_id"),
+    [
+        ("http://b1:8080", "https://b1:8443", "b1:8080"),
+        ("", "https://b1:8443/", "b1:8443"),
+        ("", None, ""),
+    ],
+)
+def test_an_owner_is_named_by_whichever_web_address_it_has(
+    http: str, https: str | None, broker_id: str
+) -> None:
+    assert NamespaceEphemeralData("", http, None, https).broker_id == broker_id
 
 
 @given(native=TEXT, http=TEXT, tls=st.none() | TEXT, disabled=st.booleans())
@@ -79,3 +95,10 @@ def test_what_is_no_record_is_named(value: bytes) -> None:
 def test_a_leader_without_an_id_is_no_leader() -> None:
     with pytest.raises(InvalidRecord):
         LeaderBroker.from_json(b'{"serviceUrl":"http://b1:8080"}')
+
+
+def test_only_a_node_of_a_bundle_is_a_signal() -> None:
+    for kind, event in ((READY, SuccessorReady()), (CLOSED, BundleReleased())):
+        assert signal_of(signal_path(kind, "t/n/0x0_0x1")) == ("t/n/0x0_0x1", event)
+        for other in ("", "/t/n", "/t/n/0x0_0x1/more", "s/t/n/0x0_0x1"):
+            assert signal_of(f"{kind}{other}") is None

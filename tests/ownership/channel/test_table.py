@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -74,6 +76,19 @@ def test_an_unload_to_itself_closes_topics_and_serves_again() -> None:
     assert world.state.settling
     world.settle()
     assert (world.drains, world.value, world.state.serves) == ([A], before, True)
+
+
+def test_a_split_of_before_a_restart_is_remembered_until_it_is_finished() -> None:
+    parts = ("0x00000000_0x40000000", "0x40000000_0x80000000")
+    world = World(
+        replace(record(ServiceUnitState.SPLITTING, by=A), children=dict.fromkeys(parts)), version=1
+    )
+    world.feed(CHANGED)
+    world.settle()
+    assert (world.state.cut_into, world.state.forgettable) == (parts, False)
+    world.feed(events.SplitCompleted())
+    world.settle()
+    assert (world.state.cut_into, world.state.forgettable) == ((), True)
 
 
 def test_a_bundle_that_was_split_is_buried_with_its_topics_open() -> None:

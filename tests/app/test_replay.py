@@ -8,10 +8,11 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.app.errors import UserError
 from counterpoise.app.main import main
 from counterpoise.app.recordings.recording_file import RecordingFile
 from counterpoise.app.verbs import replay
-from counterpoise.faults.recording import RecordKind, read_recording
+from counterpoise.faults.recording import RecordKind, TrafficRecord, read_recording
 from counterpoise.wire.requests import connect
 
 pytestmark = pytest.mark.client
@@ -177,6 +178,22 @@ def test_a_recording_stops_at_its_limit(tmp_path: Path) -> None:
     assert file.stat().st_size <= 1024 * 1024
     kinds = [each.kind for each in read_recording(io.BytesIO(file.read_bytes()))]
     assert kinds == [RecordKind.OPENED] + [RecordKind.FROM_CLIENT] * 20
+
+
+def test_a_recording_may_be_exactly_as_large_as_was_allowed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    with pytest.raises(UserError, match="a recording of 0 MiB: allow it at least 1"):
+        RecordingFile(tmp_path / "none", 0)
+    file = tmp_path / "traffic"
+    recorder = RecordingFile(file, 1)
+    number = recorder.opened()
+    about = TrafficRecord(RecordKind.FROM_CLIENT, number, 0).size
+    recorder.came(number, bytes(1024 * 1024 - file.stat().st_size - about))
+    assert (file.stat().st_size, caplog.messages) == (1024 * 1024, [])
+    recorder.closed(number)
+    assert file.stat().st_size == 1024 * 1024
+    assert "it is as large as --record-mib allows. The cluster goes on." in caplog.text
 
 
 def test_a_recording_says_when_each_connection_began_and_ended(tmp_path: Path) -> None:

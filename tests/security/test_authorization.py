@@ -92,6 +92,10 @@ async def test_a_client_of_a_proxy_needs_both_roles_to_be_allowed() -> None:
     assert not await may(weak, "proxy", WHOLE, original="alice")
     assert not await may(rules(granted, proxies=("proxy", "p2")), "proxy", WHOLE, original="p2")
     assert "must be provided" in str(found.why_invalid(Caller("proxy", "")))
+    # A connection is refused to a role that names itself, a request is not.
+    itself = Caller("alice", "alice")
+    assert "without valid proxy role" in str(found.why_invalid(itself))
+    assert found.why_invalid(itself, for_itself=True) is None
 
 
 async def test_a_proxy_names_its_client_in_each_request_of_the_admin_api() -> None:
@@ -125,7 +129,7 @@ async def test_a_subscription_for_named_roles_or_with_a_prefix() -> None:
         subscription_auth_roles={"s": ["bob"], "free": []},
     )
 
-    async def subscribe(found: Authorization, role: str, name: str) -> bool:
+    async def subscribe(found: Authorization, role: str | None, name: str) -> bool:
         return await found.topic(Caller(role), WHOLE, "SUBSCRIBE", name)
 
     found = rules(granted)
@@ -135,6 +139,8 @@ async def test_a_subscription_for_named_roles_or_with_a_prefix() -> None:
     assert await subscribe(found, "alice", "alice-1")
     with pytest.raises(SubscriptionRefused, match="like alice-xxxx for topic: persistent://acme"):
         await subscribe(found, "alice", "bob-1")
+    with pytest.raises(SubscriptionRefused):
+        await subscribe(found, None, "alice-1")
     # A proxy that may not hand it on, too: the refusal of its client's name says more than "no".
     of_proxy = rules(granted, proxies=("proxy",))
     with pytest.raises(SubscriptionRefused, match="like alice-xxxx"):

@@ -1,6 +1,8 @@
 """What a client of brokers shows to whom: credentials follow redirects, and never leave TLS."""
 
+import asyncio
 import contextlib
+import json
 import ssl
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -12,7 +14,7 @@ from aiohttp import web
 
 from counterpoise.app.clusters.throwaway import KeyPair, ThrowAwayAuthority
 from counterpoise.names.options import ConfigError
-from counterpoise.security.client import ClientSecurity, http_session
+from counterpoise.security.client import ClientSecurity, Names, http_session
 from counterpoise.security.options import ClientOptions
 
 BASIC = '{"userId": "alice", "password": "a:b"}'
@@ -156,6 +158,41 @@ def test_another_identity_keeps_the_trust_and_nothing_else(tmp_path: Path) -> No
     assert anonymous.shown() == ("none", b"")
     assert anonymous.headers() == {}
     assert anonymous.has_tls_settings, "it trusts the same authorities"
+
+
+def test_another_identity_names_settings_as_the_first_one_did(tmp_path: Path) -> None:
+    authority = ThrowAwayAuthority(tmp_path)
+    names = Names(trust="--tls-trust-cert-path")
+    own = ClientSecurity(ClientOptions(trust=str(authority.certificate)), names)
+    authority.certificate.unlink()
+    with pytest.raises(ConfigError, match="--tls-trust-cert-path"):
+        own.as_another("yours")
+
+
+async def test_an_answer_may_take_so_long_to_its_last_byte() -> None:
+    """A broker that hangs in the middle of an answer stops no one for ever."""
+
+    async def begin(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readline()
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhalf")
+        await reader.read()
+        writer.close()
+        ended.set()
+
+    ended = asyncio.Event()
+    server = await asyncio.start_server(begin, "127.0.0.1", 0)
+    host, port = server.sockets[0].getsockname()
+    async with server, http_session(ClientSecurity(), 0.05) as session, asyncio.timeout(5):
+        with pytest.raises(TimeoutError):
+            await (await session.get(f"http://{host}:{port}/")).read()
+        await ended.wait()
+
+
+def test_a_user_may_be_named_as_pulsars_clients_name_one() -> None:
+    for name in ("userId", "username"):
+        given = json.dumps({name: "alice", "password": "secret"})
+        shown = ClientSecurity(ClientOptions(plugin="basic", parameters=given)).shown()
+        assert shown == ("basic", b"alice:secret")
 
 
 @pytest.mark.parametrize(

@@ -387,3 +387,5 @@ def test_a_cordon_is_released_by_hand(
     assert cordoned(trail.actions()) == {}
     assert main([*words, "--history", str(tmp_path)]) == 2
     assert "is not cordoned" in capsys.readouterr().err
+    assert main([*words, "--history", str(tmp_path / "none")]) == 2
+    assert "is no history" in capsys.readouterr().err

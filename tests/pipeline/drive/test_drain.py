@@ -123,6 +123,50 @@ async def test_a_drain_may_begin_a_history_and_the_next_one_goes_by_it(
     assert "moves of a drain seen here" in text
 
 
+async def test_the_verb_says_what_would_leave_what_did_and_what_is_left(
+    full: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Consumers are sent 10, 20, … messages a second; the second broker's are not counted."""
+    broker = full.names[0]
+    full.carry(full.brokers[1], bundle_name(50), 1.0)
+    for number, (bundle, load) in enumerate(full.loads.items(), 1):
+        full.loads[bundle] = replace(load, msg_rate_out=10.0 * number)
+    full.carry(full.brokers[0], own := f"pulsar/{broker}/0x00000000_0xffffffff", 1.0)
+
+    async def verb(*words: str) -> tuple[int, str, str]:
+        at = ["--admin-url", full.admin_url, "--warm-up", "0s"]
+        status = await asyncio.to_thread(main, ["drain", broker, *at, *words])
+        return status, *capsys.readouterr()
+
+    # While the cluster sheds by itself it is only shown.
+    for each, kind in itertools.product(full.brokers, ("runtime", "values")):
+        each.answers[f"/admin/v2/brokers/configuration/{kind}"] = (200, b"{}")
+    status, shown, complained = await verb()
+    assert (status, complained) == (0, "")
+    assert "about 78 to 780 messages" in shown
+    assert "1 of the cluster's own (heartbeats, pulsar/system) are not moved" in shown
+    assert f"12 bundles would leave {broker}; nothing was moved" in shown
+    assert json.loads((await verb("--json"))[1])["bound"] == [own]
+    status, _, complained = await verb("--execute")
+    assert (status, full.unloads) == (2, [])
+    assert "loadBalancerSheddingEnabled" in complained
+    sheds_not(full)
+    full.refuse_unload = 500
+    kept = ("--execute", "--attempts", "1", "--history", str(tmp_path))
+    status, shown, _ = await verb(*kept)
+    assert status == 1
+    assert f"{broker}: 12 attempts, 12 bundles are left on it" in shown
+    assert f"{broker} is cordoned until `counterpoise refill {broker}` or --release" in shown
+    full.refuse_unload = 0
+    status, shown, _ = await verb("--execute")
+    assert status == 0
+    assert f"{broker}: 12 attempts, it is empty\nnot recorded in a history (--history)" in shown
+    status, shown, _ = await verb("--execute")
+    assert status == 0
+    assert f"{broker}: 0 attempts, it is empty" in shown
+    assert f"0 bundles would leave {broker}; " in (await verb())[1]
+
+
 async def test_the_brokers_own_bundles_stay(full: FakeCluster, http: aiohttp.ClientSession) -> None:
     own = f"pulsar/{full.names[0]}/0x00000000_0xffffffff"
     full.carry(full.brokers[0], own, 1.0)

@@ -1,0 +1,87 @@
+"""Who is behind a request to the admin API, and what its description says of each route."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from aiohttp import web
+from aiohttp.test_utils import make_mocked_request
+
+from counterpoise.admin.app import all_routes
+from counterpoise.admin.entrance import CALLER, ORIGINAL, authenticate
+from counterpoise.admin.errors import RestError
+from counterpoise.admin.openapi import describe
+from counterpoise.security.authentication import Authentication
+from counterpoise.security.authorization import Caller
+from counterpoise.security.identity import AuthenticationError, Credentials, Principal
+from counterpoise.security.options import AuthenticationOptions
+
+
+class OnlyAnn:
+    """Takes one token, whose role is ann."""
+
+    method = "token"
+
+    async def authenticate(self, shown: Credentials) -> Principal:
+        if shown.data != b"hers":
+            raise AuthenticationError("not hers")
+        return Principal("ann")
+
+
+async def caller(path: str, headers: dict[str, str], **options: Any) -> Caller:
+    """Who a handler is to believe made a request; raises `RestError` where it is refused."""
+    settings = AuthenticationOptions(**{"enabled": True, **options})
+    security = SimpleNamespace(
+        authentication=Authentication(settings, [OnlyAnn()]), authorization=None
+    )
+    config = SimpleNamespace(authentication=settings)
+    broker: Any = SimpleNamespace(id="b:1", config=config, security=security)
+    found: list[Caller] = []
+
+    async def handler(request: web.Request) -> web.StreamResponse:
+        found.append(request[CALLER])
+        return web.Response()
+
+    request = make_mocked_request("GET", path, headers=headers)
+    await authenticate(broker)(request, handler)
+    [made] = found
+    return made
+
+
+@pytest.mark.parametrize("metrics", [False, True])
+@pytest.mark.parametrize("path", ["/status.html", "/metrics", "/metrics/", "/admin/v2/tenants"])
+async def test_without_credentials_only_what_is_open_to_all_is_answered(
+    path: str, metrics: bool
+) -> None:
+    is_open = path == "/status.html" or (path.startswith("/metrics") and not metrics)
+    if is_open:
+        assert await caller(path, {}, authenticate_metrics=metrics) == Caller(None)
+    else:
+        with pytest.raises(RestError, match="Authentication required") as refused:
+            await caller(path, {}, authenticate_metrics=metrics)
+        assert refused.value.status == 401
+    shown = {"Authorization": "Bearer hers"}
+    assert await caller(path, shown, authenticate_metrics=metrics) == Caller(
+        None if is_open else "ann"
+    )
+
+
+@pytest.mark.parametrize(("named", "original"), [("bob", "bob"), ("", None), (None, None)])
+async def test_a_request_may_name_for_whom_it_is(named: str | None, original: str | None) -> None:
+    about = {} if named is None else {ORIGINAL: named}
+    shown = {"Authorization": "Bearer hers", **about}
+    assert await caller("/admin/v2/tenants", shown) == Caller("ann", original)
+    assert await caller("/admin/v2/tenants", about, enabled=False) == Caller(None, original)
+
+
+def test_the_description_has_each_route_with_its_parameters_and_its_body() -> None:
+    paths = describe(all_routes())["paths"]
+    for route in all_routes():
+        operation = paths[route.template][route.method.lower()]
+        named = [(each["in"], each["name"]) for each in operation["parameters"]]
+        assert named == [
+            *(("path", name) for name in route.parameters),
+            *(("query", name) for name in route.query),
+        ]
+        assert ("requestBody" in operation) == (route.body is not None)
+    assert sum(map(len, paths.values())) == len({(r.method, r.template) for r in all_routes()})

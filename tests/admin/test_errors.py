@@ -47,8 +47,10 @@ from counterpoise.wire.errors import ServerError
     ids=repr,
 )
 async def test_an_error_becomes_a_status_and_a_reason(
-    error: Exception, status: int, reason: str
+    error: Exception, status: int, reason: str, caplog: pytest.LogCaptureFixture
 ) -> None:
+    """Only what no client can have caused is logged, with the request that it came of."""
+
     async def fails(_: web.Request) -> web.StreamResponse:
         raise error
 
@@ -56,6 +58,8 @@ async def test_an_error_becomes_a_status_and_a_reason(
     assert isinstance(answer, web.Response)
     assert answer.status == status
     assert json.loads(answer.text or "") == {"reason": reason}
+    unforeseen = type(error) is ValueError
+    assert caplog.messages == (["GET /x failed"] if unforeseen else [])
 
 
 def test_every_code_with_a_status_is_one_of_the_protocols() -> None:

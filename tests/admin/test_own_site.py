@@ -8,10 +8,10 @@ from urllib.parse import urlsplit
 
 import pytest
 from aiohttp import web
-from aiohttp.test_utils import TestClient, TestServer
+from aiohttp.test_utils import TestClient, TestServer, make_mocked_request
 
 from counterpoise import Cluster
-from counterpoise.admin.errors import answer_errors
+from counterpoise.admin.errors import RestError, answer_errors
 from counterpoise.admin.own_site import own_site
 from counterpoise.security.own_site import host_of
 
@@ -82,6 +82,20 @@ async def test_a_broker_beyond_loopback_takes_the_names_that_its_network_has() -
         assert found.status == 200
         found = await client.get(PATH, headers={"Host": "a.example", "Origin": "http://b.example"})
         assert found.status == 403
+
+
+@pytest.mark.parametrize("path", ["/admin/v2/x", "/lookup/v2/x", "/metrics", "/metrics/"])
+@pytest.mark.parametrize("site", ["cross-site", "same-site"])
+async def test_no_part_of_the_api_is_for_pages_of_other_sites(path: str, site: str) -> None:
+    config = SimpleNamespace(bind_address="0.0.0.0", advertised_address="10.0.0.1")
+    guard = own_site(SimpleNamespace(config=config))  # type: ignore[arg-type]
+
+    async def serve(_: web.Request) -> web.StreamResponse:
+        return web.Response()
+
+    request = make_mocked_request("GET", path, headers={"Host": "b:1", "Sec-Fetch-Site": site})
+    with pytest.raises(RestError, match=f"a {site} page may not use this broker"):
+        await guard(request, serve)
 
 
 async def test_a_broker_on_loopback_takes_the_name_that_it_advertises() -> None:

@@ -1,0 +1,253 @@
+"""Each figure that a broker keeps is shown under its own name, in the unit of that name."""
+
+from collections import Counter
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from counterpoise.admin.metrics import balancing
+from counterpoise.admin.metrics import broker as whole
+from counterpoise.admin.protected import concerns_system_topics
+from counterpoise.admin.subscription_json import subscription_json
+from counterpoise.admin.topic_json import log_stats_json, sum_of_stats, topic_stats_json
+from counterpoise.broker.face import LimitLevel, PauseReason, SubscriptionType
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
+
+
+def meter(first: int) -> Any:
+    """A meter whose four figures count up from a number; the average is half of it."""
+    return SimpleNamespace(
+        rate=first + 0.5, byte_rate=first + 1.5, messages=first + 2, bytes=first + 3,
+        average_size=first / 2,
+    )  # fmt: skip
+
+
+def consumer(name: str, unacked: int, acked_ms: int, sent_ms: int, flow_ms: int) -> Any:
+    request = SimpleNamespace(metadata={"a": "b"}, address="c:1", client_version="v")
+    meters = SimpleNamespace(out=meter(100), redelivered=meter(110), acked=meter(120))
+    return SimpleNamespace(
+        name=name, unacked=unacked, last_acked_ms=acked_ms, last_sent_ms=sent_ms,
+        last_flow_ms=flow_ms, meters=meters, request=request, permits=7, blocked=False,
+        connected_since=1.5, entries_out=34,
+    )  # fmt: skip
+
+
+def subscription(*consumers: Any, flow: Any = None, dispatcher: object = None) -> Any:
+    return SimpleNamespace(
+        consumers=list(consumers), active=None, dispatcher=dispatcher, flow=flow,
+        type=SubscriptionType.Shared, backlog=12, delayed=5, blocked=True, durable=True,
+        meters=SimpleNamespace(out=meter(200), redelivered=meter(210), acked=meter(220)),
+        acks=SimpleNamespace(range_count=lambda: 3), properties={"k": "v"},
+        log=SimpleNamespace(begin=10, end=30, size=400),
+    )  # fmt: skip
+
+
+async def test_of_a_subscription() -> None:
+    both = consumer("a", 3, 70, 50, 90), consumer("b", 4, 60, 80, 40)
+    shown = await subscription_json(subscription(*both))
+    assert shown["unackedMessages"] == 7
+    times = [shown[f"last{each}Timestamp"] for each in ("Acked", "Consumed", "ConsumedFlow")]
+    assert times == [70, 80, 90]
+    assert (shown["msgBacklog"], shown["msgDelayed"], shown["msgBacklogNoDelayed"]) == (12, 5, 7)
+    assert shown["backlogSize"] == 12 * 400 // 20
+    rates = [shown[f"{each}"] for each in ("msgRateOut", "msgThroughputOut", "msgRateRedeliver")]
+    assert [*rates, shown["messageAckRate"]] == [200.5, 201.5, 210.5, 220.5]
+    assert (shown["msgOutCounter"], shown["bytesOutCounter"]) == (202, 203)
+    assert (shown["type"], shown["blockedSubscriptionOnUnackedMsgs"]) == ("None", True)
+    [first, second] = shown["consumers"]
+    assert (first["consumerName"], second["consumerName"]) == ("a", "b")
+    assert (first["avgMessagesPerEntry"], first["availablePermits"]) == (3, 7)
+    assert first["connectedSince"] == "1970-01-01T00:00:01.500Z"
+    assert (await subscription_json(subscription()))["lastAckedTimestamp"] == 0
+
+
+async def test_of_what_limits_delay() -> None:
+    levels = {"Subscription": "SUBSCRIPTION", "Topic": "TOPIC", "Broker": "BROKER"}
+    counts = {
+        (LimitLevel[f"{level}_DISPATCH"], kind): number
+        for number, (level, kind) in enumerate(
+            ((level, kind) for level in levels.values() for kind in ("messages", "bytes")), 1
+        )
+    }
+    waits = SimpleNamespace(level=LimitLevel.TOPIC_DISPATCH)
+    flow = SimpleNamespace(events=counts, waits_at=waits)
+    shown = await subscription_json(subscription(flow=flow, dispatcher=object()))
+    for name, level in levels.items():
+        for what, kind in (("Msg", "messages"), ("Bytes", "bytes")):
+            counted = shown[f"dispatchThrottled{what}EventsBy{name}Limit"]
+            assert counted == counts[LimitLevel[f"{level}_DISPATCH"], kind]
+    assert shown["dispatchThrottledBy"] == "TopicDispatchRate"
+    assert shown["type"] == "Shared"
+
+
+async def test_of_a_topic_and_the_producers_that_wait() -> None:
+    def producer(name: str, *, ready: bool, flow: Any = None) -> Any:
+        request = SimpleNamespace(
+            access_mode=SimpleNamespace(name="Shared"), properties={}, address="p:1",
+            client_version="v",
+        )  # fmt: skip
+        return SimpleNamespace(
+            name=name, ready=ready, flow=flow, meter=meter(300), producer_id=1, request=request,
+            connected_since=0.0,
+        )  # fmt: skip
+
+    waits = SimpleNamespace(level=LimitLevel.TOPIC_PUBLISH)
+    flows = [SimpleNamespace(throttled_count=4, waits_at=waits)]
+    flows += [SimpleNamespace(throttled_count=0, waits_at=None)]
+    limits = SimpleNamespace(throttled_times=lambda _: 9, throttled_ns=lambda _: 2_500_000_000)
+    producers = [producer("a", ready=True, flow=flows[0]), producer("b", ready=True, flow=flows[1])]
+    producers += [producer("c", ready=False)]
+    small, large = subscription(), subscription()
+    small.backlog = 1
+    topic = SimpleNamespace(
+        subscriptions={"small": small, "large": large}, meter_in=meter(10), meter_out=meter(20),
+        producers=SimpleNamespace(all=lambda: iter(producers)),
+        commons=SimpleNamespace(limits=limits),
+    )  # fmt: skip
+    shown = await topic_stats_json(cast("Any", topic), "b:1")
+    names = ("msgRateIn", "msgThroughputIn", "msgInCounter", "bytesInCounter")
+    assert [shown[each] for each in names] == [10.5, 11.5, 12, 13]
+    names = ("msgRateOut", "msgThroughputOut", "msgOutCounter", "bytesOutCounter")
+    assert [shown[each] for each in names] == [20.5, 21.5, 22, 23]
+    assert (shown["averageMsgSize"], shown["publishRateLimitedTimes"]) == (5.0, 9)
+    assert shown["backlogSize"] == 240, "of the subscription with the most"
+    assert (shown["waitingPublishers"], shown["ownerBroker"]) == (1, "b:1")
+    limited, *others = shown["publishers"]
+    assert (limited["rateLimitedTimes"], limited["rateLimitedSeconds"]) == (4, 2.5)
+    assert limited["rateLimitedBy"] == "TopicPublishRate"
+    assert not [each for each in others if "rateLimitedTimes" in each]
+    idle = {**shown, "averageMsgSize": 0.0, "publishers": [{"producerName": "d"}]}
+    total = await sum_of_stats([shown, {**shown, "averageMsgSize": 9.0}, idle])
+    assert (total["averageMsgSize"], total["msgInCounter"]) == (7.0, 36)
+    assert [each["producerName"] for each in total["publishers"]] == [*"abcabcd"]
+    assert total["subscriptions"]["large"]["msgBacklog"] == 36
+
+
+def test_of_a_log() -> None:
+    ledgers = [SimpleNamespace(ledger_id=n, entries=n + 1, size=10 * n, is_open=n == 5) for n in
+               (4, 5)]  # fmt: skip
+    log: Any = SimpleNamespace(
+        begin=100, end=111, size=90, ledgers=ledgers, position=lambda index: (5, index - 105)
+    )
+    shown = log_stats_json(log, 3, 1.0, "LedgerOpened")
+    assert (shown["entriesAddedCounter"], shown["numberOfEntries"]) == (3, 11)
+    assert (shown["totalSize"], shown["lastConfirmedEntry"]) == (90, "5:5")
+    assert (shown["currentLedgerEntries"], shown["currentLedgerSize"]) == (6, 50)
+    found = [(each["ledgerId"], each["entries"], each["size"]) for each in shown["ledgers"]]
+    assert found == [(4, 5, 40), (5, 0, 0)]
+
+
+def broker(**more: Any) -> Any:
+    usage = SimpleNamespace(percent=40.0)
+    report = SimpleNamespace(
+        num_topics=1, num_producers=2, num_consumers=3, msg_rate_in=4.0, msg_rate_out=5.0,
+        msg_throughput_in=6.0, msg_throughput_out=7.0, start_timestamp=8_500, last_stats={},
+        max_resource_usage=0.9,
+        **dict.fromkeys(("cpu", "memory", "direct_memory", "bandwidth_in", "bandwidth_out"), usage),
+    )  # fmt: skip
+    listener = SimpleNamespace(
+        connections=3, connections_admitted=10, bytes_in=11, bytes_out=12,
+        pauses=lambda: Counter({PauseReason.REQUESTS: 13}),
+    )  # fmt: skip
+    failures = Counter({"load persistent://a": 1, "load non-persistent://b": 2, "sweep": 4})
+    config = SimpleNamespace(
+        cluster_name="c", advertised_address="h", metrics=SimpleNamespace(bundles=False),
+        filters=SimpleNamespace(load_manager_class=more.pop("manager", EXTENSIBLE)),
+    )  # fmt: skip
+    topics = SimpleNamespace(loaded={}, publish_latency=SimpleNamespace(entries=5, seconds=0.25))
+    return SimpleNamespace(
+        id="h:1", config=config, listener=listener, topics=topics, load_report=lambda: report,
+        background=SimpleNamespace(failures=failures), **more,
+    )  # fmt: skip
+
+
+def test_of_a_broker() -> None:
+    found = {
+        (each.name, *(value for _, value in each.labels[1:])): each.value
+        for each in whole.figures(broker())
+    }
+    for name, value in (
+        ("pulsar_broker_topics_count", 1), ("pulsar_broker_producers_count", 2),
+        ("pulsar_broker_consumers_count", 3), ("pulsar_broker_rate_in", 4),
+        ("pulsar_broker_rate_out", 5), ("pulsar_broker_throughput_in", 6),
+        ("pulsar_broker_throughput_out", 7), ("pulsar_broker_publish_latency_count", 5),
+        ("pulsar_broker_publish_latency_sum", 250), ("process_start_time_seconds", 8.5),
+        ("counterpoise_connection_received_bytes_total", 11),
+        ("counterpoise_connection_sent_bytes_total", 12),
+    ):  # fmt: skip
+        assert found[(name,)] == value, name
+    connections = {name[0]: value for name, value in found.items() if name[-1] == BROKERS}
+    assert connections == {
+        "pulsar_active_connections": 3, "pulsar_connection_created_total_count": 10,
+        "pulsar_connection_closed_total_count": 7,
+    }  # fmt: skip
+    failures = "counterpoise_background_failures_total"
+    assert (found[failures, "load"], found[failures, "sweep"]) == (3, 4)
+    assert found["counterpoise_connection_pauses_total", PauseReason.REQUESTS.value] == 13
+
+
+BROKERS = "broker_connection"
+
+
+def tally() -> Any:
+    return SimpleNamespace(
+        shed_brokers=2, unloaded=Counter(Success=10, Failure=1), split=Counter(Success=5),
+        ordered=6, shed=Counter({("Success", "Overloaded"): 6}), split_for=Counter(Topics=3),
+        assigned=Counter(Success=7, Skip=1), orphans=8, lookups=Counter(), published=Counter(),
+        heard=Counter(), cleanups=Counter(), tombstones=9,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("leads", [True, False])
+@pytest.mark.parametrize("manager", [EXTENSIBLE, MODULAR])
+def test_of_balancing(leads: bool, manager: str) -> None:
+    data = SimpleNamespace(usage_ema=lambda: {"h:1": 0.2, "h:2": 0.6, "h:3": 0.4})
+    owned = SimpleNamespace(owned=lambda: ["x", "y"])
+    one = broker(tally=tally(), is_leader=leads, load_data=data, namespaces=owned, manager=manager)
+    found = {}
+    for each in balancing.figures(one):
+        labels = [value for name, value in each.labels if name not in ("cluster", "broker")]
+        found[each.name, *labels[1:]] = each.value
+    assert found["pulsar_lb_cpu_usage",] == 40.0
+    assert found["pulsar_lb_unload_broker_total",] == 2
+    assert found["pulsar_lb_unload_bundle_total",] == 10
+    unloads, splits = "pulsar_lb_unload_broker_breakdown_total", "pulsar_lb_bundles_split_breakdown"
+    assert found[unloads, "Success", "Admin"] == 4, "without what the leader ordered"
+    assert found[unloads, "Success", "Overloaded"] == 6
+    assert found[unloads, "Failure", "Unknown"] == 1
+    assert found[f"{splits}_total", "Success", "Admin"] == 2
+    assert found[f"{splits}_total", "Success", "Topics"] == 3
+    assert found["pulsar_lb_assign_broker_breakdown_total", "Failure"] == 0
+    assert found["counterpoise_owned_bundles",] == 2
+    assert found["counterpoise_ownership_repairs_total",] == 8
+    assert found["counterpoise_leader",] == leads
+    stats = "pulsar_lb_resource_usage_stats"
+    if manager == EXTENSIBLE:
+        assert found["pulsar_lb_resource_usage", "max_ema"] == 0.2
+        assert found["pulsar_lb_resource_usage", "max"] == 0.9
+        assert found["pulsar_sunit_state_chn_su_tombstone_cleanup_ops_total",] == 9
+    shown = manager == EXTENSIBLE and leads
+    assert ((stats, "max_ema", "avg") in found) is shown
+    if shown:
+        assert found[stats, "max_ema", "avg"] == pytest.approx(0.4)
+        assert found[stats, "max_ema", "std"] == pytest.approx(0.1633, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "names", "concerned"),
+    [
+        ("DELETE", "/x", {"tenant": "pulsar"}, True),
+        ("DELETE", "/x", {"tenant": "pulsar", "namespace": "system"}, True),
+        ("DELETE", "/x", {"tenant": "pulsar", "namespace": "other"}, False),
+        ("DELETE", "/x", {"tenant": "public", "namespace": "system"}, False),
+        ("DELETE", "/x", {}, False),
+        ("GET", "/x", {"tenant": "pulsar", "namespace": "system"}, False),
+        ("PUT", "/x/unload", {"tenant": "pulsar", "namespace": "system"}, False),
+        ("PUT", "/x/split", {"tenant": "pulsar", "namespace": "system"}, False),
+    ],
+)
+def test_which_requests_change_the_brokers_own_topics(
+    method: str, path: str, names: dict[str, str], concerned: bool
+) -> None:
+    assert concerns_system_topics(method, path, names) is concerned

@@ -23,6 +23,7 @@ _SETTINGS = {
     "maxUnackedMessagesOnSubscription": "topics.max_unacked_per_subscription",
     "maxSubscriptionsPerTopic": "topics.max_subscriptions",
     "messageTTLInSeconds": "topics.ttl_s",
+    "deduplicationEnabled": "topics.deduplicates",
     "deduplicationSnapshotIntervalSeconds": "topics.dedup_snapshot_s",
     "compactionThreshold": "topics.compaction_bytes",
     "schemaCompatibilityStrategy": "schemas.strategy",

@@ -9,6 +9,7 @@ import binascii
 import contextlib
 import re
 import struct
+from typing import NamedTuple
 
 import crc32c
 from google.protobuf.message import DecodeError
@@ -25,8 +26,10 @@ _CHECKED_HEAD = struct.Struct(">H4xI")
 _MAGIC = int.from_bytes(MAGIC_CRC32C, "big")
 DELIVER_AT_TAG = b"\x98\x01"
 """How field 19 (``deliver_at_time``) of the metadata begins; rarely there by chance."""
+CHUNK_TAG = b"\xe8\x01"
+"""How field 29 (``chunk_id``) of the metadata begins; rarely there by chance, either."""
 METADATA_BYTES = 4096
-"""Where to look for it: a larger metadata would have to have enormous properties."""
+"""Where to look for them: a larger metadata would have to have enormous properties."""
 BATCH_TAG = 0x58
 """How field 11 (``num_messages_in_batch``) of the metadata begins."""
 _BATCHED_MESSAGE_MIN = 6
@@ -104,6 +107,29 @@ def delay_ms(entry: bytes) -> int:
     return int(metadata.deliver_at_time - metadata.publish_time)
 
 
+class ChunkOfMessage(NamedTuple):
+    """Which part of a message that a producer sent in chunks an entry is."""
+
+    uuid: str
+    number: int
+    """Of the first chunk: 0."""
+    is_last: bool
+
+
+def chunk_of(entry: bytes) -> ChunkOfMessage | None:
+    """Which chunk of which message an entry is; None if it is a whole message, or a batch."""
+    if entry.find(CHUNK_TAG, 0, METADATA_BYTES) < 0:
+        return None
+    try:
+        metadata = metadata_of(entry)
+    except BadEntry:
+        return None
+    if not all(map(metadata.HasField, ("uuid", "chunk_id", "num_chunks_from_msg"))):
+        return None
+    number = metadata.chunk_id
+    return ChunkOfMessage(metadata.uuid, number, number == metadata.num_chunks_from_msg - 1)
+
+
 def messages_in(entry: bytes) -> int:
     """The number of messages in an entry by its metadata; raises `BadEntry` if it cannot hold them.
 
@@ -176,11 +202,14 @@ def _bytes(text: str | bytes) -> bytes:
 __all__ = [
     "BATCH_MAX",
     "BATCH_TAG",
+    "CHUNK_TAG",
     "DELIVER_AT_TAG",
     "METADATA_BYTES",
     "NO_KEY",
     "BadEntry",
+    "ChunkOfMessage",
     "build",
+    "chunk_of",
     "messages_in",
     "metadata_of",
     "split",

@@ -107,7 +107,16 @@ def command(clusters: str, folder: Path, chosen: Sequence[str] = ()) -> list[str
         f"-Dlog4j.configurationFile={folder / 'log4j2.properties'}",
         *(f"-Dclusters={clusters}", f"-DtimeoutMs={TIMEOUT_MS}"),
         *("-cp", class_path(lib), "org.testng.TestNG", "-usedefaultlisteners", "false"),
-        *("-listener", "Verdicts", "-verbose", "0", "-excludegroups", "quarantine,flaky"),
+        *(
+            "-listener",
+            "Verdicts",
+            "-verbose",
+            "0",
+            "-excludegroups",
+            "quarantine,flaky",
+            "-configfailurepolicy",
+            "continue",
+        ),
         *("-testclass", ",".join(f"{PACKAGE}.{each}" for each in chosen or classes())),
     ]
 

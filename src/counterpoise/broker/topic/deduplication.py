@@ -12,7 +12,7 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.storage.log_parts import parts_from
 from counterpoise.storage.port import CursorState, Log
-from counterpoise.wire.entry import BadEntry, metadata_of
+from counterpoise.wire.entry import BadEntry, chunk_of, metadata_of
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
 
@@ -56,6 +56,8 @@ class Deduplication:
                     metadata = metadata_of(entry)
                 except BadEntry:
                     continue
+                if _is_followed(entry):
+                    continue
                 highest = max(metadata.sequence_id, metadata.highest_sequence_id)
                 found.commit(metadata.producer_name, highest)
         found._given.update(found.stored)
@@ -78,11 +80,21 @@ class Deduplication:
         return new
 
     def _take(self, producer: str, send: Send) -> Sent:
-        last = self._given.get(producer, -1)
-        if send.sequence_id > last or (send.is_chunk and send.sequence_id == last):
+        if send.is_chunk and _is_followed(send.entry):
+            return Sent.NEW
+        if send.sequence_id > self._given.get(producer, -1):
             self._given[producer] = max(send.sequence_id, send.highest_sequence_id)
             return Sent.NEW
         return Sent.STORED if send.sequence_id <= self.stored.get(producer, -1) else Sent.UNDER_WAY
+
+    def commit_run(
+        self, producer: str, ids: Sequence[tuple[Any, int, int]], entries: Sequence[bytes]
+    ) -> None:
+        """Record that entries of a producer, in the order of their sequence ids, are stored."""
+        for (_, *last), entry in zip(reversed(ids), reversed(entries), strict=True):
+            if not _is_followed(entry):
+                self.commit(producer, max(last))
+                return
 
     def commit(self, producer: str, highest: int) -> None:
         """Record that a producer's entry with this highest sequence id is stored."""
@@ -130,3 +142,12 @@ class Deduplication:
             self._forget(name)
         properties = {name: str(number) for name, number in self.stored.items()}
         log.save_cursor(CursorState(CURSOR, log.position(log.end - 1), (), properties))
+
+
+def _is_followed(entry: bytes) -> bool:
+    """Whether it is a chunk of a message, and not the last: all have the message's sequence id.
+
+    As in Pulsar, the last one alone is looked at: without it consumers drop the others.
+    """
+    chunk = chunk_of(entry)
+    return chunk is not None and not chunk.is_last

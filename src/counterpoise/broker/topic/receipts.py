@@ -30,7 +30,7 @@ def send_receipts(
         producer.meter.count(messages, size)
         meter_in.count(messages, size)
         if known is not None:
-            known.commit(producer.name, max(contexts[end - 1][1:]))
+            known.commit_run(producer.name, contexts[begin:end], group.entries[begin:end])
         if producer.closed:
             producer.sink.settled(producer, end - begin)
         else:

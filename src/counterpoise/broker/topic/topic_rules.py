@@ -87,8 +87,7 @@ class TopicRules:
         if self.delays and topic.is_persistent and 0 < self.delay_max_ms < delay_ms(entry):
             return BrokerError(
                 ServerError.NotAllowedError,
-                f"Exceeds max allowed delivery delay of {self.delay_max_ms} milliseconds "
-                f"(delayedDelivery of {topic})",
+                f"Exceeds max allowed delivery delay of {self.delay_max_ms} milliseconds",
             )
         return None
 

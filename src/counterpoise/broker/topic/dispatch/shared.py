@@ -9,6 +9,7 @@ from heapq import heappop, heappush
 from typing import Any
 
 from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch.chunked_messages import ChunkedMessages
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES, Dispatcher
 from counterpoise.broker.topic.dispatch.recipient import Recipient
@@ -17,7 +18,13 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.storage.port import Chunk, Log
 from counterpoise.wire.encode_runs import Delivery
-from counterpoise.wire.entry import DELIVER_AT_TAG, METADATA_BYTES, BadEntry, metadata_of
+from counterpoise.wire.entry import (
+    CHUNK_TAG,
+    DELIVER_AT_TAG,
+    METADATA_BYTES,
+    BadEntry,
+    metadata_of,
+)
 
 _NO_LIMIT = sys.maxsize
 
@@ -48,6 +55,7 @@ class SharedDispatcher(Dispatcher):
         self._delayed: list[tuple[int, int]] = []
         self._timer: asyncio.TimerHandle | None = None
         self._rota = RoundRobin()
+        self._chunked = ChunkedMessages()
         self._burst_bytes = BURST_BYTES
 
     def apply(self, rules: TopicRules) -> None:
@@ -90,6 +98,8 @@ class SharedDispatcher(Dispatcher):
         del self.consumers[recipient]
         held, recipient.pending = recipient.pending, {}
         self._rota.leave(recipient)
+        for index in self._chunked.leave(recipient):
+            self.replay(index)
         self.unacked -= recipient.unacked
         recipient.unacked = 0
         for index in held:
@@ -105,6 +115,8 @@ class SharedDispatcher(Dispatcher):
 
     def _enter(self, recipient: Recipient) -> None:
         """Put a consumer into the round robin again, if it is ready."""
+        for index in self._chunked.pop_waiting(recipient):
+            self.replay(index)
         self._rota.enter(recipient)
 
     def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
@@ -189,6 +201,7 @@ class SharedDispatcher(Dispatcher):
         self._replay.clear()
         self._replay_set.clear()
         self._delayed.clear()
+        self._chunked.clear()
         self.redeliveries.clear()
 
     def close(self) -> None:
@@ -225,14 +238,16 @@ class SharedDispatcher(Dispatcher):
         else:
             left, size, have = self._serve_new(recipient, left, burst)
         if burst:
-            sent = turn - left
-            recipient.permits -= sent
-            recipient.unacked += sent
-            self.unacked += sent
-            recipient.blocked = recipient.unacked >= self._max_unacked_consumer
-            self.flow.took(sent, len(burst), size)
-            recipient.send(burst, sent, size)
+            self._send(recipient, burst, turn - left, size)
         return have
+
+    def _send(self, recipient: Recipient, burst: list[Delivery], sent: int, size: int) -> None:
+        recipient.permits -= sent
+        recipient.unacked += sent
+        self.unacked += sent
+        recipient.blocked = recipient.unacked >= self._max_unacked_consumer
+        self.flow.took(sent, len(burst), size)
+        recipient.send(burst, sent, size)
 
     def _serve_new(
         self, recipient: Recipient, left: int, burst: list[Delivery]
@@ -250,9 +265,16 @@ class SharedDispatcher(Dispatcher):
         pending, holder = recipient.pending, self._holder
         while index < stop and left > 0 and size < self._burst_bytes:
             entry = entries[index - first]
-            if (check and self.acks.skips(index)) or (
-                entry.find(DELIVER_AT_TAG, 0, METADATA_BYTES) >= 0
-                and self._is_delayed(entry, index)
+            if (
+                (check and self.acks.skips(index))
+                or (
+                    entry.find(DELIVER_AT_TAG, 0, METADATA_BYTES) >= 0
+                    and self._is_delayed(entry, index)
+                )
+                or (
+                    entry.find(CHUNK_TAG, 0, METADATA_BYTES) >= 0
+                    and self._is_of_another(recipient, chunk, index)
+                )
             ):
                 index += 1
                 continue
@@ -282,12 +304,25 @@ class SharedDispatcher(Dispatcher):
                 return left, size, False
             self._replay_set.discard(heappop(self._replay))
             entry = chunk.entries[index - chunk.first]
-            if self._is_delayed(entry, index):
+            if self._is_delayed(entry, index) or self._is_of_another(recipient, chunk, index):
                 continue
             left -= self._take(recipient, chunk, index, burst)
             size += len(entry)
         self.turns.spend(looked, size)
         return left, size, True
+
+    def _is_of_another(self, recipient: Recipient, chunk: Chunk, index: int) -> bool:
+        """Whether another consumer gets the entry, with the rest of a message sent in chunks.
+
+        It is sent to that consumer now, or waits for it.
+        """
+        entry = chunk.entries[index - chunk.first]
+        consumer = self._chunked.consumer_of(entry, index, recipient)
+        if consumer is not None and consumer is not recipient:
+            burst: list[Delivery] = []
+            messages = self._take(consumer, chunk, index, burst)
+            self._send(consumer, burst, messages, len(entry))
+        return consumer is not recipient
 
     def _take(self, recipient: Recipient, chunk: Chunk, index: int, burst: list[Delivery]) -> int:
         """Record that the consumer holds the entry; returns its number of messages."""

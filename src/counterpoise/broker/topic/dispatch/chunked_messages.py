@@ -1,0 +1,57 @@
+"""Messages sent in chunks: a Shared subscription delivers all of one to one consumer."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from counterpoise.broker.topic.dispatch.recipient import Recipient
+from counterpoise.wire.entry import chunk_of
+
+MESSAGES_MAX: Final = 10_000
+"""Messages with chunks still to come that are kept in mind; the oldest is forgotten first."""
+
+
+class ChunkedMessages:
+    """The consumer of each message whose last chunk was not sent yet (``SharedConsumerAssignor``).
+
+    Chunks whose consumer is not ready wait for it; consumers with permits are sent what follows.
+    """
+
+    def __init__(self) -> None:
+        self._consumers: dict[str, Recipient] = {}
+        self._waiting: dict[Recipient, list[int]] = {}
+
+    def consumer_of(self, entry: bytes, index: int, offered: Recipient) -> Recipient | None:
+        """The consumer that has to get this entry now; None if the entry waits for its consumer.
+
+        It is ``offered``, which is ready, if the entry is no chunk, or if its message has none yet.
+        """
+        chunk = chunk_of(entry)
+        if chunk is None:
+            return offered
+        consumer = self._consumers.get(chunk.uuid, offered)
+        if consumer is not offered and not consumer.ready:
+            self._waiting.setdefault(consumer, []).append(index)
+            return None
+        if chunk.is_last:
+            self._consumers.pop(chunk.uuid, None)
+        elif chunk.number == 0:
+            self._consumers[chunk.uuid] = consumer
+            if len(self._consumers) > MESSAGES_MAX:
+                del self._consumers[next(iter(self._consumers))]
+        return consumer
+
+    def pop_waiting(self, consumer: Recipient) -> list[int]:
+        """The indexes of the entries that wait for this consumer; they wait no longer."""
+        return self._waiting.pop(consumer, [])
+
+    def leave(self, consumer: Recipient) -> list[int]:
+        """Forget a consumer; returns the indexes of the entries that waited for it."""
+        for uuid in [uuid for uuid, each in self._consumers.items() if each is consumer]:
+            del self._consumers[uuid]
+        return self.pop_waiting(consumer)
+
+    def clear(self) -> None:
+        """Forget everything: delivery starts at another position."""
+        self._consumers.clear()
+        self._waiting.clear()

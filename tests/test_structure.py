@@ -44,7 +44,7 @@ BROKER_MAY_IMPORT: dict[str, frozenset[str]] = {
     "topic": frozenset({"limits", "transactions"}),
     "load": frozenset({"peers", "topic"}),
     "bundles": frozenset({"load", "namespaces", "peers", "topic"}),
-    "connection": frozenset({"bundles", "namespaces", "topic", "transactions"}),
+    "connection": frozenset({"bundles", "namespaces", "schemas", "topic", "transactions"}),
 }
 # Where a room shows others one face, they import no other module of it.
 FACES = {("admin", "broker"): "counterpoise.broker.face"}

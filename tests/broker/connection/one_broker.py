@@ -7,7 +7,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import uvloop
 
@@ -29,11 +29,21 @@ from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
+from counterpoise.security.authentication import Authentication
+from counterpoise.security.authorization import Authorization, AuthorizationPolicies
+from counterpoise.security.gate import Security
+from counterpoise.security.options import AuthenticationOptions, AuthorizationOptions
 from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import Schema
+
+#: No credentials are asked for, and every client may do everything.
+OPEN_TO_ALL = Security(
+    Authentication(AuthenticationOptions()),
+    Authorization(AuthorizationOptions, cast("AuthorizationPolicies", None)),
+)
 
 
 class Everything:
@@ -182,6 +192,7 @@ class OneBroker:
             world,
             world,
             world.on_topics_changed,
+            OPEN_TO_ALL,
             transactions=coordinators,
             participants=participants,
         )

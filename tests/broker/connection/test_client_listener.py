@@ -13,7 +13,7 @@ from counterpoise.broker.connection import ConnectionConfig, Services
 from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.storage.memory import MemoryLedgerStore
-from tests.broker.connection.one_broker import Everything, OneBroker
+from tests.broker.connection.one_broker import OPEN_TO_ALL, Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.wire import frames
 
@@ -21,7 +21,8 @@ from tests.wire import frames
 def new_listener(background: BackgroundTasks) -> ClientListener:
     world = Everything()
     topics = TopicRegistry(MemoryLedgerStore(), world, world, owner="localhost:0")
-    services = Services(topics, world, world, world, world.on_topics_changed)
+    unused = (None, None)
+    services = Services(topics, world, world, world, world.on_topics_changed, OPEN_TO_ALL, *unused)
     return ClientListener(services, ConnectionConfig(), background)
 
 

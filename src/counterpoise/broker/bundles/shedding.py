@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, Protocol
 
@@ -37,11 +37,9 @@ REMEMBERED: Final = 100
 """Rounds that are kept to be looked at."""
 
 
-class BundleUnloader(Protocol):
-    """Unloads a bundle through its owner."""
-
-    async def __call__(self, move: Move) -> None:
-        """Return when the bundle is released; raises `BrokerError` or `MetadataError`."""
+BundleUnloader = Callable[[Move], Awaitable[None]]
+"""Unloads a bundle through its owner, and returns when it is released; raises `BrokerError` or
+`MetadataError`."""
 
 
 class SheddingSource(Protocol):

@@ -10,8 +10,8 @@ from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.bundles.placement import PolicyPlacer
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
-from counterpoise.broker.bundles.store_placement import LoadStores
 from counterpoise.broker.load.cluster_load import ClusterLoad
+from counterpoise.broker.load.load_data import LoadDataExchange
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
 from counterpoise.decide.balancing.round import Shed, Strategy
@@ -87,7 +87,7 @@ class LoadStoreSheddingSource:
 
     def __init__(
         self,
-        stores: LoadStores,
+        stores: LoadDataExchange,
         registry: BrokerRegistry,
         placer: PolicyPlacer,
         ownership: BundleOwnership,

@@ -6,7 +6,7 @@ import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
 from random import Random
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from counterpoise.broker.bundles.ownership import BundleOwnership
 from counterpoise.broker.bundles.placement_policies import PlacementPolicyReader
@@ -16,24 +16,15 @@ from counterpoise.decide.filters.anti_affinity import bundles_in_group
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import select_extensible
-from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
+from counterpoise.load.extensible import BrokerLoadData
 from counterpoise.names.bundle import BundleName, namespace_of
+
+if TYPE_CHECKING:
+    from counterpoise.broker.load.load_data import LoadDataExchange
 
 log = logging.getLogger(__name__)
 
 _NO_LOAD = BrokerLoadData()
-
-
-class LoadStores(Protocol):
-    """The load data that all brokers published."""
-
-    @property
-    def brokers(self) -> Mapping[str, BrokerLoadData]:
-        """The load data that each broker published last, by its id."""
-
-    @property
-    def top_bundles(self) -> Mapping[str, TopBundlesLoadData]:
-        """The busiest bundles of each broker, by its id."""
 
 
 class StorePlacer:
@@ -45,7 +36,7 @@ class StorePlacer:
     def __init__(
         self,
         registry: BrokerRegistry,
-        stores: LoadStores,
+        stores: LoadDataExchange,
         ownership: BundleOwnership,
         policies: PlacementPolicyReader,
         *,

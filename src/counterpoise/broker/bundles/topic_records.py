@@ -14,7 +14,7 @@ import itertools
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final, NoReturn, Protocol
+from typing import Final
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.cluster_key import ClusterKey
@@ -58,31 +58,9 @@ _TOKEN: Final = "token"  # noqa: S105 - no secret
 _BELOW: Final = f"{RECORDS}/"
 
 
-class RecordsLink(Protocol):
-    """This broker's connection to the topic of bundle records, as producer and reader."""
-
-    async def keep(self, broker_url: str) -> NoReturn:
-        """Connect, and reconnect after every failure."""
-
-    @property
-    def linked(self) -> bool:
-        """Whether the connection is ready for `publish`."""
-
-    async def publish(
-        self, key: str, value: bytes | None, properties: Mapping[str, str] | None = None
-    ) -> None:
-        """Publish a bundle's record, or with None a tombstone; raises `PeerError`."""
-
-    def drop(self, why: str) -> None:
-        """Close the connection, for the reason ``why``; `keep` opens another."""
-
-    def close(self) -> None:
-        """Close the link for good."""
-
-
 def link_to_topic(
     me: str, security: ClientSecurity = ANONYMOUS, cluster_key: ClusterKey | None = None
-) -> Callable[[SystemTopicListener], RecordsLink]:
+) -> Callable[[SystemTopicListener], SystemTopicLink]:
     """A function that makes broker ``me``'s link to the topic of bundle records for a listener."""
     return lambda listener: SystemTopicLink(
         SERVICE_UNIT_STATE,
@@ -106,7 +84,7 @@ class TopicRecords:
         store: MetadataStore,
         me: str,
         background: BackgroundTasks,
-        link: Callable[[SystemTopicListener], RecordsLink],
+        link: Callable[[SystemTopicListener], SystemTopicLink],
         within_s: float = WITHIN_S,
     ) -> None:
         """``link`` connects to the topic; ``within_s``: how long a request waits for the

@@ -9,41 +9,18 @@ from typing import Any, Protocol
 from counterpoise.broker.base.cluster_key import SystemTopicGuard
 from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.namespaces.catalog import TopicCatalog
+from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.topics import TopicRegistry
-from counterpoise.broker.transactions.coordinator import Coordinator, not_here
+from counterpoise.broker.transactions.coordinators import Coordinators
 from counterpoise.broker.transactions.ports import ParticipantOwner
 from counterpoise.names.callbacks import Notify, StopListening
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.options import option
-from counterpoise.names.topic import TopicName
-from counterpoise.security.gate import OPEN_TO_ALL, Security
+from counterpoise.security.gate import Security
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
-from counterpoise.wire.events import EndOnParticipant
-from counterpoise.wire.values import Schema
 
 Handlers = dict[type[Any], Callable[[Any], None]]
 """What serves each kind of event of a connection."""
-
-
-class Schemas(Protocol):
-    """The schema registry, as connections use it."""
-
-    async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
-        """A topic's schema of this version (None: the latest), with its version; None if
-        missing.
-        """
-
-    async def put(self, topic: TopicName, schema: Schema) -> bytes:
-        """Store a schema unless the topic has it already; returns its version.
-
-        Raises `BrokerError` IncompatibleSchema unless it is compatible with the latest one.
-        """
-
-    async def admit_without(self, topic: TopicName) -> None:
-        """Raise `BrokerError` IncompatibleSchema unless a producer may have no schema."""
-
-    async def attach(self, topic: TopicName, schema: Schema, *, in_use: bool = False) -> None:
-        """Check a consumer's schema, add it if new; raises `BrokerError` IncompatibleSchema."""
 
 
 class OnTopicsChanged(Protocol):
@@ -53,54 +30,6 @@ class OnTopicsChanged(Protocol):
         """Notify a listener after every creation or deletion of a persistent topic."""
 
 
-def _unsubscribed() -> None:
-    pass
-
-
-def _never(namespace: NamespaceName, listener: Notify) -> StopListening:
-    del namespace, listener
-    return _unsubscribed
-
-
-class Transactions(Protocol):
-    """The transaction coordinators of this broker."""
-
-    @property
-    def enabled(self) -> bool:
-        """Whether transactions are enabled."""
-
-    @property
-    def open_max(self) -> int:
-        """How many transactions of a coordinator may be open; 0 means unlimited."""
-
-    def find(self, number: int) -> Coordinator:
-        """A coordinator open here; raises `BrokerError` TransactionCoordinatorNotFound."""
-
-    async def connect(self, number: int) -> Coordinator:
-        """Open a coordinator that this broker owns; raises `BrokerError` if it does not own it."""
-
-
-class NoTransactions:
-    """Stands in for the coordinators if ``transactionCoordinatorEnabled`` is false."""
-
-    enabled = False
-    open_max = 0
-
-    def find(self, number: int) -> Coordinator:
-        """Always raises `BrokerError`."""
-        raise not_here(number)
-
-    async def connect(self, number: int) -> Coordinator:
-        """Always raises `BrokerError`."""
-        raise not_here(number)
-
-    async def end(self, request: EndOnParticipant) -> None:
-        """Does nothing, as a topic that does not know the transaction."""
-
-
-NO_TRANSACTIONS = NoTransactions()
-
-
 @dataclass(frozen=True, slots=True)
 class Services:
     """The parts of the broker that its connections use."""
@@ -108,12 +37,12 @@ class Services:
     topics: TopicRegistry
     namespaces: NamespaceService
     catalog: TopicCatalog
-    schemas: Schemas
-    on_topics_changed: OnTopicsChanged = _never
-    security: Security = OPEN_TO_ALL
+    schemas: SchemaRegistry
+    on_topics_changed: OnTopicsChanged
+    security: Security
     """Authentication and authorization of clients."""
-    transactions: Transactions = NO_TRANSACTIONS
-    participants: ParticipantOwner = NO_TRANSACTIONS
+    transactions: Coordinators
+    participants: ParticipantOwner
     """Ends transactions on the topics of this broker for the coordinators of all brokers."""
     system_topics: SystemTopicGuard | None = None
     """Decides which clients may write to the brokers' own topics; None: all may."""

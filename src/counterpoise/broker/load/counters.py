@@ -54,22 +54,6 @@ class BundleRates:
         self.topics: Mapping[str, TopicLoad] = {}
         """The rates of each loaded topic, as of the last call."""
 
-    def take(
-        self, counts: Iterable[TopicCount], owned: Iterable[str], now_s: float
-    ) -> dict[str, NamespaceBundleStats]:
-        """The rates since the last call, of each owned bundle and each with topics, sorted by name.
-
-        ``now_s`` is a clock's time in seconds. A topic loaded since then counts from zero. The
-        first call returns rates of 0.
-        """
-        taking = self.taking(counts, owned, now_s)
-        while True:
-            try:
-                next(taking)
-            except StopIteration as end:
-                stats: dict[str, NamespaceBundleStats] = end.value
-                return stats
-
     def topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
         """The rates of each topic at the last measurement."""
         return self.topics.items()
@@ -77,7 +61,12 @@ class BundleRates:
     def taking(
         self, counts: Iterable[TopicCount], owned: Iterable[str], now_s: float
     ) -> Generator[None, None, dict[str, NamespaceBundleStats]]:
-        """`take` as a generator that yields after each `STEP` topics, so that other tasks run."""
+        """The rates since the last call, of each owned bundle and each with topics, sorted by name.
+
+        A generator that yields after each `STEP` topics, so that other tasks run. ``now_s`` is a
+        clock's time in seconds. A topic loaded since then counts from zero. The first call returns
+        rates of 0.
+        """
         elapsed = 0.0 if self._last_s is None else now_s - self._last_s
         sums: dict[str, _Sums] = {bundle: _Sums() for bundle in owned}
         now: dict[str, TopicCount] = {}

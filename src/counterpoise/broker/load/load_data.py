@@ -13,7 +13,7 @@ import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,7 @@ from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.base.cluster_key import ClusterKey
 from counterpoise.broker.load.change import MINUTE_MS, percent_change
 from counterpoise.broker.load.config import LoadReportConfig
+from counterpoise.broker.load.reporter import LoadReporter
 from counterpoise.broker.peers import (
     PeerError,
     SystemTopicLink,
@@ -132,13 +133,6 @@ def worth_publishing(
     return any(change > terms.threshold_percentage for change in changes)
 
 
-class LastReport(Protocol):
-    """Provides the load that this broker measured last."""
-
-    def last(self) -> LocalBrokerData:
-        """The last measurement."""
-
-
 class LoadDataExchange:
     """Publishes this broker's load data on topics, and reads those of all brokers there."""
 
@@ -164,7 +158,7 @@ class LoadDataExchange:
         self._me = me
         self._broker_url = broker_url
         self._security = security
-        self._reporter: LastReport | None = None
+        self._reporter: LoadReporter | None = None
         self._cluster_key = cluster_key
         self._terms = terms
         self._gone = gone
@@ -183,7 +177,7 @@ class LoadDataExchange:
             TOP_BUNDLES_LOAD_DATA, self.top_bundles, TopBundlesLoadData.from_json
         )
 
-    def report_from(self, reporter: LastReport) -> None:
+    def report_from(self, reporter: LoadReporter) -> None:
         """Publish what ``reporter`` measures; before this call nothing is published."""
         self._reporter = reporter
 

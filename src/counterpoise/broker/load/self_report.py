@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Protocol
 
 from counterpoise.broker.base.addresses import Addresses
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.load import TopicCount
 from counterpoise.broker.topic.topic import Topic
+from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.names.bundle import BundleName
@@ -36,14 +37,6 @@ def blank_report(filters: FilterOptions, addresses: Addresses) -> LocalBrokerDat
     )
 
 
-class CountedTopics(Protocol):
-    """The topics that a broker has loaded."""
-
-    @property
-    def loaded(self) -> Mapping[TopicName, Topic]:
-        """The topics by name."""
-
-
 class BundlesOfTopics(Protocol):
     """Maps a topic to the bundle that its load counts for."""
 
@@ -57,7 +50,7 @@ class BundlesOfTopics(Protocol):
 class TopicCounts:
     """Reads the counters of the topics that count as this broker's load."""
 
-    def __init__(self, topics: CountedTopics, bundles: BundlesOfTopics) -> None:
+    def __init__(self, topics: TopicRegistry, bundles: BundlesOfTopics) -> None:
         self._topics = topics
         self._bundles = bundles
 

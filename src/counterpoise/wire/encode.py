@@ -1,10 +1,10 @@
-"""Encodes every command that a broker sends, except the two frequent ones of `encode_runs`.
+"""Encodes commands as whole frames: any of `commands.proto`, and those that several places send.
 
-Each function returns one whole frame.
+The two frequent ones are encoded by `encode_runs`.
 """
 
 import struct
-from collections.abc import Iterable
+from typing import Any
 
 from google.protobuf.message import Message
 
@@ -12,11 +12,10 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from counterpoise.wire.values import MessageId, Schema
+from counterpoise.wire.values import MessageId, Schema, TransactionId
 
 _SIZES = struct.Struct(">II")
 _FIELDS = {each.message_type: each for each in BaseCommand.DESCRIPTOR.fields}
-_LookupType = commands.CommandLookupTopicResponse.LookupType
 #: The request id of a CLOSE_* the client never asked for: -1 in 64 bits.
 _UNASKED = (1 << 64) - 1
 
@@ -54,37 +53,6 @@ def raw_schema(schema: Schema) -> raw.Schema:
     )
 
 
-def connected(
-    server_version: str, protocol_version: int, max_message_size: int, *, topic_watchers: bool
-) -> bytes:
-    """CONNECTED: accept a connection, with the feature flags of a 4.0.7 broker."""
-    return frame(
-        commands.CommandConnected(
-            server_version=server_version,
-            protocol_version=protocol_version,
-            max_message_size=max_message_size,
-            feature_flags=raw.FeatureFlags(
-                supports_topic_watchers=topic_watchers,
-                supports_get_partitioned_metadata_without_auto_creation=True,
-                supports_repl_dedup_by_lid_and_eid=True,
-            ),
-        )
-    )
-
-
-def auth_challenge(
-    server_version: str, protocol_version: int, auth_method: str, challenge: bytes
-) -> bytes:
-    """AUTH_CHALLENGE: ask the client to authenticate again."""
-    return frame(
-        commands.CommandAuthChallenge(
-            server_version=server_version,
-            protocol_version=protocol_version,
-            challenge=raw.AuthData(auth_method_name=auth_method, auth_data=challenge),
-        )
-    )
-
-
 PING = frame(commands.CommandPing())
 PONG = frame(commands.CommandPong())
 
@@ -99,116 +67,118 @@ def error(request_id: int, code: ServerError, message: str) -> bytes:
     return frame(commands.CommandError(request_id=request_id, error=code.name, message=message))
 
 
-def partitions(request_id: int, count: int) -> bytes:
-    """Answer PARTITIONED_METADATA; 0 is a topic without partitions."""
-    return frame(
-        commands.CommandPartitionedTopicMetadataResponse(
-            partitions=count,
-            request_id=request_id,
-            response=commands.CommandPartitionedTopicMetadataResponse.Success,
-        )
-    )
+def refuse(request: Any, code: ServerError, message: str) -> bytes:
+    """Refuse a request, given as a message of `commands.proto` with a request id."""
+    number = request.request_id
+    match request:
+        case commands.CommandPartitionedTopicMetadata():
+            partitions = commands.CommandPartitionedTopicMetadataResponse
+            return frame(
+                partitions(
+                    request_id=number,
+                    response=partitions.Failed,
+                    error=code.name,
+                    message=message,
+                )
+            )
+        case commands.CommandLookupTopic():
+            lookup = commands.CommandLookupTopicResponse
+            return frame(
+                lookup(request_id=number, response=lookup.Failed, error=code.name, message=message)
+            )
+        case commands.CommandConsumerStats():
+            response: type[Message] = commands.CommandConsumerStatsResponse
+        case commands.CommandGetSchema():
+            response = commands.CommandGetSchemaResponse
+        case commands.CommandGetOrCreateSchema():
+            response = commands.CommandGetOrCreateSchemaResponse
+        case _:
+            return error(number, code, message)
+    return frame(response(request_id=number, error_code=code.name, error_message=message))
 
 
-def partitions_failed(request_id: int, code: ServerError, message: str) -> bytes:
-    """Refuse PARTITIONED_METADATA."""
-    return frame(
-        commands.CommandPartitionedTopicMetadataResponse(
-            request_id=request_id,
-            response=commands.CommandPartitionedTopicMetadataResponse.Failed,
-            error=code.name,
-            message=message,
-        )
-    )
-
-
-def lookup_connect(
-    request_id: int, service_url: str | None, service_url_tls: str | None = None
-) -> bytes:
-    """The answer to LOOKUP that the client should connect to this broker. Always authoritative."""
-    return _lookup(request_id, _LookupType.Connect, service_url, service_url_tls, True)
-
-
-def lookup_redirect(
+def producer_success(
     request_id: int,
-    service_url: str | None,
-    service_url_tls: str | None = None,
+    name: str,
     *,
-    authoritative: bool,
+    last_sequence_id: int = -1,
+    schema_version: bytes | None = None,
+    topic_epoch: int | None = None,
+    ready: bool = True,
 ) -> bytes:
-    """The answer to LOOKUP that the client should ask another broker."""
-    return _lookup(request_id, _LookupType.Redirect, service_url, service_url_tls, authoritative)
+    """Answer PRODUCER. With ``ready`` False the client waits for a second success (PIP-68)."""
+    return frame(
+        commands.CommandProducerSuccess(
+            request_id=request_id,
+            producer_name=name,
+            last_sequence_id=last_sequence_id,
+            schema_version=schema_version or b"",
+            topic_epoch=topic_epoch,
+            producer_ready=ready,
+        )
+    )
 
 
-def _lookup(
+def send_error(producer_id: int, sequence_id: int, code: ServerError, message: str) -> bytes:
+    """SEND_ERROR: refuse one SEND."""
+    return frame(
+        commands.CommandSendError(
+            producer_id=producer_id, sequence_id=sequence_id, error=code.name, message=message
+        )
+    )
+
+
+def close_producer(
+    producer_id: int, service_url: str | None = None, service_url_tls: str | None = None
+) -> bytes:
+    """CLOSE_PRODUCER from the broker; with a URL the client reconnects there without a lookup."""
+    return frame(
+        commands.CommandCloseProducer(
+            producer_id=producer_id,
+            request_id=_UNASKED,
+            assigned_broker_service_url=service_url,
+            assigned_broker_service_url_tls=service_url_tls,
+        )
+    )
+
+
+def close_consumer(
+    consumer_id: int, service_url: str | None = None, service_url_tls: str | None = None
+) -> bytes:
+    """CLOSE_CONSUMER from the broker; with a URL the client reconnects there without a lookup."""
+    return frame(
+        commands.CommandCloseConsumer(
+            consumer_id=consumer_id,
+            request_id=_UNASKED,
+            assigned_broker_service_url=service_url,
+            assigned_broker_service_url_tls=service_url_tls,
+        )
+    )
+
+
+def ack_response(
+    consumer_id: int,
     request_id: int,
-    kind: commands.CommandLookupTopicResponse.LookupType,
-    service_url: str | None,
-    service_url_tls: str | None,
-    authoritative: bool,
+    code: ServerError | None = None,
+    message: str = "",
+    transaction: TransactionId | None = None,
 ) -> bytes:
+    """ACK_RESPONSE: answer an ACK that has a request id; with ``code``, refuse it."""
+    response = commands.CommandAckResponse(consumer_id=consumer_id, request_id=request_id)
+    if transaction is not None:
+        response.txnid_most_bits, response.txnid_least_bits = transaction
+    if code is not None:
+        response.error = code.value  # type: ignore[assignment]
+        response.message = message
+    return frame(response)
+
+
+def last_message_id(request_id: int, last: MessageId, mark_delete: MessageId | None) -> bytes:
+    """Answer GET_LAST_MESSAGE_ID; the last message of an empty topic is -1:-1."""
     return frame(
-        commands.CommandLookupTopicResponse(
-            response=kind,
+        commands.CommandGetLastMessageIdResponse(
             request_id=request_id,
-            authoritative=authoritative,
-            broker_service_url=service_url,
-            broker_service_url_tls=service_url_tls,
-        )
-    )
-
-
-def lookup_failed(request_id: int, code: ServerError, message: str) -> bytes:
-    """The answer to LOOKUP that refuses it."""
-    return frame(
-        commands.CommandLookupTopicResponse(
-            response=_LookupType.Failed, request_id=request_id, error=code.name, message=message
-        )
-    )
-
-
-def topics(
-    request_id: int, names: Iterable[str], topics_hash: str, *, filtered: bool, changed: bool
-) -> bytes:
-    """Answer GET_TOPICS_OF_NAMESPACE with topic names and the hash over them.
-
-    ``filtered``: the broker has applied the client's pattern. ``changed``: the hash differs from
-    the client's.
-    """
-    return frame(
-        commands.CommandGetTopicsOfNamespaceResponse(
-            request_id=request_id,
-            topics=list(names),
-            filtered=filtered,
-            topics_hash=topics_hash,
-            changed=changed,
-        )
-    )
-
-
-def watch_started(
-    request_id: int, watcher_id: int, names: Iterable[str], topics_hash: str
-) -> bytes:
-    """Answer WATCH_TOPIC_LIST with the current topic names and the hash over them."""
-    return frame(
-        commands.CommandWatchTopicListSuccess(
-            request_id=request_id,
-            watcher_id=watcher_id,
-            topic=list(names),
-            topics_hash=topics_hash,
-        )
-    )
-
-
-def watch_update(
-    watcher_id: int, new: Iterable[str], deleted: Iterable[str], topics_hash: str
-) -> bytes:
-    """WATCH_TOPIC_UPDATE: the topics created and deleted since the last one, and the new hash."""
-    return frame(
-        commands.CommandWatchTopicUpdate(
-            watcher_id=watcher_id,
-            new_topics=list(new),
-            deleted_topics=list(deleted),
-            topics_hash=topics_hash,
+            last_message_id=_position(last),
+            consumer_mark_delete_position=None if mark_delete is None else _position(mark_delete),
         )
     )

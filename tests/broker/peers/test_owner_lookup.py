@@ -14,6 +14,8 @@ from counterpoise.broker.peers.system_topic import SystemTopicLink, SystemTopicL
 from counterpoise.broker.peers.topic_owner import connect_to_owner
 from counterpoise.wire import encode, requests
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto import commands_pb2 as commands
+from counterpoise.wire.proto import values_pb2 as values
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.quota.jumping import on_jumping_loop
 
@@ -23,7 +25,16 @@ CONNECT, LOOKUP = BaseCommand.CONNECT, BaseCommand.LOOKUP
 
 
 def accepted(_: BaseCommand) -> bytes:
-    return encode.connected("fake", 21, 1 << 20, topic_watchers=False)
+    return encode.frame(commands.CommandConnected(server_version="fake", protocol_version=21))
+
+
+def found(number: int, url: str, how: str = "Connect") -> bytes:
+    """The answer to a lookup that names a broker, authoritatively."""
+    return encode.frame(
+        commands.CommandLookupTopicResponse(
+            request_id=number, broker_service_url=url, response=how, authoritative=True
+        )
+    )
 
 
 class Peer:
@@ -59,9 +70,7 @@ async def serving(
 
 
 def refused(command: BaseCommand) -> bytes:
-    return encode.lookup_failed(
-        command.lookup_topic.request_id, ServerError.ServiceNotReady, "not now"
-    )
+    return encode.refuse(command.lookup_topic, ServerError.ServiceNotReady, "not now")
 
 
 def not_let_in(_: BaseCommand) -> bytes:
@@ -83,11 +92,10 @@ async def test_a_broker_that_sends_on_is_left_for_the_one_it_names() -> None:
 
     def here(command: BaseCommand) -> bytes:
         asked.append(command.lookup_topic.authoritative)
-        return encode.lookup_connect(command.lookup_topic.request_id, owner.url)
+        return found(command.lookup_topic.request_id, owner.url)
 
     def there(command: BaseCommand) -> bytes:
-        number = command.lookup_topic.request_id
-        return encode.lookup_redirect(number, owner.url, authoritative=True)
+        return found(command.lookup_topic.request_id, owner.url, "Redirect")
 
     async with serving(here) as owner, serving(there) as other, asyncio.timeout(10):
         connection = await connect_to_owner(TOPIC, other.url, 10)
@@ -102,10 +110,11 @@ async def test_a_broker_that_asks_for_credentials_again_is_answered() -> None:
 
     def challenges(command: BaseCommand) -> bytes:
         asked.append(command.lookup_topic.request_id)
-        return encode.auth_challenge("fake", 21, "none", b"PulsarAuthRefresh")
+        challenge = values.AuthData(auth_method_name="none", auth_data=b"PulsarAuthRefresh")
+        return encode.frame(commands.CommandAuthChallenge(challenge=challenge))
 
     def goes_on(_: BaseCommand) -> bytes:
-        return encode.lookup_connect(asked[0], peer.url)
+        return found(asked[0], peer.url)
 
     more = {BaseCommand.AUTH_RESPONSE: goes_on}
     async with serving(challenges, more=more) as peer, asyncio.timeout(10):

@@ -26,6 +26,7 @@ from counterpoise.wire import encode, events
 from counterpoise.wire.constants import PROTOCOL_VERSION
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands
+from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.protocol import ServerProtocol
 from counterpoise.wire.states import ConnectionState
 
@@ -163,12 +164,19 @@ class Connection(asyncio.Protocol):
                 accept=self._accept,
                 close=self.close,
                 clock=lambda: wall_clock_ms() / 1000,
-                challenge=lambda method: encode.auth_challenge(
-                    SERVER_VERSION, self._link.protocol_version, method, REFRESH
-                ),
+                challenge=self._challenge,
             ),
             refresh_check_s=config.refresh_check_s,
             authenticate_original=config.authenticate_original,
+        )
+
+    def _challenge(self, method: str) -> bytes:
+        return encode.frame(
+            commands.CommandAuthChallenge(
+                server_version=SERVER_VERSION,
+                protocol_version=self._link.protocol_version,
+                challenge=raw.AuthData(auth_method_name=method, auth_data=REFRESH),
+            )
         )
 
     @property
@@ -286,11 +294,18 @@ class Connection(asyncio.Protocol):
         self._link.client_version = event.client_version
         self._link.protocol_version = version
         self._outbox.write(
-            encode.connected(
-                SERVER_VERSION,
-                version,
-                self._config.max_message_size,
-                topic_watchers=self._config.pattern_evaluation,
+            encode.frame(
+                commands.CommandConnected(
+                    server_version=SERVER_VERSION,
+                    protocol_version=version,
+                    max_message_size=self._config.max_message_size,
+                    # Those of a 4.0.7 broker.
+                    feature_flags=raw.FeatureFlags(
+                        supports_topic_watchers=self._config.pattern_evaluation,
+                        supports_get_partitioned_metadata_without_auto_creation=True,
+                        supports_repl_dedup_by_lid_and_eid=True,
+                    ),
+                )
             )
         )
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.wire.encode_peers import ConsumerFigures
+from counterpoise.wire.proto.commands_pb2 import CommandConsumerStatsResponse
 
 
-def figures_of(consumer: Consumer) -> ConsumerFigures:
-    """A consumer's current statistics; rates are those of the last measurement."""
+def consumer_stats(request_id: int, consumer: Consumer) -> CommandConsumerStatsResponse:
+    """Answer CONSUMER_STATS with a consumer's figures; rates are those of the last measurement."""
     subscription = consumer.subscription
-    return ConsumerFigures(
+    return CommandConsumerStatsResponse(
+        request_id=request_id,
         msg_rate_out=consumer.meters.out.rate,
         msg_throughput_out=consumer.meters.out.byte_rate,
         msg_rate_redeliver=consumer.meters.redelivered.rate,

@@ -9,7 +9,7 @@ from functools import partial
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.connection.client_link import ClientLink, log, topic_name
-from counterpoise.broker.connection.consumer_figures import figures_of
+from counterpoise.broker.connection.consumer_figures import consumer_stats
 from counterpoise.broker.connection.ports import Services
 from counterpoise.broker.connection.reading_rounds import one_by_one
 from counterpoise.broker.topic.consumer import Consumer
@@ -19,7 +19,7 @@ from counterpoise.broker.topic.ports import (
     SubscribeRequest,
 )
 from counterpoise.storage.port import Position
-from counterpoise.wire import encode, encode_peers, events
+from counterpoise.wire import encode, events
 from counterpoise.wire.decode import message_id, optional, pairs_of, schema_of
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.encode_runs import messages as wire_messages
@@ -180,7 +180,7 @@ class ClientConsumers:
     ) -> bytes | None:
         if event.request_id is None:
             return None
-        return encode_peers.ack_response(
+        return encode.ack_response(
             event.consumer_id, event.request_id, code, refusal, event.transaction
         )
 
@@ -225,7 +225,7 @@ class ClientConsumers:
     ) -> bytes:
         batch_index = await consumer.last_batch_index()
         last, mark_delete = consumer.last_message_id()
-        return encode_peers.last_message_id(
+        return encode.last_message_id(
             event.request_id,
             MessageId(last.ledger_id, last.entry_id, consumer.partition, batch_index),
             MessageId(mark_delete.ledger_id, mark_delete.entry_id),
@@ -235,13 +235,11 @@ class ClientConsumers:
         """CONSUMER_STATS: a consumer's statistics."""
         consumer = self._consumers.get(event.consumer_id)
         self._link.outbox.write(
-            encode_peers.consumer_stats_failed(
-                event.request_id,
-                ServerError.ConsumerNotFound,
-                f"Consumer {event.consumer_id} not found",
+            encode.refuse(
+                event, ServerError.ConsumerNotFound, f"Consumer {event.consumer_id} not found"
             )
             if consumer is None
-            else encode_peers.consumer_stats(event.request_id, figures_of(consumer))
+            else encode.frame(consumer_stats(event.request_id, consumer))
         )
 
     def unsubscribe(self, event: commands.CommandUnsubscribe) -> None:
@@ -276,9 +274,8 @@ class ClientConsumers:
 
     def active_change(self, consumer_id: int, is_active: bool) -> None:
         """Send ACTIVE_CONSUMER_CHANGE: a Failover consumer became active or inactive."""
-        self._write_after_success(
-            consumer_id, encode_peers.active_consumer(consumer_id, is_active=is_active)
-        )
+        change = commands.CommandActiveConsumerChange(consumer_id=consumer_id, is_active=is_active)
+        self._write_after_success(consumer_id, encode.frame(change))
 
     def _write_after_success(self, consumer_id: int, frame: bytes) -> None:
         """Write a frame, but not before the SUCCESS response to the consumer's SUBSCRIBE."""
@@ -304,7 +301,7 @@ class ClientConsumers:
         elif self._consumers.pop(consumer_id, None) is not None:
             self._link.protocol.change_consumer(consumer_id, PeerChange.DETACHED)
             whereto = self._link.sent_on_to(assigned_broker_url) or ()
-            self._link.outbox.write(encode_peers.close_consumer(consumer_id, *whereto))
+            self._link.outbox.write(encode.close_consumer(consumer_id, *whereto))
 
     def farewell(
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
@@ -328,7 +325,8 @@ class ClientConsumers:
 
     def reached_end(self, consumer_id: int) -> None:
         """REACHED_END_OF_TOPIC: the topic was terminated, and all messages are acknowledged."""
-        self._write_after_success(consumer_id, encode_peers.reached_end(consumer_id))
+        reached = commands.CommandReachedEndOfTopic(consumer_id=consumer_id)
+        self._write_after_success(consumer_id, encode.frame(reached))
 
     def resume_all(self) -> None:
         """The connection is writable again: resume delivery to all its consumers."""

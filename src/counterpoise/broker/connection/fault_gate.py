@@ -23,7 +23,7 @@ from counterpoise.faults import EffectKind, FaultEffect, Occurrence, Operation
 from counterpoise.names.callbacks import Notify
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
-from counterpoise.wire import encode, encode_peers, events
+from counterpoise.wire import encode, events
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.base_pb2 import BaseCommand
@@ -336,25 +336,17 @@ def refusal(event: events.Event, code: ServerError, message: str) -> bytes | Non
     """The frame that answers an event with an error; None if the event has no response."""
     match event:
         case events.Send():
-            return encode_peers.send_error(event.producer_id, event.sequence_id, code, message)
+            return encode.send_error(event.producer_id, event.sequence_id, code, message)
         case events.TransactionSend():
             return refusal(event.send, code, message)
         case events.Ack():
             if event.request_id is None:
                 return None
-            return encode_peers.ack_response(event.consumer_id, event.request_id, code, message)
-        case commands.CommandPartitionedTopicMetadata():
-            return encode.partitions_failed(event.request_id, code, message)
-        case commands.CommandLookupTopic():
-            return encode.lookup_failed(event.request_id, code, message)
-        case commands.CommandGetSchema():
-            return encode_peers.schema_failed(event.request_id, code, message)
-        case commands.CommandGetOrCreateSchema():
-            return encode_peers.schema_not_created(event.request_id, code, message)
-        case events.Connect():
-            return encode.error(NO_REQUEST, code, message)
+            return encode.ack_response(event.consumer_id, event.request_id, code, message)
+        case _ if hasattr(event, "request_id"):
+            return encode.refuse(event, code, message)
         case _:
-            return encode.error(getattr(event, "request_id", NO_REQUEST), code, message)
+            return encode.error(NO_REQUEST, code, message)
 
 
 def _peer(kind: _Intercepted, event: events.Event) -> tuple[str, int]:

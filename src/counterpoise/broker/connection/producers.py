@@ -20,7 +20,7 @@ from counterpoise.broker.connection.throttled import ThrottledMemory, ThrottledP
 from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.transactions.buffer import in_transaction
-from counterpoise.wire import encode, encode_peers
+from counterpoise.wire import encode
 from counterpoise.wire.decode import optional, pairs_of, schema_of
 from counterpoise.wire.encode_runs import send_receipt, send_receipts
 from counterpoise.wire.errors import ServerError
@@ -142,7 +142,7 @@ class ClientProducers:
         return self._success(event.request_id, producer, version)
 
     def _success(self, request_id: int, producer: Producer, version: bytes) -> bytes:
-        return encode_peers.producer_success(
+        return encode.producer_success(
             request_id,
             producer.name,
             last_sequence_id=producer.last_sequence_id,
@@ -225,7 +225,7 @@ class ClientProducers:
     def refused(self, event: SendRefused) -> None:
         """Refuse a SEND whose entry is damaged or contradicts its metadata."""
         self._link.outbox.write(
-            encode_peers.send_error(event.producer_id, event.sequence_id, event.code, event.message)
+            encode.send_error(event.producer_id, event.sequence_id, event.code, event.message)
         )
 
     def close(self, event: commands.CommandCloseProducer) -> None:
@@ -277,7 +277,7 @@ class ClientProducers:
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """SEND_ERROR: an entry was refused."""
         self._link.outbox.write(
-            encode_peers.send_error(producer_id, sequence_id, error.code, error.message)
+            encode.send_error(producer_id, sequence_id, error.code, error.message)
         )
         self._answered(producer_id, 1)
 
@@ -315,9 +315,7 @@ class ClientProducers:
             return
         request_id, attached.ready_request = attached.ready_request, None
         self._link.outbox.write(
-            encode_peers.producer_success(
-                request_id, attached.producer.name, topic_epoch=topic_epoch
-            )
+            encode.producer_success(request_id, attached.producer.name, topic_epoch=topic_epoch)
         )
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
@@ -335,7 +333,7 @@ class ClientProducers:
         del self._attached[producer_id]
         self._link.protocol.change_producer(producer_id, PeerChange.DETACHED)
         whereto = self._link.sent_on_to(assigned_broker_url) or ()
-        self._link.outbox.write(encode_peers.close_producer(producer_id, *whereto))
+        self._link.outbox.write(encode.close_producer(producer_id, *whereto))
 
     def detach_all(self) -> None:
         """The connection is closed: detach all its producers."""

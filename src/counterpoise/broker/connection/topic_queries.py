@@ -13,7 +13,7 @@ from counterpoise.broker.connection.shared_parts import SharedByConnections
 from counterpoise.broker.connection.topics_hash import topics_hash
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
-from counterpoise.wire import encode, encode_peers
+from counterpoise.wire import encode
 from counterpoise.wire.decode import schema_of
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands
@@ -38,9 +38,7 @@ class TopicQueries:
 
     def partitions(self, event: commands.CommandPartitionedTopicMetadata) -> None:
         """PARTITIONED_METADATA: a topic's number of partitions."""
-        self._link.answer(
-            self._partitions(event), partial(encode.partitions_failed, event.request_id)
-        )
+        self._link.answer(self._partitions(event), partial(encode.refuse, event))
 
     async def _partitions(self, event: commands.CommandPartitionedTopicMetadata) -> bytes:
         topic = topic_name(event.topic)
@@ -51,11 +49,14 @@ class TopicQueries:
             count = await self._services.catalog.partitions(
                 topic, auto_create=event.metadata_auto_creation_enabled
             )
-        return encode.partitions(event.request_id, count)
+        response = commands.CommandPartitionedTopicMetadataResponse
+        return encode.frame(
+            response(partitions=count, request_id=event.request_id, response=response.Success)
+        )
 
     def lookup(self, event: commands.CommandLookupTopic) -> None:
         """LOOKUP: the broker that serves a topic."""
-        self._link.answer(self._lookup(event), partial(encode.lookup_failed, event.request_id))
+        self._link.answer(self._lookup(event), partial(encode.refuse, event))
 
     async def _lookup(self, event: commands.CommandLookupTopic) -> bytes:
         topic = topic_name(event.topic)
@@ -63,20 +64,20 @@ class TopicQueries:
             await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to Lookup")
             found = await self._services.namespaces.lookup(topic, authoritative=event.authoritative)
         answer = for_listener(event.advertised_listener_name or self._link.listener, found)
-        if isinstance(answer, LookupConnect):
-            return encode.lookup_connect(
-                event.request_id, answer.service_url, answer.service_url_tls
+        response, connects = commands.CommandLookupTopicResponse, isinstance(answer, LookupConnect)
+        return encode.frame(
+            response(
+                response=response.Connect if connects else response.Redirect,
+                request_id=event.request_id,
+                authoritative=isinstance(answer, LookupConnect) or answer.authoritative,
+                broker_service_url=answer.service_url,
+                broker_service_url_tls=answer.service_url_tls,
             )
-        return encode.lookup_redirect(
-            event.request_id,
-            answer.service_url,
-            answer.service_url_tls,
-            authoritative=answer.authoritative,
         )
 
     def topics(self, event: commands.CommandGetTopicsOfNamespace) -> None:
         """GET_TOPICS_OF_NAMESPACE: a namespace's topics."""
-        self._link.answer(self._topics(event), partial(encode.error, event.request_id))
+        self._link.answer(self._topics(event), partial(encode.refuse, event))
 
     async def _topics(self, event: commands.CommandGetTopicsOfNamespace) -> None:
         namespace = NamespaceName.parse(event.namespace)
@@ -114,19 +115,19 @@ class TopicQueries:
         names = [str(topic) for topic in found]
         digest = topics_hash(names)
         changed = event.topics_hash != digest
-        return encode.topics(
-            event.request_id,
-            names if changed else (),
-            digest,
-            filtered=filtered,
-            changed=changed,
+        return encode.frame(
+            commands.CommandGetTopicsOfNamespaceResponse(
+                request_id=event.request_id,
+                topics=names if changed else (),
+                filtered=filtered,
+                topics_hash=digest,
+                changed=changed,
+            )
         )
 
     def get_schema(self, event: commands.CommandGetSchema) -> None:
         """GET_SCHEMA: a topic's schema."""
-        self._link.answer(
-            self._get_schema(event), partial(encode_peers.schema_failed, event.request_id)
-        )
+        self._link.answer(self._get_schema(event), partial(encode.refuse, event))
 
     async def _get_schema(self, event: commands.CommandGetSchema) -> bytes:
         topic = topic_name(event.topic)
@@ -135,13 +136,18 @@ class TopicQueries:
         found = await self._services.schemas.get(topic, event.schema_version or None)
         if found is None:
             raise BrokerError(ServerError.TopicNotFound, "Topic not found or no-schema")
-        return encode_peers.schema(event.request_id, *found)
+        schema, version = found
+        return encode.frame(
+            commands.CommandGetSchemaResponse(
+                request_id=event.request_id,
+                schema=encode.raw_schema(schema),
+                schema_version=version,
+            )
+        )
 
     def put_schema(self, event: commands.CommandGetOrCreateSchema) -> None:
         """GET_OR_CREATE_SCHEMA: register a schema."""
-        self._link.answer(
-            self._put_schema(event), partial(encode_peers.schema_not_created, event.request_id)
-        )
+        self._link.answer(self._put_schema(event), partial(encode.refuse, event))
 
     async def _put_schema(self, event: commands.CommandGetOrCreateSchema) -> bytes:
         topic = topic_name(event.topic)
@@ -151,4 +157,8 @@ class TopicQueries:
             await self._services.schemas.admit_without(topic)
         else:
             version = await self._services.schemas.put(topic, schema_of(event.schema))
-        return encode_peers.schema_created(event.request_id, version)
+        return encode.frame(
+            commands.CommandGetOrCreateSchemaResponse(
+                request_id=event.request_id, schema_version=version
+            )
+        )

@@ -54,7 +54,14 @@ class TopicListWatch:
             names = await self._names()
             digest = topics_hash(names)
             shown = names if digest != known_hash else ()
-            return encode.watch_started(request_id, self._watcher_id, shown, digest)
+            return encode.frame(
+                commands.CommandWatchTopicListSuccess(
+                    request_id=request_id,
+                    watcher_id=self._watcher_id,
+                    topic=shown,
+                    topics_hash=digest,
+                )
+            )
 
         return await self._listed(answer)
 
@@ -89,7 +96,13 @@ class TopicListWatch:
         self._known = now
         if new or gone:
             digest = topics_hash(await self._names())
-            self._link.outbox.write(encode.watch_update(self._watcher_id, new, gone, digest))
+            update = commands.CommandWatchTopicUpdate(
+                watcher_id=self._watcher_id,
+                new_topics=new,
+                deleted_topics=gone,
+                topics_hash=digest,
+            )
+            self._link.outbox.write(encode.frame(update))
 
     def stop(self) -> None:
         """Stop listening and sending."""
@@ -113,7 +126,7 @@ class TopicListWatches:
 
     def open(self, event: commands.CommandWatchTopicList) -> None:
         """WATCH_TOPIC_LIST: list the topics, then report every change."""
-        self._link.answer(self._open(event), partial(encode.error, event.request_id))
+        self._link.answer(self._open(event), partial(encode.refuse, event))
 
     async def _open(self, event: commands.CommandWatchTopicList) -> bytes:
         if not self._config.pattern_evaluation:

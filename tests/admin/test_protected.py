@@ -116,7 +116,7 @@ async def test_the_topic_of_bundles_states_is_not_changed_by_rest(
     records = broker.parts.ownership.records
     assert records is not None
     await until(lambda: records.caught_up, "the topic is read")
-    bundle = (await broker.namespaces.lookup_bundle(await first(broker))).broker_id
+    bundle = (await broker.namespaces.lookups.lookup_bundle(await first(broker))).broker_id
     before = dict(records.believed)
     assert bundle == broker.id
     assert before

@@ -126,7 +126,7 @@ def _shedding(
         unload = UnloadOrders(
             addresses.broker_id,
             load.registry,
-            bundles.namespaces,
+            bundles.moves,
             context.tally,
             security=context.as_client,
             within_s=context.drain_within_s,

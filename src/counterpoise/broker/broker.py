@@ -303,9 +303,9 @@ class Broker:
             async with asyncio.timeout(self._stop_within_s()):
                 await self._end_placements()
                 # Twice: a broker that did not know yet may have placed bundles here.
-                await self.namespaces.leave(self._unloads_per_s)
+                await self.namespaces.moves.leave(self._unloads_per_s)
                 await self.parts.load.registry.unregister()
-                await self.namespaces.leave(self._unloads_per_s)
+                await self.namespaces.moves.leave(self._unloads_per_s)
         except (TimeoutError, StoreUnavailable) as error:
             log.warning("%s leaves without handing everything over: %s", self.id, error)
 

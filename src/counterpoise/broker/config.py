@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from counterpoise.broker.bundles.options import StateChannelOptions
 from counterpoise.broker.bundles.shedding_options import THRESHOLD_SHEDDER, SheddingConfig
@@ -28,26 +28,6 @@ from counterpoise.security.options import (
     TlsOptions,
 )
 from counterpoise.storage.options import StorageOptions
-
-_AUTO_TOPIC_CREATION = AutoTopicCreation()
-_CREATION_LIMITS = CreationLimits()
-_LOAD_REPORT = LoadReportConfig()
-_CONNECTION = ConnectionConfig()
-_FILTERS = FilterOptions()
-_PLACEMENT = PlacementOptions()
-_SPLITTING = SplitOptions()
-_TOPICS = TopicOptions()
-_SCHEMAS = SchemaOptions()
-_TRANSACTIONS = TransactionOptions()
-_RATES = RateOptions()
-_OWNERSHIP = StateChannelOptions()
-_SHEDDING = SheddingConfig()
-_STORAGE = StorageOptions()
-_METRICS = MetricsOptions()
-_TLS = TlsOptions()
-_AUTHENTICATION = AuthenticationOptions()
-_AUTHORIZATION = AuthorizationOptions()
-_CLIENT = ClientOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,25 +90,25 @@ class BrokerConfig:
     load_balancer_enabled: bool = option(True, "loadBalancerEnabled")
     """Whether load is reported, averaged and shed, and bundles are placed by it; off, brokers run
     no load task, and the broker that is asked takes the bundle."""
-    auto_topic_creation: AutoTopicCreation = _AUTO_TOPIC_CREATION
-    creation_limits: CreationLimits = _CREATION_LIMITS
-    load_report: LoadReportConfig = _LOAD_REPORT
-    connection: ConnectionConfig = _CONNECTION
-    filters: FilterOptions = _FILTERS
-    placement: PlacementOptions = _PLACEMENT
-    splitting: SplitOptions = _SPLITTING
-    shedding: SheddingConfig = _SHEDDING
-    topics: TopicOptions = _TOPICS
-    schemas: SchemaOptions = _SCHEMAS
-    transactions: TransactionOptions = _TRANSACTIONS
-    rates: RateOptions = _RATES
-    storage: StorageOptions = _STORAGE
-    ownership: StateChannelOptions = _OWNERSHIP
-    metrics: MetricsOptions = _METRICS
-    tls: TlsOptions = _TLS
-    authentication: AuthenticationOptions = _AUTHENTICATION
-    authorization: AuthorizationOptions = _AUTHORIZATION
-    client: ClientOptions = _CLIENT
+    auto_topic_creation: AutoTopicCreation = field(default_factory=AutoTopicCreation)
+    creation_limits: CreationLimits = field(default_factory=CreationLimits)
+    load_report: LoadReportConfig = field(default_factory=LoadReportConfig)
+    connection: ConnectionConfig = field(default_factory=ConnectionConfig)
+    filters: FilterOptions = field(default_factory=FilterOptions)
+    placement: PlacementOptions = field(default_factory=PlacementOptions)
+    splitting: SplitOptions = field(default_factory=SplitOptions)
+    shedding: SheddingConfig = field(default_factory=SheddingConfig)
+    topics: TopicOptions = field(default_factory=TopicOptions)
+    schemas: SchemaOptions = field(default_factory=SchemaOptions)
+    transactions: TransactionOptions = field(default_factory=TransactionOptions)
+    rates: RateOptions = field(default_factory=RateOptions)
+    storage: StorageOptions = field(default_factory=StorageOptions)
+    ownership: StateChannelOptions = field(default_factory=StateChannelOptions)
+    metrics: MetricsOptions = field(default_factory=MetricsOptions)
+    tls: TlsOptions = field(default_factory=TlsOptions)
+    authentication: AuthenticationOptions = field(default_factory=AuthenticationOptions)
+    authorization: AuthorizationOptions = field(default_factory=AuthorizationOptions)
+    client: ClientOptions = field(default_factory=ClientOptions)
 
 
 def check_supported(config: BrokerConfig, started: BrokerConfig | None = None) -> None:

@@ -185,8 +185,10 @@ def options_of(cls: type) -> Iterator[tuple[str, Option]]:
 def sections_of(cls: type) -> Iterator[tuple[str, type]]:
     """Field name and dataclass of every field whose default is itself a settings object."""
     for each in dataclasses.fields(cls):
-        if dataclasses.is_dataclass(each.default) and not isinstance(each.default, type):
-            yield each.name, type(each.default)
+        made = each.default_factory
+        kind = type(each.default) if made is dataclasses.MISSING else made
+        if isinstance(kind, type) and dataclasses.is_dataclass(kind):
+            yield each.name, kind
 
 
 def all_options(cls: type) -> Iterator[Option]:

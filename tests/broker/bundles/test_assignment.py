@@ -63,7 +63,7 @@ async def test_003_l527_each_broker_assigns_the_bundles_that_it_is_asked_for(
     for number, bundle in enumerate(bundles):
         asked = started[1 + number % 2]  # neither of them leads
         before = asked.tally.published["Assign", "Total"]
-        found = await asked.namespaces.lookup_bundle(bundle)
+        found = await asked.namespaces.lookups.lookup_bundle(bundle)
         assert isinstance(found, LookupConnect), "no client is sent to the leader"
         assert found.broker_id == brokers.owner(bundle).id
         assert asked.tally.published["Assign", "Total"] > before
@@ -83,7 +83,7 @@ async def test_003_l536_brokers_that_assign_a_bundle_at_once_agree_on_one_owner(
         owner = brokers.owner(bundle)
         assert {each.owner.broker_id for each in found if each.owner is not None} == {owner.id}
         for broker in started:
-            assert (await broker.namespaces.lookup_bundle(bundle)).broker_id == owner.id
+            assert (await broker.namespaces.lookups.lookup_bundle(bundle)).broker_id == owner.id
 
 
 async def test_003_l527_lookups_that_wait_share_one_assignment(brokers: BrokersOfTest) -> None:
@@ -91,7 +91,9 @@ async def test_003_l527_lookups_that_wait_share_one_assignment(brokers: BrokersO
     bundle = (await bundles_of(started[0]))[0]
     asked = started[1]
     before = asked.tally.assigned.total()
-    found = await asyncio.gather(*(asked.namespaces.lookup_bundle(bundle) for _ in range(50)))
+    found = await asyncio.gather(
+        *(asked.namespaces.lookups.lookup_bundle(bundle) for _ in range(50))
+    )
     assert len({each.broker_id for each in found}) == 1
     # Bundles of system topics may be assigned meanwhile, too.
     assert asked.tally.assigned.total() - before < 10
@@ -108,7 +110,7 @@ async def test_003_l527_a_bundle_whose_destination_dies_gets_another_owner(
     assert where.owner is None or where.owner.broker_id != dying.id
 
     async def found() -> str:
-        return (await started[1].namespaces.lookup_bundle(bundle)).broker_id
+        return (await started[1].namespaces.lookups.lookup_bundle(bundle)).broker_id
 
     assert await found() in {broker.id for broker in started[:2]}
 

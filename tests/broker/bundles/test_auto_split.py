@@ -162,7 +162,7 @@ async def test_a_bundle_that_moved_meanwhile_is_left_alone(
 ) -> None:
     broker, other, bundle = await quiet(brokers, LIMITS)
     await report(broker, {str(bundle): BIG})
-    await broker.namespaces.unload(bundle, other.id)
+    await broker.namespaces.moves.unload(bundle, other.id)
     assert await broker.parts.balancing.auto_split.check() == []
     assert "was not split" in caplog.text
 

@@ -60,7 +60,7 @@ async def usable(brokers: BrokersOfTest, bundle: BundleName) -> Broker:
         async with asyncio.timeout(20):
             while True:
                 try:
-                    answer = await broker.namespaces.lookup_bundle(
+                    answer = await broker.namespaces.lookups.lookup_bundle(
                         bundle, authoritative=authoritative
                     )
                     last = str(answer)
@@ -84,7 +84,7 @@ async def owners_in_turn(brokers: BrokersOfTest, bundle: BundleName) -> list[Bro
     owners = []
     for broker in [*brokers.all, brokers.all[0]]:
         owner = await usable(brokers, bundle)
-        await owner.namespaces.unload(bundle, broker.id)
+        await owner.namespaces.moves.unload(bundle, broker.id)
         owners.append(await usable(brokers, bundle))
     return owners
 
@@ -99,7 +99,7 @@ async def test_a_lookup_whose_client_goes_away_does_not_stop_what_it_began(
     stopped = 0
     for turns in range(30):
         await broker.parts.ownership.bundles.release(bundle, None)
-        asking = asyncio.create_task(broker.namespaces.lookup_bundle(bundle))
+        asking = asyncio.create_task(broker.namespaces.lookups.lookup_bundle(bundle))
         for _ in range(turns):
             await asyncio.sleep(0)
         stopped += asking.cancel()
@@ -115,7 +115,7 @@ async def test_an_unload_whose_client_goes_away_ends_all_the_same(
     for turns, bundle in enumerate(await bundles_of(one)):
         await one.parts.ownership.bundles.acquire(bundle)
         store_of(one).takes_turns = store_of(two).takes_turns = 3
-        unloading = asyncio.create_task(one.namespaces.unload(bundle, two.id))
+        unloading = asyncio.create_task(one.namespaces.moves.unload(bundle, two.id))
         for _ in range(turns * 3):
             await asyncio.sleep(0)
         unloading.cancel()
@@ -140,7 +140,7 @@ async def test_a_successor_that_cannot_prepare_itself_gets_the_bundle_all_the_sa
         await asyncio.get_running_loop().create_future()
 
     monkeypatch.setattr(two.topics, "prepare", prepare)
-    unloading = asyncio.create_task(one.namespaces.unload(bundle, two.id))
+    unloading = asyncio.create_task(one.namespaces.moves.unload(bundle, two.id))
     await begun.wait()
     seen += [
         topic.closing,
@@ -158,7 +158,7 @@ async def test_a_successor_that_is_ready_has_read_what_its_topics_need(
 ) -> None:
     """Nothing is asked of the store between the end of the one topic and the next one's."""
     one, two, bundle = await brokers.start_owner(topic=True)
-    assert await one.namespaces.unload(bundle, two.id) == two.id
+    assert await one.namespaces.moves.unload(bundle, two.id) == two.id
     before = len(store_of(two).asked)
     await two.topics.get(topic_in(bundle))
     # (A load report may be due whenever it likes.)
@@ -173,7 +173,7 @@ async def test_an_unload_that_could_not_be_announced_names_no_successor(
     store_of(one).fails = lambda operation, path: (
         operation == "put" and path.startswith("/counterpoise/hand-overs/")
     )
-    assert await one.namespaces.unload(bundle, two.id) is None
+    assert await one.namespaces.moves.unload(bundle, two.id) is None
     store_of(one).fails = lambda _, __: False
     await usable(brokers, bundle)
 
@@ -187,7 +187,7 @@ async def test_a_store_that_goes_away_just_after_unloads_are_ordered(
     for bundle in bundles:
         await one.parts.ownership.bundles.acquire(bundle)
         await one.topics.get(topic_in(bundle))
-    unloads = [asyncio.create_task(one.namespaces.unload(each, two.id)) for each in bundles]
+    unloads = [asyncio.create_task(one.namespaces.moves.unload(each, two.id)) for each in bundles]
     for _ in range(6):
         await asyncio.sleep(0)
     for broker in (one, two):
@@ -216,7 +216,7 @@ async def test_a_drain_that_raises(brokers: BrokersOnBadDays, error: Exception) 
         return await real(*arguments, **more)
 
     one.topics.unload_bundle = sometimes  # type: ignore[method-assign]
-    await asyncio.gather(one.namespaces.unload(bundle, two.id), return_exceptions=True)
+    await asyncio.gather(one.namespaces.moves.unload(bundle, two.id), return_exceptions=True)
     assert await usable(brokers, bundle) is two
     assert await owners_in_turn(brokers, bundle) == [one, two, one]
 
@@ -238,7 +238,7 @@ async def test_each_store_operation_of_a_move_may_fail(
             store_of(broker).fails_afterwards = fails
         else:
             store_of(broker).fails = fails
-    await asyncio.gather(one.namespaces.unload(bundle, two.id), return_exceptions=True)
+    await asyncio.gather(one.namespaces.moves.unload(bundle, two.id), return_exceptions=True)
     await usable(brokers, bundle)
     assert await owners_in_turn(brokers, bundle) == [one, two, one]
 
@@ -255,7 +255,7 @@ async def test_a_draining_bundle_whose_session_is_lost_is_closed_and_not_served(
         return await real(*arguments, **more)
 
     one.topics.unload_bundle = slowly  # type: ignore[method-assign]
-    unloading = asyncio.create_task(one.namespaces.unload(bundle, one.id))
+    unloading = asyncio.create_task(one.namespaces.moves.unload(bundle, one.id))
     await draining.wait()
     store_of(one).lose_session()
     await until(
@@ -302,7 +302,7 @@ async def test_notifications_that_come_late_and_twice(
     await one.parts.ownership.bundles.acquire(bundle)
     for store in stores:
         store.hold_notifications()
-    one_way = asyncio.create_task(one.namespaces.unload(bundle, two.id))
+    one_way = asyncio.create_task(one.namespaces.moves.unload(bundle, two.id))
     async with asyncio.timeout(20):
         while not one_way.done():
             for _ in range(10):
@@ -328,7 +328,7 @@ async def test_a_lock_that_was_created_without_an_answer_is_taken_up(
     store_of(one).fails_afterwards = lambda what, path: (
         what == "put" and path.startswith("/namespace/")
     )
-    asking = asyncio.create_task(one.namespaces.lookup_bundle(bundle, authoritative=True))
+    asking = asyncio.create_task(one.namespaces.lookups.lookup_bundle(bundle, authoritative=True))
     for _ in range(5):
         await asyncio.sleep(0)
     asking.cancel()
@@ -346,7 +346,7 @@ async def test_a_successor_that_is_gone_keeps_no_bundle_from_the_living(
     former = await brokers.session()
     announced = HandOver("former:1", "gone:1").to_json()
     await former.put(hand_over_of(str(bundle)), announced, ephemeral=True)
-    answer = await one.namespaces.lookup_bundle(bundle)
+    answer = await one.namespaces.lookups.lookup_bundle(bundle)
     assert answer.broker_id in {one.id, two.id}
     assert await usable(brokers, bundle) in {one, two}
     await former.close()
@@ -364,6 +364,6 @@ async def test_no_lookup_is_sent_to_a_leader_that_is_gone(brokers: BrokersOnBadD
     async with asyncio.timeout(20):
         while leader.id in await other.active_brokers():  # noqa: ASYNC110 - heard in its own time
             await asyncio.sleep(0)
-    answer = await other.namespaces.lookup_bundle(bundle)
+    answer = await other.namespaces.lookups.lookup_bundle(bundle)
     assert answer.broker_id == other.id
     assert other.parts.ownership.bundles.serves(bundle)

@@ -84,7 +84,7 @@ async def half_closed(brokers: Brokers) -> tuple[BundleName, asyncio.Task[Any]]:
     brokers.slow_to_close = log_name(topic_in(bundle, "slow"))
     await owner.topics.get(topic_in(bundle, "slow"))
     brokers.slow_to_close = ""
-    unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
+    unloading = asyncio.create_task(owner.namespaces.moves.unload(bundle, successor.id))
     await until(
         lambda: successor.parts.ownership.bundles.taking_over(bundle), "the successor owns it"
     )

@@ -88,7 +88,7 @@ async def test_a_broker_that_leaves_slowly_attracts_no_bundles(any_brokers: Brok
 
     await found(is_known, "the other broker knows that it leaves")
     for bundle in rest:
-        assert (await other.namespaces.lookup_bundle(bundle)).broker_id == other.id
+        assert (await other.namespaces.lookups.lookup_bundle(bundle)).broker_id == other.id
     assert set(owned(other)) == set(rest)
     go_on.set()
     await stopping
@@ -139,7 +139,7 @@ async def test_an_administrator_names_the_rate(brokers: BrokersOfTest) -> None:
     async def leave(unloads_per_s: int = 0) -> None:
         asked.append(unloads_per_s)
 
-    broker.namespaces.leave = leave  # type: ignore[method-assign]
+    broker.namespaces.moves.leave = leave  # type: ignore[method-assign]
     await brokers.stop(broker)
     assert set(asked) == {7}
 

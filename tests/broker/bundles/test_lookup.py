@@ -54,7 +54,7 @@ async def test_an_unowned_bundle_is_decided_by_the_leader(brokers: BrokersOfTest
     assert answer == LookupRedirect(
         leader.id, leader.service_url, leader.web_url, authoritative=False
     )
-    leader.namespaces.set_affinity(
+    leader.namespaces.lookups.set_affinity(
         (await leader.namespaces.bundles(NAMESPACE)).bundle_of(TOPIC), follower.id
     )
     answer = await leader.namespaces.lookup(TOPIC)
@@ -76,19 +76,19 @@ async def test_an_affinity_holds_once_and_only_for_its_namespace(
 
     bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
     twin = BundleName(NamespaceName("pulsar", "system"), bundle.range)
-    leader.namespaces.set_affinity(bundle, other.id)
-    await leader.namespaces.lookup_bundle(twin)
-    assert (await leader.namespaces.lookup_bundle(bundle)).broker_id == other.id
+    leader.namespaces.lookups.set_affinity(bundle, other.id)
+    await leader.namespaces.lookups.lookup_bundle(twin)
+    assert (await leader.namespaces.lookups.lookup_bundle(bundle)).broker_id == other.id
     # Not taken by the other broker, it is looked up again, and placed as any bundle.
     monkeypatch.setattr(LoadPlacer, "choose", leader_only)
-    assert (await leader.namespaces.lookup_bundle(bundle)).broker_id == leader.id
+    assert (await leader.namespaces.lookups.lookup_bundle(bundle)).broker_id == leader.id
 
 
 async def test_an_affinity_to_a_dead_broker_is_forgotten(brokers: BrokersOfTest) -> None:
     leader = await brokers.start()
     bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]
-    leader.namespaces.set_affinity(bundle, "gone:8080")
-    assert (await leader.namespaces.lookup_bundle(bundle)).broker_id == leader.id
+    leader.namespaces.lookups.set_affinity(bundle, "gone:8080")
+    assert (await leader.namespaces.lookups.lookup_bundle(bundle)).broker_id == leader.id
 
 
 async def test_many_lookups_at_once_find_one_owner(any_brokers: BrokersOfTest) -> None:

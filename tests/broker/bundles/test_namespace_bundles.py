@@ -165,7 +165,7 @@ async def test_a_split_keeps_what_else_the_local_policies_hold(brokers: BrokersO
         lambda local: {**local, "namespaceAntiAffinityGroup": "g"}
     )
     bundle = await first_bundle(broker)
-    await broker.namespaces.split(bundle)
+    await broker.namespaces.moves.split(bundle)
     local = await json_at(broker, paths.local_policies(NAMESPACE))
     assert local["namespaceAntiAffinityGroup"] == "g"
     assert local["bundles"] == {"boundaries": [FOUR[0], "0x20000000", *FOUR[1:]], "numBundles": 5}
@@ -183,7 +183,7 @@ async def test_a_split_keeps_topics_open_and_clients_connected(brokers: BrokersO
 
     client, producer, consumer = await in_thread(connect)
     loaded = broker.topics.loaded[topic]
-    children = await broker.namespaces.split(bundle)
+    children = await broker.namespaces.moves.split(bundle)
     assert [str(child.range) for child in children] == [
         "0x00000000_0x20000000",
         "0x20000000_0x40000000",
@@ -200,7 +200,7 @@ async def test_a_split_keeps_topics_open_and_clients_connected(brokers: BrokersO
 async def test_parts_can_be_unloaded_right_away(brokers: BrokersOfTest) -> None:
     one, two = await brokers.start_many(2)
     bundle = await first_bundle(one)
-    children = await one.namespaces.split(bundle, unload=True)
+    children = await one.namespaces.moves.split(bundle, unload=True)
     await until(lambda: owned(two) == sorted(children), "the parts have moved")
     assert owned(one) == []
 
@@ -224,7 +224,7 @@ async def test_where_a_bundle_is_cut(
     bundle = await first_bundle(broker)
     for number in range(2):
         await broker.policies.create_topic(topic_in(bundle, f"a{number}"))
-    await broker.namespaces.split(bundle, algorithm=algorithm, boundaries=boundaries)
+    await broker.namespaces.moves.split(bundle, algorithm=algorithm, boundaries=boundaries)
     texts = (await broker.parts.ownership.cache.get(NAMESPACE)).boundary_texts
     assert texts == sorted([*FOUR, *expected])
 
@@ -232,7 +232,7 @@ async def test_where_a_bundle_is_cut(
 async def test_no_cut_where_the_algorithm_sees_no_need(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
     bundle = await first_bundle(broker)
-    assert await broker.namespaces.split(bundle, algorithm="topic_count_equally_divide") == ()
+    assert await broker.namespaces.moves.split(bundle, algorithm="topic_count_equally_divide") == ()
     assert owned(broker) == [bundle]
 
 
@@ -240,14 +240,16 @@ async def test_only_the_owner_splits(brokers: BrokersOfTest) -> None:
     one, two = await brokers.start_many(2)
     bundle = await first_bundle(one)
     with pytest.raises(BrokerError, match="not owned by this broker"):
-        await two.namespaces.split(bundle)
+        await two.namespaces.moves.split(bundle)
 
 
 async def test_of_two_splits_at_once_one_wins_and_owns_the_parts(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
     bundle = await first_bundle(broker)
     results = await asyncio.gather(
-        broker.namespaces.split(bundle), broker.namespaces.split(bundle), return_exceptions=True
+        broker.namespaces.moves.split(bundle),
+        broker.namespaces.moves.split(bundle),
+        return_exceptions=True,
     )
     assert sorted(type(each).__name__ for each in results) == ["BrokerError", "tuple"]
     assert len(owned(broker)) == 2
@@ -261,7 +263,9 @@ async def test_splits_of_one_namespace_by_two_brokers_both_succeed(
     bundles = (await one.parts.ownership.cache.get(NAMESPACE)).bundles
     await one.parts.ownership.bundles.acquire(bundles[0])
     await two.parts.ownership.bundles.acquire(bundles[1])
-    await asyncio.gather(one.namespaces.split(bundles[0]), two.namespaces.split(bundles[1]))
+    await asyncio.gather(
+        one.namespaces.moves.split(bundles[0]), two.namespaces.moves.split(bundles[1])
+    )
     whole = await any_brokers.session()
     stored = await whole.get(paths.local_policies(NAMESPACE))
     await whole.close()
@@ -279,7 +283,7 @@ async def test_a_split_that_others_keep_beating_gives_the_parts_back(
 
     monkeypatch.setattr(broker.parts.ownership.cache, "update", beaten)
     with pytest.raises(BadVersion):
-        await broker.namespaces.split(bundle)
+        await broker.namespaces.moves.split(bundle)
     assert owned(broker) == [bundle]
     lock_names = await broker.metadata.children(f"{LOCKS}/{NAMESPACE}")
     assert lock_names == [str(bundle.range)]
@@ -319,7 +323,7 @@ async def test_a_split_is_tried_again_while_others_are_faster(
     monkeypatch.setattr("counterpoise.broker.namespaces.policies.records.UPDATE_PAUSE_S", 0)
     monkeypatch.setattr(broker.metadata, "put", Racing(broker.metadata, path, times).put)
     if succeeds:
-        assert len(await broker.namespaces.split(bundle)) == 2
+        assert len(await broker.namespaces.moves.split(bundle)) == 2
     else:
         with pytest.raises(BadVersion):
-            await broker.namespaces.split(bundle)
+            await broker.namespaces.moves.split(bundle)

@@ -57,7 +57,7 @@ async def test_records_come_in_pulsars_order(on_topic: BrokersOfTest) -> None:  
     broker = await on_topic.start()
     bundle = await first_bundle(broker)
     parts = await halves(broker, bundle)
-    assert list(await broker.namespaces.split(bundle)) == parts
+    assert list(await broker.namespaces.moves.split(bundle)) == parts
     states: dict[str, list[str]] = defaultdict(list)
     records = {}
     for key, value in await asyncio.to_thread(read_all, broker.service_url):
@@ -90,7 +90,7 @@ async def test_a_split_that_the_store_interrupts_is_finished(
 
     monkeypatch.setattr(broker.parts.ownership.cache, "update", update)
     with pytest.raises(Exception, match="for the test"):
-        await broker.namespaces.split(bundle)
+        await broker.namespaces.moves.split(bundle)
     if broker.parts.ownership.bundles.changes_by_record:
         await until_whole([broker], parts)
         await gone(broker, bundle)
@@ -112,7 +112,7 @@ async def test_a_split_goes_on_when_its_caller_goes_away(
         return await real(*arguments)
 
     monkeypatch.setattr(broker.parts.ownership.cache, "update", update)
-    asking = asyncio.create_task(broker.namespaces.split(bundle))
+    asking = asyncio.create_task(broker.namespaces.moves.split(bundle))
     async with asyncio.timeout(10):
         await begun.wait()
     asking.cancel()

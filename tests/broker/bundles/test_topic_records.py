@@ -190,7 +190,7 @@ async def test_the_leader_serves_the_topic_whichever_broker_owned_its_bundle(
     bundle = (await leader.namespaces.bundles(SYSTEM_NAMESPACE)).bundle_of(TOPIC)
     await usable_bundle(leader, bundle)
     serving = leader.topics.loaded[TOPIC]
-    assert await leader.namespaces.unload(bundle, other.id) == other.id
+    assert await leader.namespaces.moves.unload(bundle, other.id) == other.id
     assert bundle in other.namespaces.owned()
     assert leader.topics.loaded[TOPIC] is serving, "not even for a moment"
     assert not other.namespaces.owns(TOPIC)

@@ -69,18 +69,18 @@ async def test_unload_to_a_destination(any_brokers: BrokersOfTest) -> None:
     await any_brokers.start_many(3)
     bundle, owner = await own_first_bundle(any_brokers)
     destination = any_brokers.all[2]
-    assert await owner.namespaces.unload(bundle, destination.id) == destination.id
+    assert await owner.namespaces.moves.unload(bundle, destination.id) == destination.id
     assert not owner.parts.ownership.bundles.serves(bundle)
     await served(destination, topic_in(bundle))
     assert any_brokers.owner(bundle) is destination
-    answer = await owner.namespaces.lookup_bundle(bundle)
+    answer = await owner.namespaces.lookups.lookup_bundle(bundle)
     assert answer == LookupConnect(destination.id, destination.service_url, destination.web_url)
 
 
 async def test_unload_without_destination_goes_to_another_broker(brokers: BrokersOfTest) -> None:
     await brokers.start_many(3)
     bundle, owner = await own_first_bundle(brokers)
-    successor = await owner.namespaces.unload(bundle)
+    successor = await owner.namespaces.moves.unload(bundle)
     assert successor is not None
     assert successor != owner.id
     await served(brokers.get(successor), topic_in(bundle))
@@ -90,7 +90,7 @@ async def test_unload_of_the_only_broker_closes_and_serves_again(brokers: Broker
     await brokers.start()
     bundle, owner = await own_first_bundle(brokers)
     before = await owner.metadata.get(lock_of(str(bundle)))
-    assert await owner.namespaces.unload(bundle) == owner.id
+    assert await owner.namespaces.moves.unload(bundle) == owner.id
     assert owner.parts.ownership.bundles.serves(bundle)
     after = await owner.metadata.get(lock_of(str(bundle)))
     assert after.value == before.value, "the lock still says that it is draining"
@@ -100,9 +100,9 @@ async def test_what_cannot_be_unloaded(brokers: BrokersOfTest) -> None:
     one, two = await brokers.start_many(2)
     bundle, owner = await own_first_bundle(brokers)
     with pytest.raises(BrokerError, match="not owned by this broker"):
-        await two.namespaces.unload(bundle)
+        await two.namespaces.moves.unload(bundle)
     with pytest.raises(BrokerError, match="not an active broker") as caught:
-        await one.namespaces.unload(bundle, "gone:1")
+        await one.namespaces.moves.unload(bundle, "gone:1")
     assert caught.value.code is ServerError.NotAllowedError
     assert brokers.owner(bundle) is owner
 
@@ -113,11 +113,11 @@ async def test_while_a_bundle_drains_lookups_answer_its_destination(
     await brokers.start_many(3)
     bundle, owner = await own_first_bundle(brokers)
     destination, third = brokers.all[1:]
-    unloading = asyncio.create_task(owner.namespaces.unload(bundle, destination.id))
+    unloading = asyncio.create_task(owner.namespaces.moves.unload(bundle, destination.id))
     await slow_drain.begun.wait()
     try:
         for broker in brokers.all:
-            answer = await broker.namespaces.lookup_bundle(bundle)
+            answer = await broker.namespaces.lookups.lookup_bundle(bundle)
             assert isinstance(answer, LookupConnect)
             assert answer.broker_id == destination.id
         for broker in (owner, third):
@@ -139,13 +139,14 @@ async def test_two_unloads_at_once_do_no_harm(brokers: BrokersOfTest) -> None:
     bundle, owner = await own_first_bundle(brokers)
     destinations = [broker.id for broker in brokers.all[1:]]
     results = await asyncio.gather(
-        *(owner.namespaces.unload(bundle, each) for each in destinations), return_exceptions=True
+        *(owner.namespaces.moves.unload(bundle, each) for each in destinations),
+        return_exceptions=True,
     )
     went_to = [each for each in results if isinstance(each, str)]
     assert went_to, results
     assert all(isinstance(each, str | BrokerError) for each in results)
     for broker in brokers.all:
-        answer = await broker.namespaces.lookup_bundle(bundle)
+        answer = await broker.namespaces.lookups.lookup_bundle(bundle)
         assert answer.broker_id == went_to[0]
 
 
@@ -158,15 +159,15 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(
         owner = await brokers.start()
     destination, third = await brokers.start_many(2)
     bundle, _ = await own_first_bundle(brokers)
-    unloading = asyncio.create_task(owner.namespaces.unload(bundle, destination.id))
+    unloading = asyncio.create_task(owner.namespaces.moves.unload(bundle, destination.id))
     await slow_drain.begun.wait()
-    assert (await third.namespaces.lookup_bundle(bundle)).broker_id == destination.id
+    assert (await third.namespaces.lookups.lookup_bundle(bundle)).broker_id == destination.id
     await brokers.kill(destination)
     async with asyncio.timeout(20):
         while destination.id in await third.active_brokers():  # noqa: ASYNC110 - heard in its time
             await asyncio.sleep(0)
     # The announcement names the dead one still: lookups go to the leader instead, at once.
-    answer = await third.namespaces.lookup_bundle(bundle)
+    answer = await third.namespaces.lookups.lookup_bundle(bundle)
     assert answer == LookupRedirect(owner.id, owner.service_url, owner.web_url, authoritative=False)
     slow_drain.may_end.set()
     await asyncio.gather(unloading, return_exceptions=True)
@@ -179,7 +180,9 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(
         answers: list[LookupResult] = []
         while not answers or not isinstance(answers[-1], LookupConnect):
             assert len(answers) < 4, f"sent in circles: {answers}"
-            answer = await asked.namespaces.lookup_bundle(bundle, authoritative=authoritative)
+            answer = await asked.namespaces.lookups.lookup_bundle(
+                bundle, authoritative=authoritative
+            )
             assert answer.broker_id != destination.id, "sent to the dead one"
             answers.append(answer)
             if isinstance(answer, LookupRedirect):
@@ -212,7 +215,7 @@ async def test_a_broker_that_dies_is_replaced(any_brokers: BrokersOfTest) -> Non
     await until(lambda: other.is_leader, "the other broker leads")
     if any_brokers.filters.load_manager_class == MODULAR:
         await vanished(other, lock_of(str(bundle)))
-    answer = await other.namespaces.lookup_bundle(bundle)
+    answer = await other.namespaces.lookups.lookup_bundle(bundle)
     assert answer.broker_id == other.id
     assert (dying.id, False) not in any_brokers.leadership, "a dead broker says nothing"
 
@@ -223,7 +226,7 @@ async def test_a_lock_of_a_former_life_is_replaced(brokers: BrokersOfTest) -> No
     former = await brokers.session()
     left_behind = NamespaceEphemeralData(broker.service_url, broker.web_url)
     await former.put(lock_of(str(bundle)), left_behind.to_json(), ephemeral=True)
-    answer = await broker.namespaces.lookup_bundle(bundle)
+    answer = await broker.namespaces.lookups.lookup_bundle(bundle)
     assert answer.broker_id == broker.id
     assert broker.parts.ownership.bundles.serves(bundle)
     await former.close()
@@ -304,7 +307,7 @@ async def test_the_official_client_follows_without_loss_or_disorder(
     for moves in range(1, 5):
         await until(lambda least=moves * 50: len(results) >= least, "messages flow")
         owner = any_brokers.owner(bundle)
-        await owner.namespaces.unload(bundle)
+        await owner.namespaces.moves.unload(bundle)
         await until(
             lambda: any(each.parts.ownership.bundles.serves(bundle) for each in any_brokers.all),
             "it moved",

@@ -132,7 +132,7 @@ class FaultyBrokers(BrokersOfTest):
         owner = self.owner(bundle)
         successor = next(each for each in self.all if each is not owner)
         await holds(successor, paths.broker(successor.id))
-        await owner.namespaces.unload(bundle, successor.id)
+        await owner.namespaces.moves.unload(bundle, successor.id)
         await until(
             lambda: successor.parts.ownership.bundles.serves(bundle), f"{bundle} is moved on"
         )

@@ -83,7 +83,7 @@ async def test_a_disk_that_is_full_during_an_unload(
     for broker in [owner] if whose == "owner" else [owner, successor]:
         brokers.disk_of(broker).before = full
     await until(lambda: full.times > 0, "a broker met the full disk")
-    unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
+    unloading = asyncio.create_task(owner.namespaces.moves.unload(bundle, successor.id))
     met = full.times
     await until(lambda: unloading.done() or full.times > met + 3, "and again, on its way")
     full.on = False
@@ -101,7 +101,7 @@ async def test_a_successor_that_dies_while_the_store_is_away_from_the_former_own
     publisher = brokers.publish(topic)
     await publisher.more()
     hanging = await brokers.hang(owner)
-    unloading = asyncio.create_task(owner.namespaces.unload(bundle, successor.id))
+    unloading = asyncio.create_task(owner.namespaces.moves.unload(bundle, successor.id))
     await until(lambda: not owner.parts.ownership.bundles.serves(bundle), "it is on its way")
     store = brokers.store_of(owner)
     store.go_away() if session == "kept" else store.lose_session()

@@ -168,7 +168,7 @@ async def test_the_exchange_goes_on_when_the_topics_move(
     await until(lambda: len(one.brokers) == len(other.brokers) == 2, "the brokers know")
     for broker in (first, second):
         for bundle in broker.namespaces.owned():
-            await broker.namespaces.unload(bundle)
+            await broker.namespaces.moves.unload(bundle)
     one.brokers.clear()
     other.brokers.clear()
     # Both may have published already since the topics moved: each has something new to say.

@@ -195,7 +195,7 @@ async def test_001_l310_l522_a_split_removes_the_data_of_its_parent(brokers: Bro
     )
     await leader.parts.balancing.keeper.write()
     assert await leader.metadata.exists(paths.bundle_data(str(bundle)))
-    await leader.namespaces.split(bundle, unload=False)
+    await leader.namespaces.moves.split(bundle, unload=False)
     await leader.parts.balancing.reporter.refresh(force=True)
     await vanished(leader, paths.bundle_data(str(bundle)))
 

@@ -105,7 +105,7 @@ async def test_the_link_ends_when_the_topic_moves_and_is_made_again_at_its_new_o
     bundle = (await namespaces.bundles(TopicName.parse(TOPIC).namespace_name)).bundle_of(
         TopicName.parse(TOPIC)
     )
-    await brokers.owner(bundle).namespaces.unload(bundle)
+    await brokers.owner(bundle).namespaces.moves.unload(bundle)
     async with asyncio.timeout(10):
         whys = await asyncio.gather(*(each.run for each in tables))
     assert all("serves the topic no more" in why for why in whys)

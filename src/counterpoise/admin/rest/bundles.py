@@ -67,7 +67,7 @@ async def unload(request: web.Request) -> None:
     destination = await _destination(request)
     namespaces = broker_of(request).namespaces
     if await require_bundle_owner(request, bundle):
-        await namespaces.unload(bundle, destination)
+        await namespaces.moves.unload(bundle, destination)
         broker_of(request).tally.ordered += ORDERED_BY_LEADER in request.headers
     elif destination is not None:
         await require_leader(request)
@@ -99,7 +99,7 @@ async def split(request: web.Request) -> None:
     bundle = await _to_split(request)
     if not await require_bundle_owner(request, bundle):
         raise precondition_failed(f"Failed to find ownership for ServiceUnit:{bundle}")
-    await broker_of(request).namespaces.split(
+    await broker_of(request).namespaces.moves.split(
         bundle,
         algorithm=algorithm,
         boundaries=[int(each) for each in boundaries or ()],
@@ -151,7 +151,7 @@ async def delete(request: web.Request) -> None:
         broker = broker_of(request)
         if any(topic in bundle for topic in broker.topics.loaded):
             raise conflict("Cannot delete non empty bundle")
-        await broker.namespaces.unload(bundle, None)
+        await broker.namespaces.moves.unload(bundle, None)
 
 
 async def _destination(request: web.Request) -> str | None:

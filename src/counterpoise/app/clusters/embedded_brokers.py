@@ -177,7 +177,7 @@ class EmbeddedBrokers:
         """Move a topic's bundle; returns its new owner."""
         bundle = await self.bundle(topic)
         owner = await self._owner_of(bundle)
-        successor = await owner.running.namespaces.unload(bundle, destination)
+        successor = await owner.running.namespaces.moves.unload(bundle, destination)
         if successor is None:
             raise LookupError(f"{bundle} was unloaded, but no broker is there to take it")
         return self.find(successor)
@@ -187,16 +187,16 @@ class EmbeddedBrokers:
         bundle = await self.bundle(topic)
         if await self.owner(topic) is None:
             # It takes the bundle, as if the leader had chosen it.
-            await broker.running.namespaces.lookup_bundle(bundle, authoritative=True)
+            await broker.running.namespaces.lookups.lookup_bundle(bundle, authoritative=True)
         owner = await self._owner_of(bundle)
         if owner is not broker:
-            await owner.running.namespaces.unload(bundle, broker.id)
+            await owner.running.namespaces.moves.unload(bundle, broker.id)
 
     async def split(self, topic: str, *, unload: bool) -> list[str]:
         """Split a topic's bundle in two; returns the new bundles."""
         bundle = await self.bundle(topic)
         owner = await self._owner_of(bundle)
-        parts = await owner.running.namespaces.split(
+        parts = await owner.running.namespaces.moves.split(
             bundle, algorithm="range_equally_divide", unload=unload
         )
         return [str(each) for each in parts]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.bundles.lookup import LookupService
@@ -19,7 +19,7 @@ from counterpoise.wire.errors import ServerError
 
 
 class NamespaceService:
-    """The operations on bundles, owners and lookups that other parts of this broker use."""
+    """What other parts of this broker ask about bundles and owners; see `lookups` and `moves`."""
 
     def __init__(
         self,
@@ -33,8 +33,8 @@ class NamespaceService:
         self._leads = leads
         self._bundles = bundles
         self._ownership = ownership
-        self._lookups = lookups
-        self._moves = moves
+        self.lookups = lookups
+        self.moves = moves
 
     # What a topic registry asks.
 
@@ -111,51 +111,14 @@ class NamespaceService:
         not exist.
         """
         if self.goes_with_leader(topic):
-            return await self._lookups.at_leader()
+            return await self.lookups.at_leader()
         bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
-        return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
-
-    async def lookup_bundle(
-        self, bundle: BundleName, *, authoritative: bool = False
-    ) -> LookupResult:
-        """The broker that serves a bundle, which is assigned first if none does.
-
-        ``authoritative``: another broker redirected the client here because it chose this broker.
-        Raises `BrokerError` (ServiceNotReady) when the client should try again.
-        """
-        return await self._lookups.lookup_bundle(bundle, authoritative=authoritative)
-
-    # What an administrator asks.
-
-    def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
-        """Choose the broker to which a bundle's next lookup assigns it; used once."""
-        self._lookups.set_affinity(bundle, broker_id)
+        return await self.lookups.lookup_bundle(bundle, authoritative=authoritative)
 
     async def place_unowned(self, bundle: BundleName, broker_id: str) -> None:
         """Assign a bundle without an owner to a broker (`LookupService.place_unowned`)."""
         with store_errors_as_not_ready():
-            await self._lookups.place_unowned(bundle, broker_id)
-
-    async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
-        """Hand a bundle to another broker, and return its owner then (`BundleMoves.unload`)."""
-        return await self._moves.unload(bundle, destination)
-
-    async def split(
-        self,
-        bundle: BundleName,
-        *,
-        algorithm: str | None = None,
-        boundaries: Sequence[int] = (),
-        unload: bool = False,
-    ) -> tuple[BundleName, ...]:
-        """Split a bundle owned here, and return its parts (`BundleMoves.split`)."""
-        return await self._moves.split(
-            bundle, algorithm=algorithm, boundaries=boundaries, unload=unload
-        )
-
-    async def leave(self, unloads_per_s: int = 0) -> None:
-        """Hand every bundle owned here to other brokers (`BundleMoves.leave`)."""
-        await self._moves.leave(unloads_per_s)
+            await self.lookups.place_unowned(bundle, broker_id)
 
 
 def _not_served(topic: TopicName) -> BrokerError:

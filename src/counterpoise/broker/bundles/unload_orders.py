@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.bundles.record_orders import RecordOrders
-from counterpoise.broker.bundles.service import NamespaceService
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.decide.balancing.moves import Move
@@ -45,7 +45,7 @@ class UnloadOrders:
         self,
         me: str,
         registry: BrokerRegistry,
-        namespaces: NamespaceService,
+        moves: BundleMoves,
         tally: BundleTally,
         *,
         security: ClientSecurity,
@@ -55,7 +55,7 @@ class UnloadOrders:
         self._security = security
         self._me = me
         self._registry = registry
-        self._namespaces = namespaces
+        self._moves = moves
         self._tally = tally
         self._within_s = within_s
 
@@ -63,7 +63,7 @@ class UnloadOrders:
         """Return when the bundle is released; raises `BrokerError` or `MetadataError`."""
         bundle, destination = BundleName.parse(move.bundle), move.destination or None
         if move.source == self._me:
-            await self._namespaces.unload(bundle, destination)
+            await self._moves.unload(bundle, destination)
             self._tally.ordered += 1
             return
         report = await self._registry.report(move.source)

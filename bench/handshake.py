@@ -23,11 +23,24 @@ from cryptography.hazmat.primitives.asymmetric import rsa
 from bench._frames import FrameClient, sends
 from bench.figures import Figure
 from counterpoise import Cluster
-from counterpoise.wire import requests
+from counterpoise.wire.constants import PROTOCOL_VERSION
+from counterpoise.wire.encode import frame
+from counterpoise.wire.proto.commands_pb2 import CommandConnect
 
 PACKAGE = "org.apache.pulsar.broker.authentication.AuthenticationProvider"
 UNANSWERED = 1_000
 COSTS_AT_MOST = 1.02
+
+
+def hello_of(client_version: str, method: str = "none", shown: bytes = b"") -> bytes:
+    """CONNECT, with what the client shows."""
+    connect = CommandConnect(
+        client_version=client_version,
+        protocol_version=PROTOCOL_VERSION,
+        auth_method_name=method,
+        auth_data=shown,
+    )
+    return frame(connect)
 
 
 def connect(url: str, hello: bytes, tls: ssl.SSLContext | None) -> float:
@@ -58,7 +71,7 @@ def connections(count: int) -> Iterator[Figure]:
     """What a connection costs, by what it shows."""
     with Cluster(brokers=1) as cluster:
         url = cluster.service_url
-        asked = connection_ms(count, lambda: connect(url, requests.connect("b"), None))
+        asked = connection_ms(count, lambda: connect(url, hello_of("b"), None))
 
     def beside(name: str, url: str, hello: bytes, tls: ssl.SSLContext | None = None) -> Figure:
         took = connection_ms(count, lambda: connect(url, hello, tls))
@@ -66,7 +79,7 @@ def connections(count: int) -> Iterator[Figure]:
 
     with Cluster(brokers=1, tls=True, tokens=True) as cluster:
         trusted = ssl.create_default_context(cafile=cluster.security.trust_certs)
-        shown = requests.connect("b", "token", cluster.security.token("admin").encode())
+        shown = hello_of("b", "token", cluster.security.token("admin").encode())
         yield beside("token, HS512", cluster.service_url, shown)
         yield beside("token, HS512, TLS 1.3", cluster.service_url_tls, shown, trusted)
     key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
@@ -80,7 +93,7 @@ def connections(count: int) -> Iterator[Figure]:
     }
     with Cluster(brokers=1, config=settings) as cluster:
         token = jwt.encode({"sub": "admin"}, key, algorithm="RS256")
-        by_key = requests.connect("b", "token", token.encode())
+        by_key = hello_of("b", "token", token.encode())
         yield beside("token, RS256", cluster.service_url, by_key)
 
 

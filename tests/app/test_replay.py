@@ -13,7 +13,7 @@ from counterpoise.app.main import main
 from counterpoise.app.recordings.recording_file import RecordingFile
 from counterpoise.app.verbs import replay
 from counterpoise.faults.recording import RecordKind, TrafficRecord, read_recording
-from counterpoise.wire.requests import connect
+from counterpoise.wire.frames import connect
 
 pytestmark = pytest.mark.client
 REFUSE_SECOND = {"operation": "SEND", "effect": "error", "code": "PersistenceError", "every": 2}

@@ -62,27 +62,6 @@ CASES: list[tuple[str, dict[str, object], events.Event]] = [
         {"consumer_id": 0, "message_ids": [{"ledger_id": 1, "entry_id": 2}]},
         events.Redeliver(0, (MessageId(1, 2),), None),
     ),
-    ("tc_client_connect_request", {"request_id": 5, "tc_id": 3}, events.ConnectCoordinator(5, 3)),
-    (
-        "new_txn",
-        {"request_id": 5, "tc_id": 3, "txn_ttl_seconds": 4000},
-        events.NewTransaction(5, 3, 4000),
-    ),
-    (
-        "add_partition_to_txn",
-        {"request_id": 5, **_TRANSACTION, "partitions": ["a", "b"]},
-        events.AddToTransaction(5, TransactionId(3, 9), ("a", "b")),
-    ),
-    (
-        "add_subscription_to_txn",
-        {"request_id": 5, **_TRANSACTION, "subscription": [{"topic": "a", "subscription": "s"}]},
-        events.AddToTransaction(5, TransactionId(3, 9), (), (("a", "s"),)),
-    ),
-    (
-        "end_txn",
-        {"request_id": 5, **_TRANSACTION, "txn_action": 1},
-        events.EndTransaction(5, TransactionId(3, 9), False),
-    ),
     (
         "end_txn_on_partition",
         {"request_id": 5, **_TRANSACTION, "topic": "a", "txn_action": 0},

@@ -5,7 +5,7 @@ from google.protobuf import json_format
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.wire import encode, encode_runs, encode_transactions, events
+from counterpoise.wire import encode, encode_runs, encode_transactions
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as values
@@ -18,18 +18,22 @@ UNASKED = (1 << 64) - 1
 
 CASES: list[tuple[bytes, str, dict[str, object]]] = [
     (
-        encode_transactions.answer(events.EndTransaction(5, TransactionId(2, 7), True)),
+        encode_transactions.answer(
+            commands.CommandEndTxn(request_id=5, txnid_most_bits=2, txnid_least_bits=7)
+        ),
         "end_txn_response",
         {"request_id": 5, "txnid_most_bits": 2, "txnid_least_bits": 7},
     ),
     (
-        encode_transactions.answer(events.NewTransaction(5, 2, 1000), TransactionId(2, 7)),
+        encode_transactions.answer(
+            commands.CommandNewTxn(request_id=5, tc_id=2), TransactionId(2, 7)
+        ),
         "new_txn_response",
         {"request_id": 5, "txnid_most_bits": 2, "txnid_least_bits": 7},
     ),
     (
         encode_transactions.answer(
-            events.NewTransaction(5, 2, 1000), None, ServerError.MetadataError, "no"
+            commands.CommandNewTxn(request_id=5, tc_id=2), None, ServerError.MetadataError, "no"
         ),
         "new_txn_response",
         {"request_id": 5, "txnid_most_bits": 2, "error": 1, "message": "no"},

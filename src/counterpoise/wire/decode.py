@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from counterpoise.wire import events
-from counterpoise.wire.decode_transactions import TRANSACTION_READERS, transaction_of
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from counterpoise.wire.values import MessageId, Schema
+from counterpoise.wire.values import MessageId, Schema, TransactionId
 from counterpoise.wire.varint import signed
 
 Type = BaseCommand.Type
@@ -149,12 +148,57 @@ def _pieces(
         yield positions[begin : begin + PIECE], begin + PIECE >= len(positions)
 
 
+def transaction_of(
+    command: commands.CommandSend | commands.CommandAck,
+) -> TransactionId | None:
+    """The transaction to which a SEND or ACK belongs; None if it belongs to none."""
+    if not (command.HasField("txnid_most_bits") and command.HasField("txnid_least_bits")):
+        return None
+    return TransactionId(command.txnid_most_bits, command.txnid_least_bits)
+
+
+def transaction_in(command: Any) -> TransactionId:
+    """The transaction that a command is about."""
+    return TransactionId(command.txnid_most_bits, command.txnid_least_bits)
+
+
+def _end_on_partition(command: commands.CommandEndTxnOnPartition, _: bytes) -> events.Event:
+    return events.EndOnParticipant(
+        command.request_id,
+        transaction_in(command),
+        command.txn_action == raw.COMMIT,
+        _low_watermark(command),
+        command.topic,
+    )
+
+
+def _end_on_subscription(command: commands.CommandEndTxnOnSubscription, _: bytes) -> events.Event:
+    return events.EndOnParticipant(
+        command.request_id,
+        transaction_in(command),
+        command.txn_action == raw.COMMIT,
+        _low_watermark(command),
+        command.subscription.topic,
+        command.subscription.subscription,
+    )
+
+
+def _low_watermark(
+    command: commands.CommandEndTxnOnPartition | commands.CommandEndTxnOnSubscription,
+) -> int:
+    """A coordinator whose transactions are all open says -1, which 64 bits hold as 2^64 - 1."""
+    if not command.HasField("txnid_least_bits_of_low_watermark"):
+        return -1
+    return signed(command.txnid_least_bits_of_low_watermark)
+
+
 #: Commands whose fields mean what they say.
 _AS_THEY_ARE: Final = (
     *("ping", "pong", "partition_metadata", "lookup_topic", "get_topics_of_namespace"),
     *("watch_topic_list", "watch_topic_list_close", "producer", "close_producer", "subscribe"),
     *("seek", "get_last_message_id", "consumer_stats", "unsubscribe", "close_consumer"),
-    *("get_schema", "get_or_create_schema"),
+    *("get_schema", "get_or_create_schema", "tc_client_connect_request", "new_txn"),
+    *("add_partition_to_txn", "add_subscription_to_txn", "end_txn"),
 )
 
 _READERS_BY_FIELD: Final[dict[str, Reader]] = {
@@ -165,7 +209,8 @@ _READERS_BY_FIELD: Final[dict[str, Reader]] = {
     "flow": lambda c, _: events.Flow(c.consumer_id, c.message_permits),
     "ack": _ack,
     "redeliver_unacknowledged_messages": _redeliver,
-    **TRANSACTION_READERS,
+    "end_txn_on_partition": _end_on_partition,
+    "end_txn_on_subscription": _end_on_subscription,
 }
 #: By command type, which is its field's number: the field that carries it, and its reader.
 READERS: Final[dict[int, tuple[str, Reader]]] = {

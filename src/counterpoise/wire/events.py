@@ -110,47 +110,6 @@ class Redeliver:
 
 
 @dataclass(frozen=True, slots=True)
-class ConnectCoordinator:
-    """TC_CLIENT_CONNECT_REQUEST: the client is about to use a transaction coordinator."""
-
-    request_id: int
-    coordinator: int
-
-
-@dataclass(frozen=True, slots=True)
-class NewTransaction:
-    """Open a transaction, which is aborted after ``timeout_ms`` if it is still open."""
-
-    request_id: int
-    coordinator: int
-    timeout_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class AddToTransaction:
-    """Register topics that a transaction will publish to, or subscriptions that it will acknowledge
-    on.
-
-    ``subscriptions`` are pairs of a topic's and a subscription's name; None: the command registers
-    ``topics``.
-    """
-
-    request_id: int
-    transaction: TransactionId
-    topics: tuple[str, ...] = ()
-    subscriptions: tuple[tuple[str, str], ...] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class EndTransaction:
-    """Commit a transaction, or abort it."""
-
-    request_id: int
-    transaction: TransactionId
-    commit: bool
-
-
-@dataclass(frozen=True, slots=True)
 class EndOnParticipant:
     """A coordinator ends its transaction on a topic, or on one ``subscription`` of it.
 
@@ -190,10 +149,6 @@ Event = (
     | Flow
     | Ack
     | Redeliver
-    | ConnectCoordinator
-    | NewTransaction
-    | AddToTransaction
-    | EndTransaction
     | EndOnParticipant
     | RequestRefused
     | Violation

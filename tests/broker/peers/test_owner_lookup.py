@@ -12,8 +12,9 @@ import pytest
 from counterpoise.broker.peers.connection import PeerError
 from counterpoise.broker.peers.system_topic import SystemTopicLink, SystemTopicListener
 from counterpoise.broker.peers.topic_owner import connect_to_owner
-from counterpoise.wire import encode, requests
+from counterpoise.wire import encode
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.frames import frames_in
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as values
 from counterpoise.wire.proto.base_pb2 import BaseCommand
@@ -50,7 +51,7 @@ class Peer:
         try:
             while data := await reader.read(65536):
                 received += data
-                for command, _ in requests.frames_in(received):
+                for command, _ in frames_in(received):
                     writer.write(self._replies[command.type](command))
         except ConnectionError:
             pass

@@ -1,10 +1,9 @@
 """Transactions are ended where their topics are: here, or at the broker that owns them."""
 
 import asyncio
-from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from google.protobuf.message import Message
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.peers import topic_owner
@@ -39,7 +38,7 @@ class Owner:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, takes_s: float, error: str = "") -> None:
         self._takes_s, self._error = takes_s, error
-        self.asked: list[bytes] = []
+        self.asked: list[Message] = []
         self.open = self.most_open = 0
 
         async def connect(topic: str, *_: object) -> Owner:
@@ -50,8 +49,8 @@ class Owner:
 
         monkeypatch.setattr(topic_owner, "connect_to_owner", connect)
 
-    async def request(self, frame_of: Callable[[int], bytes]) -> None:
-        self.asked.append(frame_of(len(self.asked) + 1))
+    async def request(self, command: Message) -> None:
+        self.asked.append(command)
         await asyncio.sleep(self._takes_s)
         if self._error:
             raise PeerError(self._error)
@@ -102,7 +101,7 @@ def test_an_owner_has_so_long_to_answer_and_its_connection_is_closed(
         assert now_ns() == min(takes_s, 3.0) * 10**9
 
     ended()
-    assert owner.asked == [end_on_participant(replace(REQUEST, request_id=1))]
+    assert owner.asked == [end_on_participant(REQUEST)]
     assert owner.open == 0, "no connection is left"
 
 

@@ -11,9 +11,9 @@ from typing import Final
 from counterpoise.app.recordings.replayed_answers import Answer, AnswerKey, AnswerLog, answer_of
 from counterpoise.faults.recording import RecordKind, TrafficRecord
 from counterpoise.wire.encode import PONG, frame_of
+from counterpoise.wire.frames import cut_frames, frames_in
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.values_pb2 import MessageIdData
-from counterpoise.wire.requests import cut_frames, frames_in
 
 _CHUNK: Final = 1 << 16
 _KEEP_ALIVE: Final = (BaseCommand.PING, BaseCommand.PONG)

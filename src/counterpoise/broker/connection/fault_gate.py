@@ -25,9 +25,9 @@ from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode, events
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.frames import cut_frames
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from counterpoise.wire.requests import cut_frames
 from counterpoise.wire.states import PeerChange
 
 _PRODUCER: Final = "producer"

@@ -15,8 +15,8 @@ from counterpoise.broker.connection.connection import Connection
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.shared_parts import SharedByConnections
 from counterpoise.wire.encode import frame_of
+from counterpoise.wire.frames import cut_frames
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from counterpoise.wire.requests import cut_frames
 
 _LENGTH: Final = struct.Struct(">I")
 _SIZES: Final = struct.Struct(">II")

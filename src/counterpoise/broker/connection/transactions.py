@@ -4,14 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Coroutine
 from functools import partial
+from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.connection.client_link import ClientLink, log, topic_name
 from counterpoise.broker.connection.ports import Services
 from counterpoise.broker.transactions.coordinator import Coordinator
 from counterpoise.wire import encode, events
-from counterpoise.wire.encode_transactions import Request, answer
+from counterpoise.wire.decode import transaction_in
+from counterpoise.wire.encode_transactions import answer
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.proto import commands_pb2 as commands
+from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.values import TransactionId
 
 
@@ -23,7 +27,7 @@ class ClientTransactions:
         self._services = services
         self._coordinators = services.transactions
 
-    def _answer(self, request: Request, work: Coroutine[None, None, bytes | None]) -> None:
+    def _answer(self, request: Any, work: Coroutine[None, None, bytes | None]) -> None:
         if not self._coordinators.enabled and not isinstance(request, events.EndOnParticipant):
             work.close()
             why = "Transactions are not enabled."
@@ -33,20 +37,20 @@ class ClientTransactions:
             return
         self._link.answer(work, partial(answer, request, None))
 
-    def connect(self, event: events.ConnectCoordinator) -> None:
+    def connect(self, event: commands.CommandTcClientConnectRequest) -> None:
         """TC_CLIENT_CONNECT_REQUEST: open a transaction coordinator on this broker."""
         self._answer(event, self._connect(event))
 
-    async def _connect(self, event: events.ConnectCoordinator) -> bytes:
-        await self._coordinators.connect(event.coordinator)
+    async def _connect(self, event: commands.CommandTcClientConnectRequest) -> bytes:
+        await self._coordinators.connect(event.tc_id)
         return answer(event)
 
-    def new(self, event: events.NewTransaction) -> None:
+    def new(self, event: commands.CommandNewTxn) -> None:
         """NEW_TXN: open a transaction."""
         self._answer(event, self._new(event))
 
-    async def _new(self, event: events.NewTransaction) -> bytes | None:
-        coordinator = self._coordinators.find(event.coordinator)
+    async def _new(self, event: commands.CommandNewTxn) -> bytes | None:
+        coordinator = self._coordinators.find(event.tc_id)
         most = self._coordinators.open_max
         if 0 < most <= len(coordinator.table.transactions):
             # As in Pulsar: a client that gets an error asks again at once.
@@ -54,32 +58,44 @@ class ClientTransactions:
                 "%s: coordinator %d has %d open transactions, and opens no more "
                 "(maxActiveTransactionsPerCoordinator): NEW_TXN is not answered",
                 self._link.address,
-                event.coordinator,
+                event.tc_id,
                 most,
             )
             return None
         role = self._link.permits.caller.role
-        return answer(event, await coordinator.open(event.timeout_ms, role))
+        # Called seconds, and sent in milliseconds by all clients.
+        return answer(event, await coordinator.open(event.txn_ttl_seconds, role))
 
-    def add(self, event: events.AddToTransaction) -> None:
-        """ADD_PARTITION_TO_TXN, ADD_SUBSCRIPTION_TO_TXN: add what a transaction writes to."""
-        self._answer(event, self._add(event))
+    def add_topics(self, event: commands.CommandAddPartitionToTxn) -> None:
+        """ADD_PARTITION_TO_TXN: add the topics that a transaction publishes to."""
+        self._answer(event, self._add(event, topics=tuple(event.partitions)))
 
-    async def _add(self, event: events.AddToTransaction) -> bytes:
-        coordinator = await self._owned(event.transaction)
-        subscriptions = event.subscriptions or ()
-        for name in (*event.topics, *(topic for topic, _ in subscriptions)):
+    def add_subscriptions(self, event: commands.CommandAddSubscriptionToTxn) -> None:
+        """ADD_SUBSCRIPTION_TO_TXN: add the subscriptions that a transaction acknowledges on."""
+        added = tuple((each.topic, each.subscription) for each in event.subscription)
+        self._answer(event, self._add(event, subscriptions=added))
+
+    async def _add(
+        self,
+        event: commands.CommandAddPartitionToTxn | commands.CommandAddSubscriptionToTxn,
+        topics: tuple[str, ...] = (),
+        subscriptions: tuple[tuple[str, str], ...] = (),
+    ) -> bytes:
+        transaction = transaction_in(event)
+        coordinator = await self._owned(transaction)
+        for name in (*topics, *(topic for topic, _ in subscriptions)):
             topic_name(name)  # refuse what names no topic; the statistics have names as sent
-        await coordinator.add(event.transaction, event.topics, tuple(subscriptions))
+        await coordinator.add(transaction, topics, subscriptions)
         return answer(event)
 
-    def end(self, event: events.EndTransaction) -> None:
+    def end(self, event: commands.CommandEndTxn) -> None:
         """END_TXN: commit or abort."""
         self._answer(event, self._end(event))
 
-    async def _end(self, event: events.EndTransaction) -> bytes:
-        coordinator = await self._owned(event.transaction)
-        await coordinator.end(event.transaction, commit=event.commit)
+    async def _end(self, event: commands.CommandEndTxn) -> bytes:
+        transaction = transaction_in(event)
+        coordinator = await self._owned(transaction)
+        await coordinator.end(transaction, commit=event.txn_action == raw.COMMIT)
         return answer(event)
 
     def end_here(self, event: events.EndOnParticipant) -> None:

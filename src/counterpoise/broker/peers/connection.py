@@ -6,12 +6,16 @@ import asyncio
 import itertools
 import ssl
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final, cast
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from counterpoise.security.client import ANONYMOUS, ClientSecurity
-from counterpoise.wire import encode, requests
+from counterpoise.wire import encode
+from counterpoise.wire.constants import PROTOCOL_VERSION
+from counterpoise.wire.frames import frames_in
+from counterpoise.wire.proto import commands_pb2 as commands
+from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 
 _Type = BaseCommand.Type
@@ -91,16 +95,24 @@ class PeerConnection(asyncio.Protocol):
     async def hello(self) -> None:
         """Send CONNECT and wait until it is accepted; raises `PeerError`."""
         self._connected = asyncio.get_running_loop().create_future()
-        self._write(requests.connect(_CLIENT_VERSION, *self._security.shown()))
+        method, data = self._security.shown()
+        connect = commands.CommandConnect(
+            client_version=_CLIENT_VERSION,
+            protocol_version=PROTOCOL_VERSION,
+            auth_method_name=method,
+            auth_data=data,
+            feature_flags=raw.FeatureFlags(supports_auth_refresh=True),
+        )
+        self._write(encode.frame(connect))
         await self._connected
 
-    async def request(self, frame_of: Callable[[int], bytes]) -> BaseCommand:
-        """Send a frame with a new request id; returns the response, raises `PeerError`."""
-        number = next(self._request_ids)
+    async def request(self, command: Any) -> BaseCommand:
+        """Send a command with a new request id; returns the response, raises `PeerError`."""
+        number = command.request_id = next(self._request_ids)
         answer: asyncio.Future[BaseCommand] = asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:
-            self._write(frame_of(number))
+            self._write(encode.frame(command))
             return await answer
         finally:
             self._waiting.pop(number, None)
@@ -109,16 +121,17 @@ class PeerConnection(asyncio.Protocol):
         """Publish an entry; returns when it is stored, raises `PeerError`."""
         receipt = asyncio.get_running_loop().create_future()
         self._unconfirmed[sequence_id] = receipt
+        send = commands.CommandSend(producer_id=producer_id, sequence_id=sequence_id)
         try:
-            self._write(requests.send(producer_id, sequence_id, entry))
+            self._write(encode.frame(send, entry))
             await receipt
         finally:
             self._unconfirmed.pop(sequence_id, None)
 
-    def notify(self, frame: bytes) -> None:
-        """Send a frame that has no response; does nothing once disconnected."""
+    def notify(self, command: Message) -> None:
+        """Send a command that has no response; does nothing once disconnected."""
         if self._transport is not None and not self._transport.is_closing():
-            self._transport.write(frame)
+            self._transport.write(encode.frame(command))
 
     def close(self) -> None:
         """Close without a call of ``on_closed``."""
@@ -131,6 +144,15 @@ class PeerConnection(asyncio.Protocol):
             raise PeerError(f"{self.url} has closed the connection")
         self._transport.write(frame)
 
+    def _renewed(self) -> commands.CommandAuthResponse:
+        """The present credentials, which the other broker asks for when those before expire."""
+        method, data = self._security.shown()
+        return commands.CommandAuthResponse(
+            client_version=_CLIENT_VERSION,
+            response=raw.AuthData(auth_method_name=method, auth_data=data),
+            protocol_version=PROTOCOL_VERSION,
+        )
+
     # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -141,7 +163,7 @@ class PeerConnection(asyncio.Protocol):
         """Handle the frames that these bytes complete."""
         self._buffer += data
         try:
-            for command, entry in requests.frames_in(self._buffer):
+            for command, entry in frames_in(self._buffer):
                 self._receive(command, entry)
         except DecodeError as error:
             self._lose(f"{self.url} sent what is no command: {error}")
@@ -181,9 +203,9 @@ class PeerConnection(asyncio.Protocol):
             waiting = self._waiting.get(command.error.request_id, self._connected)
             self._refuse(waiting, command.error.message)
         elif kind == _Type.PING:
-            self.notify(encode.PONG)
+            self.notify(commands.CommandPong())
         elif kind == _Type.AUTH_CHALLENGE:
-            self.notify(requests.auth_response(_CLIENT_VERSION, *self._security.shown()))
+            self.notify(self._renewed())
         elif kind == _Type.CONNECTED:
             self._settle(self._connected, command)
         elif kind in (_Type.CLOSE_PRODUCER, _Type.CLOSE_CONSUMER):

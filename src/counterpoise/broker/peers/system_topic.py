@@ -22,16 +22,19 @@ from counterpoise.broker.peers.topic_owner import connect_to_owner
 from counterpoise.metadata import MetadataError
 from counterpoise.names.callbacks import MillisecondClock, Notify
 from counterpoise.security.client import ANONYMOUS, ClientSecurity
-from counterpoise.wire import requests
+from counterpoise.wire import encode
 from counterpoise.wire.entry import BadEntry, build, metadata_of, split
+from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
-from counterpoise.wire.proto.values_pb2 import KeyValue
+from counterpoise.wire.proto.values_pb2 import KeyValue, MessageIdData
 from counterpoise.wire.values import Schema
 
 _PRODUCER_ID: Final = 0
 _CONSUMER_ID: Final = 0
 _PERMITS: Final = 1000
+_EARLIEST: Final = (1 << 64) - 1
+"""-1 in 64 bits: both halves of the position before the first message."""
 _SUBSCRIPTION: Final = "counterpoise"
 _KEEPER_ID: Final = 1
 KEEPER: Final = "__compaction"
@@ -176,8 +179,11 @@ class SystemTopicLink:
         )
         shown = await self._shown_key()
         opened = await peer.request(
-            lambda number: requests.open_producer(
-                self.topic, _PRODUCER_ID, number, self._schema, shown
+            commands.CommandProducer(
+                topic=self.topic,
+                producer_id=_PRODUCER_ID,
+                metadata=[KeyValue(key=key, value=value) for key, value in shown.items()],
+                schema=None if self._schema is None else encode.raw_schema(self._schema),
             )
         )
         self._schema_version = opened.producer_success.schema_version
@@ -186,21 +192,36 @@ class SystemTopicLink:
         if self.topic.startswith("persistent://"):
             # Another durable subscription that acknowledges must not have messages deleted.
             await peer.request(
-                lambda number: requests.subscribe_durably(self.topic, _KEEPER_ID, number, KEEPER)
+                commands.CommandSubscribe(
+                    topic=self.topic,
+                    subscription=KEEPER,
+                    sub_type=commands.CommandSubscribe.Shared,
+                    consumer_id=_KEEPER_ID,
+                    durable=True,
+                    initial_position=commands.CommandSubscribe.Earliest,
+                )
             )
-            await peer.request(lambda number: requests.close_consumer(_KEEPER_ID, number))
+            await peer.request(commands.CommandCloseConsumer(consumer_id=_KEEPER_ID))
+        # As a reader does: from the topic's first message on.
         await peer.request(
-            lambda number: requests.read_from_start(
-                self.topic, _CONSUMER_ID, number, f"{_SUBSCRIPTION}-{self._producer_name}"
+            commands.CommandSubscribe(
+                topic=self.topic,
+                subscription=f"{_SUBSCRIPTION}-{self._producer_name}",
+                sub_type=commands.CommandSubscribe.Exclusive,
+                consumer_id=_CONSUMER_ID,
+                durable=False,
+                read_compacted=self.topic.startswith("persistent://"),
+                initial_position=commands.CommandSubscribe.Earliest,
+                start_message_id=MessageIdData(ledger_id=_EARLIEST, entry_id=_EARLIEST),
             )
         )
         if self.topic.startswith("persistent://"):
-            answer = await peer.request(lambda number: requests.last_message_id(0, number))
+            answer = await peer.request(commands.CommandGetLastMessageId(consumer_id=_CONSUMER_ID))
             last = answer.get_last_message_id_response.last_message_id
             # An empty topic's last entry is -1, which 64 bits without a sign write as 2^64 - 1.
             if last.entry_id < 1 << 63:
                 self._last = (last.ledger_id, last.entry_id)
-        peer.notify(requests.permit(_CONSUMER_ID, _PERMITS))
+        peer.notify(_permit(_PERMITS))
         self._peer = peer
         if self._last is None:
             self._catch_up()
@@ -224,7 +245,7 @@ class SystemTopicLink:
             self._listener.on_message(message)
         self._read += 1
         if self._read >= _PERMITS // 2 and self._peer is not None:
-            self._peer.notify(requests.permit(_CONSUMER_ID, self._read))
+            self._peer.notify(_permit(self._read))
             self._read = 0
         if self._last is not None and (position.ledger_id, position.entry_id) >= self._last:
             self._catch_up()
@@ -233,6 +254,10 @@ class SystemTopicLink:
         if not self._caught_up:
             self._caught_up = True
             self._listener.on_caught_up()
+
+
+def _permit(messages: int) -> commands.CommandFlow:
+    return commands.CommandFlow(consumer_id=_CONSUMER_ID, message_permits=messages)
 
 
 def read_entry(entry: bytes) -> SystemTopicMessage | None:

@@ -7,7 +7,6 @@ from typing import Final
 
 from counterpoise.broker.peers.connection import TLS_SCHEME, PeerConnection, PeerError
 from counterpoise.security.client import ANONYMOUS, ClientSecurity
-from counterpoise.wire import requests
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 
@@ -32,11 +31,8 @@ async def connect_to_owner(
     for _ in range(_REDIRECTS_MAX):
         peer = await PeerConnection.open(url, on_message, on_closed, timeout_s, security)
         try:
-            as_authority = authoritative
             answer = await peer.request(
-                lambda number, as_authority=as_authority: requests.look_up(  # type: ignore[misc]
-                    topic, number, authoritative=as_authority
-                )
+                commands.CommandLookupTopic(topic=topic, authoritative=authoritative)
             )
             found = answer.lookup_topic_response
             if found.response == _LookupType.Failed:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
 from typing import Final
 
 from counterpoise.broker.base.errors import BrokerError
@@ -61,9 +60,7 @@ class ClusterParticipants:
         try:
             peer = await connect_to_owner(request.topic, self._broker_url, within_s, self._security)
             try:
-                await peer.request(
-                    lambda number: end_on_participant(replace(request, request_id=number))
-                )
+                await peer.request(end_on_participant(request))
             finally:
                 peer.close()
         except PeerError as error:

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from bench.figures import Figure
 from counterpoise.storage.files.store import FileLedgerStore
-from counterpoise.storage.port import EntryGroup, Log, Lost, StorageError
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import EntryGroup, Lost, StorageError
 
 ENTRY = b"x" * 150
 PENDING_MAX = 20_000

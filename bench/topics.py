@@ -13,8 +13,9 @@ from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.ledger_store import LedgerStore
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import LedgerStore, Position
+from counterpoise.storage.port import Position
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import build
 from counterpoise.wire.events import Send

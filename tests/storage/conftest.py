@@ -8,10 +8,12 @@ import pytest
 
 from counterpoise.metadata import MemoryTree
 from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.ledger_store import LedgerStore
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import EntryGroup, LedgerStore, Log, Lost, StorageError
+from counterpoise.storage.port import EntryGroup, Lost, StorageError
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
 
 #: Makes another broker's access to the same stored logs.

@@ -11,9 +11,9 @@ from counterpoise.storage.files import fence
 from counterpoise.storage.files.fence import Fence
 from counterpoise.storage.files.recovery import take_over
 from counterpoise.storage.files.store import UNFINISHED_MAX, FileLedgerStore
-from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import CursorState, Log, LogFencedError, StorageError
+from counterpoise.storage.port import CursorState, LogFencedError, StorageError
 from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import Failing, FaultyDisk, Hanging
 
@@ -183,7 +183,7 @@ def _cursor(log: Log[object], index: int) -> CursorState:
 async def test_closing_waits_for_a_silent_disk_only_so_long(tmp_path: Path, file: str) -> None:
     disk = FaultyDisk()
     store, log, heard = await opened(tmp_path, disk)
-    assert isinstance(log, GroupLog)
+    assert isinstance(log, Log)
     log.close_seconds = 0.05
     disk.before = hang = Hanging("write", file)
     log.append(b"1", 1, "waits")

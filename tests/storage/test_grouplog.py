@@ -6,8 +6,9 @@ from collections.abc import Sequence
 import pytest
 
 from counterpoise.storage.disk_faults import DiskFaults
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import EntryGroup, Log, LogClosedError, StorageError
+from counterpoise.storage.port import EntryGroup, LogClosedError, StorageError
 from tests.quota.jumping import on_jumping_loop, pass_time
 from tests.storage.conftest import Heard
 

@@ -7,9 +7,9 @@ import asyncio
 import pytest
 
 from counterpoise.metadata import MemoryTree
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed_options import ManagedLedgerOptions
-from counterpoise.storage.port import Log
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper, MemoryClient
 from tests.storage.conftest import Heard, everything
 

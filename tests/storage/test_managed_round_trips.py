@@ -20,9 +20,10 @@ from counterpoise.bookkeeper.proto import ledgers_pb2
 from counterpoise.metadata import MemoryStore, MemoryTree
 from counterpoise.metadata.port import Stored
 from counterpoise.names.position import Position
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed_options import ManagedLedgerOptions
-from counterpoise.storage.port import CursorState, Log
+from counterpoise.storage.port import CursorState
 from tests.bookkeeper.fake_bookie import BookieDisk
 from tests.quota.jumping import JumpingLoop, pass_time
 from tests.storage.conftest import Heard, everything, write

@@ -19,13 +19,13 @@ from counterpoise.bookkeeper.cursors import cursor_names, read_cursor_node
 from counterpoise.bookkeeper.ledger_paths import ledger_ids
 from counterpoise.bookkeeper.managed_ledgers import read_managed_ledger
 from counterpoise.metadata import MemoryTree
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.port import (
     NO_POSITION,
     CursorState,
     EntryGroup,
-    Log,
     LogFencedError,
     Lost,
     StorageError,

@@ -10,7 +10,8 @@ from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.recovery import take_over
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.files.verify import verify
-from counterpoise.storage.port import CursorState, Log, Lost, Position
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import CursorState, Lost, Position
 from tests.storage.conftest import Heard, everything, write
 from tests.storage.faults import FaultyDisk, Hanging
 from tests.storage.ledgers import (

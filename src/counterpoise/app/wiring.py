@@ -16,7 +16,7 @@ from counterpoise.metadata.open import open_store
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.names.options import Option, all_options, from_conf
 from counterpoise.names.properties import Properties
-from counterpoise.storage.port import LedgerStore
+from counterpoise.storage.ledger_store import LedgerStore
 
 if TYPE_CHECKING:
     from counterpoise.admin.rest.faults import FaultControl

@@ -34,7 +34,7 @@ from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
 from counterpoise.names.callbacks import StopListening
 from counterpoise.names.options import ConfigError
 from counterpoise.ownership.records import LeaderBroker
-from counterpoise.storage.port import LedgerStore
+from counterpoise.storage.ledger_store import LedgerStore
 
 if TYPE_CHECKING:
     from counterpoise.broker.load.load_data import LoadDataExchange

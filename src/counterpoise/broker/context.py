@@ -20,7 +20,7 @@ from counterpoise.security.authorization import Authorization
 from counterpoise.security.client import ClientSecurity
 from counterpoise.security.gate import Security
 from counterpoise.security.options import AuthorizationOptions
-from counterpoise.storage.port import LedgerStore
+from counterpoise.storage.ledger_store import LedgerStore
 
 DRAIN_MARGIN_S: Final = 10.0
 """What closing a bundle's topics may take beyond ``namespaceBundleUnloadingTimeoutMs``."""

@@ -57,7 +57,7 @@ from counterpoise.ownership.records import LeaderBroker
 from counterpoise.quota import LimitLevel, RateLimiter
 from counterpoise.security.client import ClientSecurity
 from counterpoise.security.gate import Security
-from counterpoise.storage.port import Log
+from counterpoise.storage.grouplog import Log
 from counterpoise.wire.values import Schema, TransactionId
 
 __all__ = [

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from counterpoise.storage.disk_faults import DiskFaults
-from counterpoise.storage.grouplog import GroupLog
-from counterpoise.storage.port import C, LedgerIds, LedgerStore, Log, LogListener, Persistence
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.ledger_store import LedgerStore
+from counterpoise.storage.port import C, LedgerIds, LogListener, Persistence
 
 
 class FaultableLedgers:
@@ -31,6 +32,5 @@ class FaultableLedgers:
     ) -> Log[C]:
         """Fence the former owner of log ``name``, recover what it committed, take it over."""
         log = await self._store.open(name, owner, listener, ids, persistence)
-        if isinstance(log, GroupLog):
-            log.disk = self.disk
+        log.disk = self.disk
         return log

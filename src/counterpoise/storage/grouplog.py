@@ -1,4 +1,4 @@
-"""The base of all logs: collects appends into groups, notifies the listener, closes."""
+"""A log, whichever store it is in: collects appends into groups, notifies the listener, closes."""
 
 from __future__ import annotations
 
@@ -31,8 +31,10 @@ CLOSE_SECONDS = 20.0
 """How long a close waits for a disk that does not answer."""
 
 
-class GroupLog(ABC, Generic[C]):
-    """Base of logs that commit appended entries in groups, few of which are in flight.
+class Log(ABC, Generic[C]):
+    """One topic's stored messages, open for its only owner; the base of the logs of every store.
+
+    Appended entries are committed in groups, few of which are in flight.
 
     All entries appended in one turn of the event loop share a commit, and so do all entries
     appended while the maximal number of groups is in flight: the slower the disk, the larger the
@@ -74,7 +76,7 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def end(self) -> int:
-        """Index after the newest committed entry."""
+        """Index after the newest committed entry; equal to `begin` when the log is empty."""
         last = self._index.last
         return last.base + last.entries
 
@@ -100,7 +102,10 @@ class GroupLog(ABC, Generic[C]):
 
     @property
     def cursors_lost(self) -> bool:
-        """Whether durable cursors existed that could not be read when the log was opened."""
+        """Whether there were durable cursors that could not be read when the log was opened.
+
+        Their positions are unknown, so a subscription that returns starts where the log does.
+        """
         return self._index.first.ledger_id < self._cursors_lost_below
 
     def position(self, index: int) -> Position:
@@ -117,14 +122,15 @@ class GroupLog(ABC, Generic[C]):
         return self._index.index(position)
 
     def append(self, entry: bytes, messages: int, context: C) -> None:
-        """Queue one entry for the next group."""
+        """Queue one entry to be stored. Raises `LogFencedError` or `LogClosedError`; never
+        blocks.
+        """
         self.extend((entry,), (messages,), (context,))
 
     def extend(
         self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C]
     ) -> None:
-        """Queue entries for the next group; if the log accepts no more, they are reported as
-        failed.
+        """Queue several entries, all of them or none; cheaper than as many `append`.
 
         ``messages``: how many messages each entry has.
         """
@@ -243,7 +249,14 @@ class GroupLog(ABC, Generic[C]):
         await self._persist()
 
     async def close(self) -> None:
-        """Flush and release the log; appending afterwards raises `LogClosedError`."""
+        """Wait for all appended entries, and release the log. A fenced log closes without an error.
+
+        The next owner finds everything, cursors included. Their last state may reach the disk a
+        moment later; until then an owner finds the state before.
+
+        Raises `StorageError` if the disk fails or does not respond in time. The log is closed
+        nevertheless, and entries that are not acknowledged by then never will be.
+        """
         try:
             async with asyncio.timeout(self.close_seconds):
                 if self._error is None:
@@ -275,7 +288,10 @@ class GroupLog(ABC, Generic[C]):
             self._state_changed()
 
     def set_persistence(self, persistence: Persistence | None) -> None:
-        """Ignored: a log that is not on bookies has no quorums."""
+        """Set quorums and rate of cursor saves from the next ledger on; None: the store's settings.
+
+        Ignored by logs that are not on bookies.
+        """
 
     def trim(self, before: int) -> None:
         """Delete every closed ledger whose entries all lie before index ``before``."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 
-from counterpoise.storage.port import Log
+from counterpoise.storage.grouplog import Log
 
 _READ_BYTES: Final = 1 << 20
 

@@ -6,14 +6,13 @@ import threading
 from collections.abc import Iterable
 from typing import TypeVar
 
-from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.port import (
     Chunk,
     CursorState,
     EntryGroup,
     LedgerIds,
-    Log,
     LogFencedError,
     LogListener,
     Persistence,
@@ -119,7 +118,7 @@ class MemoryLedgerStore:
         """Does nothing: the entries live as long as this object."""
 
 
-class _MemoryLog(GroupLog[C]):
+class _MemoryLog(Log[C]):
     def __init__(
         self,
         name: str,

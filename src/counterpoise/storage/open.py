@@ -10,9 +10,10 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from counterpoise.metadata import InvalidMetadataUrl
+from counterpoise.storage.ledger_store import LedgerStore
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.options import StorageOptions
-from counterpoise.storage.port import LedgerStore, StorageError
+from counterpoise.storage.port import StorageError
 
 
 class InvalidLedgerUrl(StorageError, ValueError):

@@ -23,7 +23,6 @@ from typing import Generic, NamedTuple, Protocol, TypeVar
 from counterpoise.bookkeeper.quorums import Quorums as Quorums  # noqa: PLC0414  part of this port
 from counterpoise.names.position import NO_POSITION as NO_POSITION  # noqa: PLC0414
 from counterpoise.names.position import Position as Position  # noqa: PLC0414  part of this port
-from counterpoise.storage.topic_record import TopicCodec
 
 
 class StorageError(Exception):
@@ -110,7 +109,6 @@ class Chunk(NamedTuple):
 
 
 C = TypeVar("C")
-C_contra = TypeVar("C_contra", contravariant=True)
 
 
 @dataclass(slots=True, eq=False)
@@ -155,105 +153,6 @@ class LogListener(Protocol[C]):
         """Called once for each range of lost entries that a read found."""
 
 
-class Log(Protocol[C_contra]):
-    """One topic's stored messages, open for its only owner."""
-
-    name: str
-
-    @property
-    def begin(self) -> int:
-        """Index of the oldest entry that is not deleted."""
-
-    @property
-    def end(self) -> int:
-        """Index after the newest committed entry; equal to `begin` when the log is empty."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of all committed entries that are not deleted."""
-
-    @property
-    def ledgers(self) -> tuple[LedgerInfo, ...]:
-        """The ledgers in order; the last one is being written."""
-
-    @property
-    def cursors(self) -> Mapping[str, CursorState]:
-        """Every durable cursor as last saved."""
-
-    @property
-    def lost(self) -> Sequence[Lost]:
-        """The entries known to be lost, except deleted ones, in order."""
-
-    @property
-    def cursors_lost(self) -> bool:
-        """Whether there were durable cursors that could not be read when the log was opened.
-
-        Their positions are unknown, so a subscription that returns starts where the log does.
-        """
-
-    def append(self, entry: bytes, messages: int, context: C_contra) -> None:
-        """Queue one entry to be stored. Raises `LogFencedError` or `LogClosedError`; never
-        blocks.
-        """
-
-    def extend(
-        self, entries: Sequence[bytes], messages: Sequence[int], contexts: Sequence[C_contra]
-    ) -> None:
-        """Queue several entries, all of them or none; cheaper than as many `append`."""
-
-    def position(self, index: int) -> Position:
-        """Position of the entry at ``index``; the next position to be written at the end."""
-
-    def index(self, position: tuple[int, int]) -> int:
-        """Index of the entry at ``position``, which may not exist yet; of the next one if it is
-        deleted.
-        """
-
-    def cached(self, index: int) -> Chunk | None:
-        """A cached chunk that contains ``index``; None if it has to be `read`."""
-
-    @property
-    def cached_bytes(self) -> int:
-        """Bytes of stored entries of which memory has a copy; 0 if memory is the store."""
-
-    async def read(self, index: int, max_bytes: int) -> Chunk:
-        """A chunk starting at ``index``: at least one entry, about ``max_bytes`` at most."""
-
-    def save_cursor(self, state: CursorState) -> None:
-        """Save a cursor; it is on disk soon, and at the latest after `flush`."""
-
-    async def cursors_saved(self) -> None:
-        """Wait until every cursor passed so far is on disk; raises `StorageError`."""
-
-    def drop_cursor(self, name: str) -> None:
-        """Delete the cursor of this name."""
-
-    def set_persistence(self, persistence: Persistence | None) -> None:
-        """Set quorums and rate of cursor saves from the next ledger on; None: the store's settings.
-
-        Ignored by stores that are not on bookies.
-        """
-
-    def trim(self, before: int) -> None:
-        """Delete every closed ledger whose entries all lie before index ``before``."""
-
-    async def drain(self) -> None:
-        """Wait until everything appended is committed or has failed."""
-
-    async def flush(self) -> None:
-        """Wait until everything appended is committed or has failed, and cursors are saved."""
-
-    async def close(self) -> None:
-        """Wait for all appended entries, and release the log. A fenced log closes without an error.
-
-        The next owner finds everything, cursors included. Their last state may reach the disk a
-        moment later; until then an owner finds the state before.
-
-        Raises `StorageError` if the disk fails or does not respond in time. The log is closed
-        nevertheless, and entries that are not acknowledged by then never will be.
-        """
-
-
 class LedgerIds(Protocol):
     """One broker's supply of ledger ids. No two ledgers of a cluster get the same id.
 
@@ -266,52 +165,3 @@ class LedgerIds(Protocol):
 
     async def fetch(self, above: int) -> None:
         """Return once the supply has an id larger than ``above``."""
-
-
-class LedgerStore(Protocol):
-    """A place where the brokers of a cluster store their topics' logs."""
-
-    @property
-    def topics(self) -> TopicCodec:
-        """How this store writes topics into their metadata nodes."""
-
-    async def open(
-        self,
-        name: str,
-        owner: str,
-        listener: LogListener[C],
-        ids: LedgerIds | None = None,
-        persistence: Persistence | None = None,
-    ) -> Log[C]:
-        """Fence the former owner of log ``name``, recover what it committed, take it over.
-
-        ``owner`` names the new owner in messages. ``ids`` supplies ids of its ledgers, by default a
-        sequence of this store alone. ``persistence`` has quorums that differ from the store's.
-        Creates the log if it does not exist.
-        """
-
-    async def prepare(self, name: str, ids: LedgerIds | None = None) -> None:
-        """Read in advance what opening log ``name`` will need, while its owner still has it.
-
-        Changes nothing that another broker sees, and `open` reads again whatever may have changed.
-        Raises `StorageError`, after which `open` is as slow as without it.
-        """
-
-    async def highest_ledger(self) -> int:
-        """The largest ledger id of all stored logs; -1 if there is none. Raises `StorageError`."""
-
-    async def is_released(self, name: str) -> bool:
-        """Whether the last owner of log ``name`` has closed it in order.
-
-        Then all that it acknowledged is stored, and it acknowledges nothing any more. False also if
-        that is unknown: it died, or there is no such log. Raises `StorageError`.
-        """
-
-    async def exists(self, name: str) -> bool:
-        """Whether a log of this name has been created and not deleted."""
-
-    async def delete(self, name: str) -> None:
-        """Fence the owner, then delete the log with its cursors; ignored if there is none."""
-
-    async def close(self) -> None:
-        """Stop the store's own threads. Logs must have been closed."""

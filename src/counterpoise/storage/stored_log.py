@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import TypeVar
 
 from counterpoise.storage.cache import EntryCache, LogCache
-from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.ledger_index import IndexedLedger
 from counterpoise.storage.lost_entries import LostEntries, empty_chunk, lost_from, merged
 from counterpoise.storage.port import (
@@ -24,7 +24,7 @@ C = TypeVar("C")
 _log = logging.getLogger(__name__)
 
 
-class StoredLog(GroupLog[C]):
+class StoredLog(Log[C]):
     """Base of logs on a disk or on bookies, with a cache of the newest entries."""
 
     def __init__(

@@ -5,11 +5,11 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import (
     EntryGroup,
     LedgerIds,
-    Log,
     LogListener,
     Lost,
     Persistence,

@@ -33,9 +33,9 @@ from counterpoise.security.authentication import Authentication
 from counterpoise.security.authorization import Authorization, AuthorizationPolicies
 from counterpoise.security.gate import Security
 from counterpoise.security.options import AuthenticationOptions, AuthorizationOptions
+from counterpoise.storage.ledger_store import LedgerStore
 from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import LedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import Schema
 

@@ -17,8 +17,8 @@ from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.faultable import FaultableLedgers
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import Log
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
 from tests.broker.topic.conftest import Wire, World, entry, publish

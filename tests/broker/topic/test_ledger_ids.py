@@ -13,9 +13,10 @@ from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.topic.ledger_ids import ClusterLedgerIds
 from counterpoise.metadata import MemoryTree, StoreUnavailable
 from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import Log, StorageError
+from counterpoise.storage.port import StorageError
 from tests.broker.misbehaving_store import MisbehavingStore
 from tests.storage.conftest import Heard, write
 

@@ -13,8 +13,9 @@ from counterpoise.broker.limits.rates import TopicRates
 from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import LedgerIds, Log, LogListener, Persistence, StorageError
+from counterpoise.storage.port import LedgerIds, LogListener, Persistence, StorageError
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import World
 

@@ -8,7 +8,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.grouplog import GroupLog
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import AccessMode, InitialPosition
@@ -164,7 +164,7 @@ class Unsaved:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.answer: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        monkeypatch.setattr(GroupLog, "cursors_saved", lambda _log: self.answer)
+        monkeypatch.setattr(Log, "cursors_saved", lambda _log: self.answer)
 
 
 async def test_an_initial_subscription_is_saved_before_its_client_has_an_answer(

@@ -11,9 +11,10 @@ from counterpoise.broker.transactions.coordinators import Coordinators
 from counterpoise.broker.transactions.options import TransactionOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.disk_faults import DiskFaults
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import LedgerIds, Log, LogListener, Persistence, StorageError
+from counterpoise.storage.port import LedgerIds, LogListener, Persistence, StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import EndOnParticipant
 

@@ -23,8 +23,8 @@ from counterpoise.names.bundle import BundleName, names_a_bundle
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.faultable import FaultableLedgers
+from counterpoise.storage.ledger_store import LedgerStore
 from counterpoise.storage.open import in_memory, open_ledgers
-from counterpoise.storage.port import LedgerStore
 
 if TYPE_CHECKING:
     from counterpoise.admin.rest.faults import FaultControl

@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from counterpoise.broker.transactions.pending_acks import PendingAcks
-from counterpoise.storage.port import CursorState, Log, Position
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import CursorState, Position
 from counterpoise.wire.bit_words import bits_of, words_of
 
 _WIDTH = 512

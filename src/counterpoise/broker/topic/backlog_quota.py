@@ -10,7 +10,7 @@ from counterpoise.broker.base.clock import WallClock
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.lookback import earliest_in_backlog, first_published_at
-from counterpoise.storage.port import Log
+from counterpoise.storage.grouplog import Log
 from counterpoise.wire.errors import ServerError
 
 EVICTION: Final = "consumer_backlog_eviction"

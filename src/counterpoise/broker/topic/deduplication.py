@@ -10,8 +10,9 @@ from typing import Any, Final
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.producer import Producer
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.log_parts import parts_from
-from counterpoise.storage.port import CursorState, Log
+from counterpoise.storage.port import CursorState
 from counterpoise.wire.entry import BadEntry, chunk_of, metadata_of
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send

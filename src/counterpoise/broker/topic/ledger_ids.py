@@ -18,7 +18,8 @@ from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.metadata import BadVersion, MetadataError, MetadataStore
 from counterpoise.metadata.port import MUST_NOT_EXIST
-from counterpoise.storage.port import LedgerStore, StorageError
+from counterpoise.storage.ledger_store import LedgerStore
+from counterpoise.storage.port import StorageError
 
 RANGE: Final = 1000
 """Ids that are reserved at once."""

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.ports import SubscribeRequest
-from counterpoise.storage.port import Log, Position
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import Position
 from counterpoise.wire.entry import BadEntry, metadata_of
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.values import InitialPosition

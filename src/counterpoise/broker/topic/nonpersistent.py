@@ -10,15 +10,8 @@ from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
-from counterpoise.storage.port import (
-    NO_POSITION,
-    Chunk,
-    CursorState,
-    LedgerInfo,
-    Log,
-    Lost,
-    Position,
-)
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import NO_POSITION, Chunk, CursorState, LedgerInfo, Lost, Position
 from counterpoise.wire.events import Send
 
 

@@ -31,7 +31,8 @@ from counterpoise.broker.topic.transactional import (
     require_subscription_name,
 )
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import CursorState, EntryGroup, Log, Lost, Position, StorageError
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import CursorState, EntryGroup, Lost, Position, StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
 from counterpoise.wire.values import InitialPosition

@@ -12,7 +12,8 @@ from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.ports import TopicMetadata
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import LedgerIds, LedgerStore
+from counterpoise.storage.ledger_store import LedgerStore
+from counterpoise.storage.port import LedgerIds
 
 PREPARED_AT_ONCE: Final = 8
 """How many topics are prepared at a time: loading those of clients that are here goes before."""

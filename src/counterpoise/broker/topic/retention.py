@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from counterpoise.broker.topic.lookback import stored_metadata
-from counterpoise.storage.port import Log
+from counterpoise.storage.grouplog import Log
 
 NO_SUBSCRIPTIONS: Final = "delete_when_no_subscriptions"
 CAUGHT_UP: Final = "delete_when_subscriptions_caught_up"

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Final
 
-from counterpoise.storage.port import NO_POSITION, Log, Position
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import NO_POSITION, Position
 from counterpoise.wire.entry import BadEntry, metadata_of, split
 from counterpoise.wire.proto.metadata_pb2 import CompressionType, MessageMetadata
 

@@ -27,7 +27,8 @@ from counterpoise.broker.topic.subscription_transactions import (
 from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.names.callbacks import Notify
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import Log, Position
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import Position
 from counterpoise.wire.bit_words import words_for
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType

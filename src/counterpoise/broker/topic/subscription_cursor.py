@@ -12,7 +12,8 @@ from counterpoise.broker.topic.dispatch.dispatcher import NO_TRANSACTION
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.names.callbacks import Notify
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import CursorState, Log, Lost
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import CursorState, Lost
 
 SAVE_WORK = 20
 """What it costs of a turn (`DeliveryTurns`) to save a cursor."""

@@ -20,7 +20,8 @@ from counterpoise.broker.transactions.pending_acks import (
     PendingAcks,
     PendingTransaction,
 )
-from counterpoise.storage.port import CursorState, Log, Position, StorageError
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import CursorState, Position, StorageError
 from counterpoise.wire.bit_words import bits_of, words_for, words_of
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import TransactionId

@@ -20,7 +20,8 @@ from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.names.position import Position
 from counterpoise.names.system_topics import SERVICE_UNIT_STATE
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import Log, StorageError
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 

@@ -23,8 +23,9 @@ from counterpoise.broker.transactions.buffer import (
     marker_entry,
 )
 from counterpoise.names.callbacks import MillisecondClock
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.log_parts import parts_from
-from counterpoise.storage.port import CursorState, EntryGroup, Log, StorageError
+from counterpoise.storage.port import CursorState, EntryGroup, StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
 from counterpoise.wire.values import TransactionId

@@ -33,7 +33,8 @@ from counterpoise.broker.topic.topic_rules import persistence_of, rules_of
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.callbacks import Clock
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import LedgerIds, LedgerStore, Persistence, Position, StorageError
+from counterpoise.storage.ledger_store import LedgerStore
+from counterpoise.storage.port import LedgerIds, Persistence, Position, StorageError
 from counterpoise.wire.errors import ServerError
 
 UNLOAD_TIMEOUT_S = 60.0

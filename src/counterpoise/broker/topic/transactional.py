@@ -20,7 +20,8 @@ from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topic_transactions import BUFFER_CURSOR, TopicTransactions
 from counterpoise.broker.transactions.buffer import entry_of_transaction
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import Log, StorageError
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import EndOnParticipant, Send
 from counterpoise.wire.values import TransactionId

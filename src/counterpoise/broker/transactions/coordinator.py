@@ -19,7 +19,8 @@ from counterpoise.broker.transactions.table import (
     TransactionState,
 )
 from counterpoise.names.callbacks import MillisecondClock
-from counterpoise.storage.port import Log, StorageError
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import EndOnParticipant
 from counterpoise.wire.values import TransactionId

@@ -6,8 +6,10 @@ import asyncio
 from collections.abc import Sequence
 
 from counterpoise.broker.transactions.table import Record, decode_record, encode_record
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.ledger_store import LedgerStore
 from counterpoise.storage.log_parts import parts_from
-from counterpoise.storage.port import EntryGroup, LedgerIds, LedgerStore, Log, Lost, StorageError
+from counterpoise.storage.port import EntryGroup, LedgerIds, Lost, StorageError
 
 _Written = asyncio.Future[None]
 

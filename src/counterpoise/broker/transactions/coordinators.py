@@ -18,7 +18,8 @@ from counterpoise.broker.transactions.table import CoordinatorTable
 from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.system_topics import TRANSACTION_COORDINATORS
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import LedgerIds, LedgerStore, StorageError
+from counterpoise.storage.ledger_store import LedgerStore
+from counterpoise.storage.port import LedgerIds, StorageError
 from counterpoise.wire.errors import ServerError
 
 _ASSIGNMENT: Final = TopicName.parse(TRANSACTION_COORDINATORS)

@@ -27,8 +27,9 @@ from counterpoise.storage.files.recovery import (
 )
 from counterpoise.storage.files.state import SavedState, UnsyncedCopy
 from counterpoise.storage.files.threads import Threads
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.local_ids import LocalLedgerIds
-from counterpoise.storage.port import LedgerIds, Log, LogListener, Persistence, StorageError
+from counterpoise.storage.port import LedgerIds, LogListener, Persistence, StorageError
 from counterpoise.storage.topic_record import JsonTopics, TopicCodec
 
 C = TypeVar("C")

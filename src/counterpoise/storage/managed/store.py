@@ -14,12 +14,13 @@ from counterpoise.bookkeeper.quorums import ONE_BOOKIE
 from counterpoise.metadata import MetadataError, MetadataStore, NotEmpty, NotFound
 from counterpoise.names.callbacks import Clock
 from counterpoise.storage.cache import EntryCache
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.managed.context import RELEASED, ManagedContext
 from counterpoise.storage.managed.log import ManagedLog
 from counterpoise.storage.managed.takeover import take_over
 from counterpoise.storage.managed.topic_node import ManagedLedgerTopics
 from counterpoise.storage.managed_options import ManagedLedgerOptions
-from counterpoise.storage.port import LedgerIds, Log, LogListener, Persistence, StorageError
+from counterpoise.storage.port import LedgerIds, LogListener, Persistence, StorageError
 from counterpoise.storage.topic_record import TopicCodec
 
 C = TypeVar("C")

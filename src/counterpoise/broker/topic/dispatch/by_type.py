@@ -18,7 +18,7 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.names.topic import TopicName
-from counterpoise.storage.port import Log
+from counterpoise.storage.grouplog import Log
 from counterpoise.wire.values import SubscriptionType
 
 

@@ -16,7 +16,7 @@ from counterpoise.broker.topic.dispatch.entry_reader import EntryReader
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.broker.topic.topic_rules import TopicRules
-from counterpoise.storage.port import Log
+from counterpoise.storage.grouplog import Log
 
 NO_TRANSACTION: Final = sys.maxsize
 """No transaction is open: all entries may be delivered."""

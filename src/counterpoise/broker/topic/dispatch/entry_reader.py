@@ -9,7 +9,8 @@ from typing import Any
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.names.callbacks import Notify
-from counterpoise.storage.port import Chunk, Log, StorageError
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import Chunk, StorageError
 
 _log = logging.getLogger(__name__)
 

@@ -29,7 +29,8 @@ from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import KeySharedMeta, SubscribeRequest
 from counterpoise.broker.topic.topic_rules import TopicRules
-from counterpoise.storage.port import Chunk, Log
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import Chunk
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.errors import ServerError
 

@@ -16,7 +16,8 @@ from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.round_robin import RoundRobin
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topic_rules import TopicRules
-from counterpoise.storage.port import Chunk, Log
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import Chunk
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import (
     CHUNK_TAG,

@@ -13,7 +13,7 @@ from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENT
 from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.selectors import RangesRefusedError, StickyRanges, key_of
-from counterpoise.storage.port import Log
+from counterpoise.storage.grouplog import Log
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.errors import ServerError
 

@@ -13,7 +13,8 @@ from counterpoise.app.main import main
 from counterpoise.app.recordings.recording_file import RecordingFile
 from counterpoise.app.verbs import replay
 from counterpoise.faults.recording import RecordKind, TrafficRecord, read_recording
-from counterpoise.wire.frames import connect
+from counterpoise.wire.encode import frame
+from counterpoise.wire.proto.commands_pb2 import CommandConnect
 
 pytestmark = pytest.mark.client
 REFUSE_SECOND = {"operation": "SEND", "effect": "error", "code": "PersistenceError", "every": 2}
@@ -173,7 +174,7 @@ def test_a_recording_stops_at_its_limit(tmp_path: Path) -> None:
     recorder = RecordingFile(file, 1)
     number = recorder.opened()
     for _ in range(30):
-        recorder.came(number, connect("x" * 50_000))
+        recorder.came(number, frame(CommandConnect(client_version="x" * 50_000)))
     recorder.close()
     assert file.stat().st_size <= 1024 * 1024
     kinds = [each.kind for each in read_recording(io.BytesIO(file.read_bytes()))]

@@ -9,8 +9,8 @@ import pytest
 from counterpoise.app.recordings.replay import Replay, ReplayOptions
 from counterpoise.faults.recording import RecordKind, TrafficRecord
 from counterpoise.wire.encode import frame_of
+from counterpoise.wire.frames import cut_frames
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from counterpoise.wire.requests import cut_frames
 from tests.wire.frames import command
 
 THEN, NOW, LATER = (3, 4), (9, 8), (7, 7)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tests.mutants.fault import Fault
 
 _FAULTS_OF_DISKS = "tests/storage/test_faults.py"
+_WHAT_THE_DISK_HAS = "tests/storage/test_what_the_disk_has.py"
 _RECOVERY = "tests/storage/test_recovery.py"
 _DAMAGE = "tests/storage/test_ledger_damage.py"
 _WRITES = "tests/storage/test_ledger_writes.py"
@@ -20,7 +21,7 @@ IN_STORAGE: tuple[Fault, ...] = (
             self._offset = self._file.write(self._pieces)
             self._log.fence.holds = lambda: True
         except FileNotFoundError""",
-        f"{_FAULTS_OF_DISKS}::test_an_acknowledgement_is_given_after_the_last_look_at_the_fence",
+        f"{_WHAT_THE_DISK_HAS}::test_an_acknowledgement_is_given_after_the_last_look_at_the_fence",
     ),
     Fault(
         "recovery reads first and fences afterwards",
@@ -29,7 +30,7 @@ IN_STORAGE: tuple[Fault, ...] = (
         """    early = survey(directory, disk)
     claimed = fence.claim(directory, owner, disk, last, released)
 """,
-        f"{_FAULTS_OF_DISKS}::test_a_successor_fences_before_it_reads_anything",
+        f"{_WHAT_THE_DISK_HAS}::test_a_successor_fences_before_it_reads_anything",
     ),
     Fault(
         "a saved state is never synced",
@@ -38,21 +39,21 @@ IN_STORAGE: tuple[Fault, ...] = (
     finally""",
         """        pass
     finally""",
-        f"{_FAULTS_OF_DISKS}::test_everything_that_decides_what_is_stored_is_synced",
+        f"{_WHAT_THE_DISK_HAS}::test_everything_that_decides_what_is_stored_is_synced",
     ),
     Fault(
         "the name of a new state is never synced",
         "storage/files/state.py",
         "            self._disk.sync_directory(self._directory)\n",
         "            pass\n",
-        f"{_FAULTS_OF_DISKS}::test_everything_that_decides_what_is_stored_is_synced",
+        f"{_WHAT_THE_DISK_HAS}::test_everything_that_decides_what_is_stored_is_synced",
     ),
     Fault(
         "the name of a new ledger is never synced",
         "storage/files/ledger.py",
         "        self._disk.sync_directory(self.path.parent)\n",
         "",
-        f"{_FAULTS_OF_DISKS}::test_everything_that_decides_what_is_stored_is_synced",
+        f"{_WHAT_THE_DISK_HAS}::test_everything_that_decides_what_is_stored_is_synced",
     ),
     Fault(
         "a large write is not synced",
@@ -66,21 +67,21 @@ IN_STORAGE: tuple[Fault, ...] = (
         "storage/files/fence.py",
         "        if released is None or epoch != released + 1:\n            disk.sync(descriptor)\n",
         "",
-        f"{_FAULTS_OF_DISKS}::test_a_successor_fences_before_it_reads_anything",
+        f"{_WHAT_THE_DISK_HAS}::test_a_successor_fences_before_it_reads_anything",
     ),
     Fault(
         "the first acknowledgement does not wait for the state",
         "storage/files/log.py",
         "        if not self._settled.done():\n",
         "        if False:\n",
-        f"{_FAULTS_OF_DISKS}::test_nothing_is_acknowledged_before_the_disk_has_all_of_it",
+        f"{_WHAT_THE_DISK_HAS}::test_nothing_is_acknowledged_before_the_disk_has_all_of_it",
     ),
     Fault(
         "an owner that closes waits for the disk",
         "storage/files/store.py",
         "            self.finish_later(copy)\n",
         "            await self.in_thread(copy.settle)\n",
-        f"{_FAULTS_OF_DISKS}::test_a_hand_over_waits_for_a_slow_disk_once",
+        f"{_WHAT_THE_DISK_HAS}::test_a_hand_over_waits_for_a_slow_disk_once",
     ),
     Fault(
         "a new owner syncs one thing after the other",
@@ -93,7 +94,7 @@ IN_STORAGE: tuple[Fault, ...] = (
         """            await store.beside(recovered.states.settle)
             await store.beside(recovered.names_settle, directory, store.disk)
 """,
-        f"{_FAULTS_OF_DISKS}::test_a_hand_over_waits_for_a_slow_disk_once",
+        f"{_WHAT_THE_DISK_HAS}::test_a_hand_over_waits_for_a_slow_disk_once",
     ),
     Fault(
         "what was left unfinished is taken for all there is",
@@ -128,7 +129,7 @@ IN_STORAGE: tuple[Fault, ...] = (
         "storage/files/log.py",
         "copies=2 if trimmed else copies",
         "copies=1",
-        f"{_FAULTS_OF_DISKS}::test_deleted_ledgers_are_in_no_copy_of_the_state",
+        f"{_WHAT_THE_DISK_HAS}::test_deleted_ledgers_are_in_no_copy_of_the_state",
     ),
     Fault(
         "a close waits for ever",

@@ -1,4 +1,4 @@
-"""A disk that does what a test sets: fail, hang, or show what was not made durable."""
+"""A disk that does what a test sets: fail, hang, or show what was not made durable; logs on it."""
 
 import os
 import threading
@@ -6,6 +6,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from counterpoise.storage.files.disk import LedgerDisk
+from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.grouplog import Log
+from counterpoise.storage.port import CursorState
+from tests.storage.conftest import Heard
+
+NAME = "t/n/persistent/x"
 
 Before = Callable[[str, Path], None]
 """Called with what is about to be done to which file; may raise, wait, or do something else."""
@@ -103,3 +109,23 @@ class Hanging:
         if what == self.what and self.suffix in path.name:
             self.reached.set()
             self.released.wait(10)
+
+
+async def opened(
+    root: Path, disk: FaultyDisk, owner: str = "a"
+) -> tuple[FileLedgerStore, Log[object], Heard]:
+    store, heard = FileLedgerStore(root, disk=disk), Heard()
+    store.tidy_seconds = 0
+    return store, await store.open(NAME, owner, heard), heard
+
+
+async def refused(log: Log[object], heard: Heard, *entries: bytes) -> None:
+    """Append, and expect the error that it was not stored."""
+    before = len(heard.refusals)
+    for entry in entries:
+        log.append(entry, 1, entry)
+    await heard.until(lambda: len(heard.refusals) > before)
+
+
+def cursor_at(log: Log[object], index: int) -> CursorState:
+    return CursorState("s", log.position(index))

@@ -2,39 +2,16 @@
 
 import asyncio
 import errno
-import threading
 from pathlib import Path
 
 import pytest
 
-from counterpoise.storage.files import fence
-from counterpoise.storage.files.fence import Fence
-from counterpoise.storage.files.recovery import take_over
-from counterpoise.storage.files.store import UNFINISHED_MAX, FileLedgerStore
+from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import CursorState, LogFencedError, StorageError
+from counterpoise.storage.port import StorageError
 from tests.storage.conftest import Heard, everything, settled, write
-from tests.storage.faults import Failing, FaultyDisk, Hanging
-
-NAME = "t/n/persistent/x"
-
-
-async def opened(
-    root: Path, disk: FaultyDisk, owner: str = "a"
-) -> tuple[FileLedgerStore, Log[object], Heard]:
-    store, heard = FileLedgerStore(root, disk=disk), Heard()
-    store.tidy_seconds = 0
-    return store, await store.open(NAME, owner, heard), heard
-
-
-async def refused(log: Log[object], heard: Heard, *entries: bytes) -> None:
-    """Append, and expect the error that it was not stored."""
-    before = len(heard.refusals)
-    for entry in entries:
-        log.append(entry, 1, entry)
-    await heard.until(lambda: len(heard.refusals) > before)
-
+from tests.storage.faults import NAME, Failing, FaultyDisk, Hanging, cursor_at, opened, refused
 
 FAULTS = [
     ("write", ".ledger", errno.ENOSPC),
@@ -163,7 +140,7 @@ async def test_a_full_disk_keeps_cursors_where_they_are_and_saves_them_later(
     disk.before = fault = Failing("write", "state-", errno.ENOSPC)
     log.drop_cursor("never there")
     for _ in range(2):
-        log.save_cursor(_cursor(log, 1))
+        log.save_cursor(cursor_at(log, 1))
         with pytest.raises(StorageError, match="its state cannot be saved"):
             await log.flush()
     fault.on = False
@@ -173,10 +150,6 @@ async def test_a_full_disk_keeps_cursors_where_they_are_and_saves_them_later(
     assert log.cursors["s"].mark_delete.entry_id == 1
     await log.close()
     await store.close()
-
-
-def _cursor(log: Log[object], index: int) -> CursorState:
-    return CursorState("s", log.position(index))
 
 
 @pytest.mark.parametrize("file", [".ledger", "state-"])
@@ -217,196 +190,19 @@ async def test_a_store_closes_although_its_disk_answers_no_read(
         each.cancel()
 
 
-async def test_an_acknowledgement_is_given_after_the_last_look_at_the_fence(
-    tmp_path: Path,
-) -> None:
-    """A successor that comes between a look at the fence and the write misses the entry."""
-    disk = FaultyDisk()
-    store, log, heard = await opened(tmp_path, disk)
-    await write(log, heard, b"kept")
-    came: list[int] = []
-
-    def successor(what: str, path: Path) -> None:
-        if what == "write" and path.suffix == ".ledger" and not came:
-            came.append(0)
-            found = take_over(tmp_path / NAME, "successor", FaultyDisk())
-            came[0] = sum(each.entries for each in found.saved.ledgers)
-
-    disk.before = successor
-    log.append(b"in between", 1, "lost")
-    await heard.until(lambda: heard.error is not None)
-    assert came == [1]
-    assert isinstance(heard.error, LogFencedError)
-    assert (heard.entries, heard.lost_contexts) == ([b"kept"], ["lost"])
-    await log.close()
-    await store.close()
-
-
-async def test_a_successor_fences_before_it_reads_anything(tmp_path: Path) -> None:
-    """Otherwise the former owner may acknowledge what the successor has read past."""
-    disk = FaultyDisk()
-    store, log, heard = await opened(tmp_path, disk)
-    await write(log, heard, b"kept")
-    looked: list[str] = []
-
-    def former(what: str, path: Path) -> None:
-        if what == "read" and path.name != "fence":
-            looked.append(path.name)
-            assert not log.fence.holds(), path  # type: ignore[attr-defined]
-            assert tmp_path / NAME / "fence" not in following.unsynced, path
-
-    following = FaultyDisk()
-    following.before = former
-    take_over(tmp_path / NAME, "successor", following)
-    assert any(name.endswith(".ledger") for name in looked)
-    assert any(name.startswith("state-") for name in looked)
-    await log.close()
-    await store.close()
-
-
-def test_the_fence_after_a_released_log_needs_no_sync_unless_another_owner_came_between(
-    tmp_path: Path,
-) -> None:
-    """An owner that released the log writes no more; one that took over after it may."""
-    disk = FaultyDisk()
-    assert fence.claim(tmp_path, "first", disk).epoch == 1
-    assert tmp_path / "fence" not in disk.unsynced
-    assert fence.claim(tmp_path, "successor", disk, released=1).epoch == 2
-    assert tmp_path / "fence" in disk.unsynced
-    disk.unsynced.clear()
-    assert fence.claim(tmp_path, "late", disk, released=1).epoch == 3
-    assert tmp_path / "fence" not in disk.unsynced
-
-
-async def test_everything_that_decides_what_is_stored_is_synced(tmp_path: Path) -> None:
-    """Files and their names: when a step is over, nothing of it is in memory only."""
-    disk = FaultyDisk()
-    for owner in ("a", "b"):
-        store, log, heard = await opened(tmp_path, disk, owner)
-        await settled(store)
-        # What an empty ledger begins with gets to the disk together with its first entry.
-        assert {path.suffix for path in _volatile(disk)} <= {".ledger"}
-        assert {path.suffix for path in _volatile(disk) & disk.unnamed} == set()
-        store.ledger_bytes = 10
-        for number in range(3):
-            await write(log, heard, b"%d" % number * 20)
-            await settled(store)  # a ledger that was closed is noted beside what goes on
-            assert not _volatile(disk)
-            log.save_cursor(_cursor(log, log.end - 1))
-            await log.flush()
-            assert not _volatile(disk)
-        log.trim(log.end - 1)
-        await log.flush()
-        await log.close()
-        assert {path.suffix for path in _volatile(disk)} <= {".final"}
-        await store.close()
-        # The name of what only the next owner reads: without it that one looks for itself.
-        assert {path.suffix for path in _volatile(disk) & disk.unsynced} == set()
-        disk.unnamed -= {path for path in disk.unnamed if path.suffix == ".final"}
-        assert not _volatile(disk)
-    assert {path.name for path in disk.forgotten if "committed-" not in path.name} <= {"fence"}
-
-
-@pytest.mark.parametrize(
-    ("file", "new"),
-    [("state-", False), ("x", False), (".ledger", False), ("persistent", True), ("x", True)],
-)
-async def test_nothing_is_acknowledged_before_the_disk_has_all_of_it(
-    tmp_path: Path, file: str, new: bool
-) -> None:
-    """The ledger, the state that counts it in, the directory that has their names, and its own."""
-    disk = FaultyDisk()
-    disk.before = hang = Hanging("sync", file)
-    store, heard = FileLedgerStore(tmp_path, disk=disk), Heard()
-    if not new:
-        (tmp_path / NAME).mkdir(parents=True)
-        (tmp_path / NAME / "fence").touch()
-    log = await store.open(NAME, "a", heard)
-    log.append(b"entry", 1, "waits")
-    await asyncio.to_thread(hang.reached.wait, 10)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.05):
-            await log.drain()
-    assert heard.entries == []
-    hang.released.set()
-    await heard.until(lambda: heard.entries == [b"entry"])
-    await store.close()
-
-
-@pytest.mark.parametrize("waits", [True, False], ids=["with a write under way", "before any write"])
-async def test_a_state_that_cannot_be_saved_fails_no_later_write(
-    tmp_path: Path, waits: bool
-) -> None:
-    disk = FaultyDisk()
-    disk.before = fault = Failing("sync", "state-", errno.EIO)
-    store, log, heard = await opened(tmp_path, disk)
-    if waits:
-        await refused(log, heard, b"refused")
-        assert "its state is not saved" in str(heard.refusals[0])
-    else:
-        await settled(store)
-    fault.on = False
-    await write(log, heard, b"stored")
-    assert len(heard.refusals) == waits
-    await store.close()  # as by a kill
-    store, log, _ = await opened(tmp_path, FaultyDisk(), "next")
-    assert await everything(log) == [b"stored"]
-    await store.close()
-
-
 async def test_a_full_disk_takes_the_last_cursors_over_an_older_copy(tmp_path: Path) -> None:
     disk = FaultyDisk()
     store, log, heard = await opened(tmp_path, disk)
     await write(log, heard, b"1", b"2")
     await settled(store)
     disk.before = Failing("write", ".final", errno.ENOSPC)
-    log.save_cursor(_cursor(log, 1))
+    log.save_cursor(cursor_at(log, 1))
     await log.close()
     await store.close()
     store, log, _ = await opened(tmp_path, FaultyDisk(), "next")
     assert log.cursors["s"].mark_delete == (0, 1)
     assert await everything(log) == [b"1", b"2"]
     await store.close()
-
-
-async def test_an_owner_that_closes_leaves_the_disk_to_the_next_one_first(tmp_path: Path) -> None:
-    """Two that make a disk wait at the same time wait for each other."""
-    disk = FaultyDisk()
-    store, log, heard = await opened(tmp_path, disk)
-    store.tidy_seconds = 3600
-    await write(log, heard, b"1")
-    await log.close()
-    again, log, _ = await opened(tmp_path, FaultyDisk(), "next")
-    assert any(path.suffix == ".final" for path in disk.unsynced)
-    await store.close()
-    assert not any(path.suffix == ".final" for path in disk.unsynced)
-    await log.close()
-    await again.close()
-
-
-async def test_of_many_logs_that_close_at_once_most_do_not_wait_for_the_disk(
-    tmp_path: Path,
-) -> None:
-    """Nor do they keep a file open until it has their last states, and nothing of them is lost."""
-    disk = FaultyDisk()
-    store = FileLedgerStore(tmp_path, disk=disk)
-    store.tidy_seconds = 3600
-    names, logs = [f"t/n/persistent/{number}" for number in range(UNFINISHED_MAX + 20)], []
-    for name in names:
-        heard = Heard()
-        logs.append(await store.open(name, "a", heard))
-        await write(logs[-1], heard, name.encode())
-    await asyncio.gather(*(log.close() for log in logs))
-    still_open = [path for path in disk.paths.values() if path.suffix == ".final"]
-    assert len(still_open) == UNFINISHED_MAX
-    await store.close()
-    assert list(disk.paths.values()) == []
-    again = FileLedgerStore(tmp_path)
-    for name in names:
-        log = await again.open(name, "next", Heard())
-        assert await everything(log) == [name.encode()]
-        await log.close()
-    await again.close()
 
 
 @pytest.mark.parametrize("what", ["open", "write"])
@@ -424,91 +220,6 @@ async def test_a_disk_that_takes_no_ledger_lets_a_log_be_read(tmp_path: Path, wh
     await write(log, heard, b"2")
     assert await everything(log) == [b"1", b"2"]
     await log.close()
-    await store.close()
-
-
-async def test_a_hand_over_waits_for_a_slow_disk_once(tmp_path: Path) -> None:
-    """The former owner for none of its syncs, the next one for all of them at the same time."""
-    disk, theirs = FaultyDisk(), FaultyDisk()
-    store, log, heard = await opened(tmp_path, disk)
-    await write(log, heard, b"1", b"2")
-    log.save_cursor(_cursor(log, 0))
-    await settled(store)
-    log.save_cursor(_cursor(log, 1))
-    disk.before = ours = Hanging("sync", "")
-    next_store, next_heard = FileLedgerStore(tmp_path, disk=theirs), Heard()
-    await next_store.prepare(NAME)
-    log.close_seconds = 5  # type: ignore[attr-defined]
-    await log.close()
-    waiting: set[str] = set()
-    all_wait, released = threading.Event(), threading.Event()
-
-    def wait(what: str, path: Path) -> None:
-        if what == "sync":
-            waiting.add(path.suffix or path.name)
-            if waiting == {".b", "x", ".ledger"}:
-                all_wait.set()
-            released.wait(10)
-
-    theirs.before = wait
-    next_log = await next_store.open(NAME, "next", next_heard)
-    assert next_log.cursors["s"].mark_delete == (0, 1)
-    next_heard.entries += [b"1", b"2"]
-    next_log.append(b"3", 1, "goes on")
-    assert await asyncio.to_thread(all_wait.wait, 10), waiting
-    assert next_heard.entries == [b"1", b"2"]
-    released.set()
-    await next_heard.until(lambda: next_heard.entries[2:] == [b"3"])
-    ours.released.set()
-    await store.close()
-    await next_store.close()
-
-
-def _volatile(disk: FaultyDisk) -> set[Path]:
-    """What a power failure would take, but for the note that nothing depends on."""
-    return {p for p in disk.unsynced | disk.unnamed if not p.name.startswith("committed-")}
-
-
-async def test_deleted_ledgers_are_in_no_copy_of_the_state(tmp_path: Path) -> None:
-    disk = FaultyDisk()
-    store, log, heard = await opened(tmp_path, disk)
-    store.ledger_bytes = 10
-    for number in range(4):
-        await write(log, heard, b"%d" % number * 20)
-    await log.flush()
-    log.trim(log.end - 1)
-    disk.before = Failing("write", "state-", errno.EIO)
-    with pytest.raises(StorageError, match="state cannot be saved"):
-        await log.flush()
-    disk.before = lambda _what, _path: None
-    assert len(list((tmp_path / NAME).glob("*.ledger"))) == 4, "a copy may list them still"
-    await log.flush()
-    assert len(list((tmp_path / NAME).glob("*.ledger"))) == 1
-    await store.close()
-    newest = max((tmp_path / NAME).glob("state-*"), key=lambda path: path.stat().st_mtime_ns)
-    newest.write_bytes(b"damaged")
-    store, log, _ = await opened(tmp_path, FaultyDisk(), "next")
-    assert list(log.lost) == []
-    assert await everything(log) == [b"3" * 20]
-    await log.close()
-    await store.close()
-
-
-async def test_an_owner_that_was_fenced_while_it_saved_deletes_no_ledger(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its successor may count on the files."""
-    store, log, heard = await opened(tmp_path, FaultyDisk())
-    store.ledger_bytes = 10
-    for number in range(4):
-        await write(log, heard, b"%d" % number * 20)
-    await log.flush()
-    looks = iter([True, False])
-    monkeypatch.setattr(Fence, "holds", lambda _: next(looks, True))
-    log.trim(log.end - 1)
-    await log.flush()
-    assert next(looks, None) is None, "it looked before the save and after"
-    assert len(list((tmp_path / NAME).glob("*.ledger"))) == 4
     await store.close()
 
 

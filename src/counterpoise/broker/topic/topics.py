@@ -245,8 +245,7 @@ class TopicRegistry:
 
     def _lost(self, topic: PersistentTopic, error: StorageError) -> None:
         """Disconnect the clients of a topic whose log was fenced or failed."""
-        self._forget(topic)
-        topic.disconnect(None)
+        self._drop(topic, None)
         closing = self._background.start(f"closing {topic.name}", topic.leave(None))
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
@@ -287,8 +286,7 @@ class TopicRegistry:
             # However this ends, no client stays with a topic that is not served here any more.
             topics = topics or self._loaded_in(bundle)
             for topic in topics:
-                topic.disconnect(assigned_broker_url)
-                self._forget(topic)
+                self._drop(topic, assigned_broker_url)
         return len(topics)
 
     def _loaded_in(self, bundle: BundleName) -> list[Topic]:
@@ -327,10 +325,10 @@ class TopicRegistry:
             ) from None
         finally:
             # However this ends: a closed topic serves no client, and must not block its next load.
-            topic.disconnect(None)
-            self._forget(topic)
+            self._drop(topic, None)
 
-    def _forget(self, topic: Topic) -> None:
+    def _drop(self, topic: Topic, assigned_broker_url: ServiceUrls | None) -> None:
+        topic.disconnect(assigned_broker_url)
         self.limits.end(topic)
         if self._topics.get(topic.name) is topic:
             del self._topics[topic.name]

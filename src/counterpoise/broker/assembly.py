@@ -34,7 +34,6 @@ from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.namespaces.catalog import TopicCatalog
-from counterpoise.broker.namespaces.topic_changes import TopicChanges
 from counterpoise.broker.parts import (
     BrokerParts,
     BundleParts,
@@ -314,7 +313,6 @@ def _listener(context: BrokerContext, bundles: BundleParts, topics: TopicParts) 
         namespaces=bundles.namespaces,
         catalog=topics.catalog,
         schemas=topics.schemas,
-        on_topics_changed=TopicChanges(context.metadata).subscribe,
         security=context.security,
         transactions=topics.coordinators,
         participants=topics.participants,

@@ -191,7 +191,6 @@ class OneBroker:
             world,
             world,
             world,
-            world.on_topics_changed,
             OPEN_TO_ALL,
             transactions=coordinators,
             participants=participants,

@@ -22,7 +22,7 @@ def new_listener(background: BackgroundTasks) -> ClientListener:
     world = Everything()
     topics = TopicRegistry(MemoryLedgerStore(), world, world, owner="localhost:0")
     unused = (None, None)
-    services = Services(topics, world, world, world, world.on_topics_changed, OPEN_TO_ALL, *unused)
+    services = Services(topics, world, world, world, OPEN_TO_ALL, *unused)
     return ClientListener(services, ConnectionConfig(), background)
 
 

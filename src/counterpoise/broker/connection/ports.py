@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from counterpoise.broker.base.cluster_key import SystemTopicGuard
 from counterpoise.broker.bundles.service import NamespaceService
@@ -13,21 +13,12 @@ from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.transactions.coordinators import Coordinators
 from counterpoise.broker.transactions.ports import ParticipantOwner
-from counterpoise.names.callbacks import Notify, StopListening
-from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.options import option
 from counterpoise.security.gate import Security
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
 
 Handlers = dict[type[Any], Callable[[Any], None]]
 """What serves each kind of event of a connection."""
-
-
-class OnTopicsChanged(Protocol):
-    """A function that subscribes a listener to changes of a namespace's topics."""
-
-    def __call__(self, namespace: NamespaceName, listener: Notify) -> StopListening:
-        """Notify a listener after every creation or deletion of a persistent topic."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +29,6 @@ class Services:
     namespaces: NamespaceService
     catalog: TopicCatalog
     schemas: SchemaRegistry
-    on_topics_changed: OnTopicsChanged
     security: Security
     """Authentication and authorization of clients."""
     transactions: Coordinators

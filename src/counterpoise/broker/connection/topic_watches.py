@@ -44,7 +44,7 @@ class TopicListWatch:
         self._changed = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
         self._stopped = False
-        self._unsubscribe = services.on_topics_changed(self._namespace, self._changed.set)
+        self._unsubscribe = services.catalog.on_topics_changed(self._namespace, self._changed.set)
 
     async def begin(self, known_hash: str, request_id: int) -> bytes:
         """List the topics; returns the frame that answers WATCH_TOPIC_LIST."""

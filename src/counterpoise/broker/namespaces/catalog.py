@@ -14,6 +14,7 @@ from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, Crea
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.broker.namespaces.policies.records import JsonObject
 from counterpoise.metadata import BadVersion
+from counterpoise.names.callbacks import Notify, StopListening
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.patterns import compile_pattern
@@ -52,6 +53,10 @@ class TopicCatalog:
         """Whether a persistent topic exists."""
         with store_errors_as_not_ready():
             return await self._policies.topic_exists(topic)
+
+    def on_topics_changed(self, namespace: NamespaceName, listener: Notify) -> StopListening:
+        """Call a listener after each creation or deletion of a persistent topic of a namespace."""
+        return self._policies.on_topics_changed(namespace, listener)
 
     async def policies_of(self, topic: TopicName) -> JsonObject:
         """The policies in force for a topic, by their names in ``TopicPolicies``."""

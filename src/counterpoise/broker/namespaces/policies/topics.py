@@ -10,9 +10,10 @@ from urllib.parse import unquote_plus
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.by_turns import in_pieces
 from counterpoise.broker.base.single_flight import SingleFlight
-from counterpoise.metadata import BadVersion, MetadataStore, NotFound
+from counterpoise.metadata import BadVersion, MetadataStore, NotFound, Notification
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.port import MUST_NOT_EXIST
+from counterpoise.names.callbacks import Notify, StopListening
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.position import Position
 from counterpoise.names.topic import PERSISTENT, TopicName
@@ -41,6 +42,19 @@ class StoredTopics:
         async for names in in_pieces(await self._store.children(paths.topics(namespace))):
             found += [TopicName(PERSISTENT, tenant, local, unquote_plus(name)) for name in names]
         return sorted(found, key=str)
+
+    def on_topics_changed(self, namespace: NamespaceName, listener: Notify) -> StopListening:
+        """Call a listener after each creation or deletion of a persistent topic of a namespace."""
+        below = (
+            f"{paths.topics(namespace)}/",
+            f"{paths.partitioned_topics(namespace, PERSISTENT)}/",
+        )
+
+        def on_notification(notification: Notification) -> None:
+            if notification.path.startswith(below):
+                listener()
+
+        return self._store.subscribe(on_notification)
 
     async def topic_exists(self, topic: TopicName) -> bool:
         """Whether a persistent topic has been created."""

@@ -14,11 +14,12 @@ from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection.outbox import MIB
-from counterpoise.broker.server_sockets import ServerSocket
+from counterpoise.broker.server_sockets import ServerSocket, ServerSockets
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.metadata import MemoryTree, MetadataStore, Unsubscribe
 from counterpoise.metadata.cache import MetadataCache
+from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -50,6 +51,12 @@ async def test_produce_and_consume_on_three_brokers(any_brokers: BrokersOfTest) 
 
     assert await in_thread(work) == [b"%d" % each for _ in range(6) for each in range(5)]
     assert sum(len(owned(broker)) for broker in started) == 4
+
+
+@pytest.mark.parametrize("host", ["", "a/b"])
+def test_an_address_that_is_no_host_names_no_broker(host: str) -> None:
+    with pytest.raises(InvalidName, match="host:port"):
+        ServerSockets((), ()).addresses(replace(CONFIG, advertised_address=host))
 
 
 async def test_a_taken_port_is_an_error_and_leaves_no_trace(brokers: BrokersOfTest) -> None:

@@ -3,7 +3,6 @@ import re
 import pytest
 from hypothesis import given
 
-from counterpoise.names.broker import BrokerId
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName, bound_to_broker, is_left_in_place
 
@@ -87,16 +86,3 @@ def test_names_that_no_store_can_keep_are_refused(text, why):
 
 def test_the_longest_names_are_taken():
     assert str(NamespaceName.parse("t" * 255 + "/" + "n" * 255)).endswith("n")
-
-
-@pytest.mark.parametrize("text", ["broker-1:8080", "10.0.0.1:0", "::1:65535"])
-def test_broker_ids_read_back(text):
-    assert str(BrokerId.parse(text)) == text
-
-
-@pytest.mark.parametrize(
-    "text", ["", "broker", ":80", "a/b:80", "broker:", "broker:x", "broker:65536"]
-)
-def test_what_is_no_broker_id_is_refused(text):
-    with pytest.raises(InvalidName, match=r"host:port|0 to 65535"):
-        BrokerId.parse(text)

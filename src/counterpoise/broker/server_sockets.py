@@ -17,7 +17,7 @@ from counterpoise.broker.base.advertised import (
     url_of,
 )
 from counterpoise.broker.config import BrokerConfig
-from counterpoise.names.broker import BrokerId
+from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 from counterpoise.security.tls import TlsPort
 
@@ -55,13 +55,21 @@ class ServerSockets:
             port, port_tls = _ports(self.service)
             service, service_tls = _url("pulsar", host, port), _url("pulsar+ssl", host, port_tls)
         return Addresses(
-            str(BrokerId(host, web or web_tls or 0)),
+            _broker_id(host, web or web_tls or 0),
             service,
             service_tls,
             _url("http", host, web),
             _url("https", host, web_tls),
             listeners,
         )
+
+
+def _broker_id(host: str, port: int) -> str:
+    """How a broker registers under ``/loadbalance/brokers``: by the port of its web service."""
+    name = f"{host}:{port}"
+    if not host or "/" in host:
+        raise InvalidName(name, "expected host:port, the host must not be empty")
+    return name
 
 
 def _ports(sockets: tuple[ServerSocket, ...]) -> tuple[int | None, int | None]:

@@ -10,7 +10,7 @@ from random import Random
 from counterpoise.bookkeeper.bookies import BookieReadOptions, Bookies
 from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory
 from counterpoise.bookkeeper.client.ledger_nodes import LedgerNodes, as_bookkeeper_error
-from counterpoise.bookkeeper.client.ledger_readers import ClosedLedgerReader, OpenLedgerReader
+from counterpoise.bookkeeper.client.ledger_reader import BookieLedgerReader
 from counterpoise.bookkeeper.client.ledger_writer import BookieLedgerWriter
 from counterpoise.bookkeeper.client.rack_placement import RackPolicy
 from counterpoise.bookkeeper.client.recovering import recover_ledger
@@ -110,13 +110,13 @@ class BookieLedgerClient(LedgerClient):
             found = await recover_ledger(ledger, self._bookies, self._directory, self._nodes)
         except MetadataError as error:
             raise as_bookkeeper_error(error) from error
-        return ClosedLedgerReader(found, self._bookies, self._directory)
+        return BookieLedgerReader(found, self._bookies, self._directory)
 
     async def read_open(self, writer: LedgerWriter) -> LedgerReader:
         """Read what this client's own writer has confirmed, including what it confirms later."""
         if not isinstance(writer, BookieLedgerWriter):
             raise BookKeeperError(f"ledger {writer.ledger} is not written by this client")
-        return OpenLedgerReader(writer, self._bookies, self._directory)
+        return BookieLedgerReader(writer, self._bookies, self._directory)
 
     async def delete(self, ledger: int) -> None:
         """Delete the ledger's metadata; bookies then drop its entries."""

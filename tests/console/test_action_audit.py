@@ -12,7 +12,7 @@ from unittest.mock import AsyncMock
 import pytest
 
 from counterpoise.console import actions
-from counterpoise.console.actions import Actions, ActionState, Activity
+from counterpoise.console.actions import Actions, ActionState, Activity, BusyError
 from counterpoise.console.roles import Operator
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
 from counterpoise.decide.balancing.round import decide
@@ -102,6 +102,21 @@ async def test_a_split_is_kept(desk: Desk) -> None:
     [kept] = desk.trail.actions()
     assert (kept.kind, kept.why, kept.moves) == (ActionKind.SPLIT, f"Split {bundle}", ())
     assert kept.ended_ms == NOW
+    asked = [path for method, path in desk.cluster.brokers[0].requests if method == "PUT"]
+    assert asked == [f"/admin/v2/namespaces/{bundle}/split?unload=false"]
+
+
+async def test_a_bundle_is_worked_on_once_at_a_time_and_again_afterwards(desk: Desk) -> None:
+    desk.cluster.hang_unload = asyncio.Event()
+    plan = desk.plan()
+    running = desk.move(plan)
+    with pytest.raises(BusyError, match=f"is being worked on already: {TITLE}, asked for by anon"):
+        desk.move(plan)
+    desk.cluster.hang_unload.set()
+    await over(running)
+    again = desk.move(plan)
+    assert [each.number for each in desk.actions.activities] == [again.number, running.number]
+    await over(again)
 
 
 async def test_a_pause_holds_what_is_clicked_back_and_keeps_nothing_of_it(desk: Desk) -> None:

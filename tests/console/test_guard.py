@@ -74,6 +74,31 @@ async def test_a_link_of_another_site_leads_to_the_page_and_a_form_does_not(
     assert sent[0]["status"] == status
 
 
+async def test_a_name_is_served_however_it_is_written_and_what_the_page_says_stays() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    page = PlainTextResponse("the page", headers={"Cache-Control": "no-store"})
+    for host, status in (("console.example:80", 200), ("other.example", 403)):
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/",
+            "headers": [(b"host", host.encode())],
+        }
+        sent.clear()
+        await OwnSite(page, ("Console.Example",))(scope, receive, send)
+        assert sent[0]["status"] == status
+        names = [name for name, _ in sent[0]["headers"]]
+        assert (b"cache-control" in names) is (status == 200)
+        assert (b"content-security-policy" in names) is (status == 200)
+
+
 async def test_permission_is_unknown_when_no_address_answers() -> None:
     operator = Operator(ANONYMOUS.as_another("x"), own=True)
     found = await standing(operator, ["http://127.0.0.1:1"])
@@ -85,7 +110,7 @@ async def test_the_first_broker_that_knows_says_what_the_cluster_permits() -> No
     async with FakeCluster() as cluster:
         busy, knows = [await cluster.add_broker() for _ in range(2)]
         busy.answers[ASKED] = (503, b"busy")
-        addresses = [f"http://{each.name}" for each in (busy, knows)]
+        addresses = [f"http://{each.name}/" for each in (busy, knows)]
         for status, may in ((200, True), (401, False), (403, False), (500, None)):
             knows.answers[ASKED] = (status, b"{}")
             assert (await standing(Operator(), addresses)).may is may

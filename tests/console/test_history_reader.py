@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.console import history_reader
 from counterpoise.console.balancer_rounds import BalancerRounds
 from counterpoise.console.history_reader import HistoryReader
 from counterpoise.decide.balancing.moves import MoveStatus
@@ -41,6 +42,22 @@ def test_rounds_come_with_what_came_of_them(writer: TablesWriter) -> None:
     tables.record_round(made(6, (), (stays(),)))
     tables.record_round(made(7, (), (stays(),)))
     assert [(each.at_ms, each.rounds) for each in read(reader)] == [(5, 1), (6, 2)]
+
+
+def test_an_outcome_that_comes_late_is_shown_until_another_round_is_made(
+    writer: TablesWriter, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a round that was cut off no more is expected, and old rounds are forgotten."""
+    monkeypatch.setattr(history_reader, "ROUNDS_MOST", 2)
+    tables, reader = JournalWriter(writer), HistoryReader(writer)
+    tables.record_round(made(5, (move(),)))
+    assert [each.moves[0].outcome for each in read(reader)] == [""]
+    tables.record_outcome(outcome(MoveStatus.MOVED))
+    tables.record_round(made(6, (), (stays(),)))
+    assert [each.at_ms for each in read(reader)] == [5, 6]
+    assert read(reader)[0].moves[0].outcome == "moved after 0.4 s"
+    tables.record_round(made(7, (move(7),)))
+    assert [each.at_ms for each in read(reader)] == [6, 7]
 
 
 async def test_the_balancer_takes_orders(writer: TablesWriter) -> None:

@@ -3,16 +3,23 @@
 from collections import Counter
 from types import SimpleNamespace
 from typing import Any, cast
+from unittest.mock import Mock
 
 import pytest
 
-from counterpoise.admin.metrics import balancing
+from counterpoise.admin.metrics import balancing, topics
 from counterpoise.admin.metrics import broker as whole
 from counterpoise.admin.protected import concerns_system_topics
 from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.admin.topic_json import log_stats_json, sum_of_stats, topic_stats_json
-from counterpoise.broker.face import LimitLevel, PauseReason, SubscriptionType
+from counterpoise.broker.face import (
+    LimitLevel,
+    PauseReason,
+    PersistentTopic,
+    SubscriptionType,
+)
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
+from counterpoise.names.topic import TopicName
 
 
 def meter(first: int) -> Any:
@@ -155,9 +162,9 @@ def broker(**more: Any) -> Any:
         cluster_name="c", advertised_address="h", metrics=SimpleNamespace(bundles=False),
         filters=SimpleNamespace(load_manager_class=more.pop("manager", EXTENSIBLE)),
     )  # fmt: skip
-    topics = SimpleNamespace(loaded={}, publish_latency=SimpleNamespace(entries=5, seconds=0.25))
+    serving = SimpleNamespace(loaded={}, publish_latency=SimpleNamespace(entries=5, seconds=0.25))
     return SimpleNamespace(
-        id="h:1", config=config, listener=listener, topics=topics, load_report=lambda: report,
+        id="h:1", config=config, listener=listener, topics=serving, load_report=lambda: report,
         background=SimpleNamespace(failures=failures), **more,
     )  # fmt: skip
 
@@ -188,6 +195,116 @@ def test_of_a_broker() -> None:
 
 
 BROKERS = "broker_connection"
+
+
+def topic_of(name: str, *subscriptions: Any, size: int = 0) -> Any:
+    """A topic with storage of this size, and its subscriptions by number."""
+    made = Mock(spec=PersistentTopic)
+    made.name, made.transactions = TopicName.parse(name), None
+    made.log = SimpleNamespace(size=size, lost=[SimpleNamespace(entries=2)] * 3)
+    made.meter_in, made.meter_out = meter(10), meter(20)
+    made.producers = SimpleNamespace(all=lambda: [1, 2])
+    made.commons = SimpleNamespace(limits=SimpleNamespace(throttled_times=lambda _: 9))
+    made.subscriptions = {str(number): each for number, each in enumerate(subscriptions)}
+    for each in subscriptions:
+        each.transactions = None
+    return made
+
+
+def with_topics(*topics: Any, by_topic: bool = True) -> Any:
+    made = broker()
+    made.topics.loaded = {each.name: each for each in topics}
+    made.config.metrics = SimpleNamespace(topics=by_topic, consumers=True, bundles=False)
+    return made
+
+
+def test_of_what_a_broker_stores_and_its_topics_wait_for() -> None:
+    one = topic_of("persistent://t/n/a", subscription(), subscription(), size=100)
+    two = topic_of("persistent://t/m/b", subscription(), size=30)
+    samples = [*whole.figures(with_topics(one, two))]
+    found = {each.name: each.value for each in samples}
+    assert found["pulsar_broker_storage_size"] == 130
+    assert found["pulsar_broker_subscriptions_count"] == 3
+    assert found["pulsar_broker_msg_backlog"] == 36
+    counts = {dict(each.labels).get("namespace"): each.value for each in samples
+              if each.name == "pulsar_topics_count"}  # fmt: skip
+    assert counts == {"t/n": 1, "t/m": 1}
+    labels = next(each.labels for each in samples if each.name == "pulsar_active_connections")
+    assert labels == (("cluster", "c"), ("broker", "h"), ("metric", BROKERS))
+
+
+def test_of_topics_their_subscriptions_and_consumers() -> None:
+    both = consumer("a", 3, 70, 50, 90), consumer("b", 4, 60, 80, 40)
+    for number, each in enumerate(both):
+        each.request.consumer_id = number
+    counts = {(level, kind): 10 * at + len(kind) for at, level in enumerate(LimitLevel)
+              for kind in ("messages", "bytes")}  # fmt: skip
+    flow = SimpleNamespace(events=counts, waits_at=None)
+    one = topic_of("persistent://t/n/a", subscription(*both, flow=flow), subscription(), size=100)
+    found = {}
+    for each in (it for piece in topics.pieces(with_topics(one)) for it in piece):
+        labels = dict(each.labels)
+        found[each.name, labels.get("subscription"), labels.get("consumer_name"),
+              labels.get("reason")] = each.value  # fmt: skip
+    of_topic = {name: value for (name, *more), value in found.items() if more == [None] * 3}
+    assert of_topic == {
+        "pulsar_rate_in": 10.5, "pulsar_throughput_in": 11.5, "pulsar_rate_out": 20.5,
+        "pulsar_throughput_out": 21.5, "pulsar_in_messages_total": 12, "pulsar_in_bytes_total": 13,
+        "pulsar_publish_rate_limit_times": 9, "pulsar_producers_count": 2,
+        "pulsar_subscriptions_count": 2, "pulsar_consumers_count": 2, "pulsar_msg_backlog": 24,
+        "pulsar_storage_size": 100, "pulsar_storage_logical_size": 100,
+        "pulsar_storage_backlog_size": 240, "counterpoise_storage_lost_entries": 6,
+        **{name: value for name, value in of_topic.items() if "txn" in name},
+    }  # fmt: skip
+    begin = "pulsar_subscription_"
+    shown = {
+        name.removeprefix(begin): value for (name, *more), value in found.items()
+        if more == ["0", None, None] and name.startswith(begin)
+    }  # fmt: skip
+    wanted = {
+        "back_log": 12, "back_log_no_delayed": 7, "delayed": 5, "msg_rate_out": 200.5,
+        "msg_throughput_out": 201.5, "msg_rate_redeliver": 210.5, "msg_ack_rate": 220.5,
+        "unacked_messages": 7, "blocked_on_unacked_messages": 1, "consumers_count": 2,
+        "last_acked_timestamp": 70, "last_consumed_timestamp": 80,
+        "last_consumed_flow_timestamp": 90,
+    }  # fmt: skip
+    assert {name: shown[name] for name in wanted} == wanted
+    assert found["pulsar_out_messages_total", "0", None, None] == 202
+    assert found["pulsar_out_bytes_total", "0", None, None] == 203
+    for what, kind in (("msg", "messages"), ("bytes", "bytes")):
+        events = f"pulsar_subscription_dispatch_throttled_{what}_events"
+        by_reason = {more[2]: value for (name, *more), value in found.items()
+                     if (name, more[0]) == (events, "0")}  # fmt: skip
+        assert by_reason == {
+            reason: counts[LimitLevel[f"{level}_DISPATCH"], kind]
+            for reason, level in (
+                ("subscription", "SUBSCRIPTION"), ("topic", "TOPIC"),
+                ("resource_group", "GROUP"), ("broker", "BROKER"),
+            )
+        }  # fmt: skip
+        assert (events, "1", None, "resource_group") not in found, "none, and not in Pulsar"
+        assert found[events, "1", None, "topic"] == 0
+    begin = "pulsar_consumer_"
+    shown = {name.removeprefix(begin): value for (name, *more), value in found.items()
+             if more[:2] == ["0", "a"]}  # fmt: skip
+    assert shown == {
+        "msg_rate_out": 100.5, "msg_throughput_out": 101.5, "msg_rate_redeliver": 110.5,
+        "msg_ack_rate": 120.5, "unacked_messages": 3, "blocked_on_unacked_messages": 0,
+        "available_permits": 7,
+    }  # fmt: skip
+
+
+def test_of_namespaces_is_the_sum_of_their_topics() -> None:
+    names = ("persistent://t/n/a", "persistent://t/n/b", "persistent://t/m/c")
+    whole_of = with_topics(*(topic_of(each, subscription()) for each in names), by_topic=False)
+    found = {
+        (each.name, dict(each.labels)["namespace"]): each.value
+        for piece in topics.pieces(whole_of)
+        for each in piece
+    }
+    for name, one in (("pulsar_in_messages_total", 12), ("pulsar_out_bytes_total", 23),
+                      ("pulsar_out_messages_total", 22), ("pulsar_msg_backlog", 12)):  # fmt: skip
+        assert (found[name, "t/n"], found[name, "t/m"]) == (2 * one, one)
 
 
 def tally() -> Any:

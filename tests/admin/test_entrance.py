@@ -2,6 +2,7 @@
 
 from types import SimpleNamespace
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 from aiohttp import web
@@ -11,6 +12,8 @@ from counterpoise.admin.app import all_routes
 from counterpoise.admin.entrance import CALLER, ORIGINAL, authenticate
 from counterpoise.admin.errors import RestError
 from counterpoise.admin.openapi import describe
+from counterpoise.admin.request import BROKER
+from counterpoise.admin.rest.brokers import health
 from counterpoise.security.authentication import Authentication
 from counterpoise.security.authorization import Caller
 from counterpoise.security.identity import AuthenticationError, Credentials, Principal
@@ -72,6 +75,25 @@ async def test_a_request_may_name_for_whom_it_is(named: str | None, original: st
     shown = {"Authorization": "Bearer hers", **about}
     assert await caller("/admin/v2/tenants", shown) == Caller("ann", original)
     assert await caller("/admin/v2/tenants", about, enabled=False) == Caller(None, original)
+
+
+@pytest.mark.parametrize(
+    ("ready", "listed", "well"),
+    [(True, ["a:1", "b:1"], True), (False, ["a:1", "b:1"], False), (True, ["a:1"], False)],
+)
+async def test_a_broker_is_well_once_it_serves_and_is_listed(
+    ready: bool, listed: list[str], well: bool
+) -> None:
+    app = web.Application()
+    active = AsyncMock(return_value=listed)
+    app[BROKER] = SimpleNamespace(id="b:1", is_ready=ready, active_brokers=active)  # type: ignore[misc]
+    request = make_mocked_request("GET", "/admin/v2/brokers/health", app=app)
+    if well:
+        assert (await health(request)).text == "ok"
+    else:
+        with pytest.raises(RestError, match="not registered") as refused:
+            await health(request)
+        assert refused.value.status == 503
 
 
 def test_the_description_has_each_route_with_its_parameters_and_its_body() -> None:

@@ -93,6 +93,8 @@ def test_001_l322_what_is_refused_while_policies_are_read_only_is_what_pulsar_re
         ("POST", f"{below}/dispatchRate"),
         ("POST", f"{below}/clearBacklog"),
         ("PUT", f"{below}/unload"),
+        ("POST", "/admin/v2/clusters/{cluster}/failureDomains/{failureDomain}"),
+        ("POST", f"{below}/unsubscribe/{{subscription}}"),
         ("PUT", "/admin/v2/{domain}/{tenant}/{namespace}/{topic}"),
     ):
         assert (method, path) in routes - refused
@@ -103,6 +105,10 @@ def test_001_l322_what_is_refused_while_policies_are_read_only_is_what_pulsar_re
         ("POST", f"{below}/messageTTL"),
         ("PUT", "/admin/v2/clusters/{cluster}"),
         ("POST", "/admin/v2/tenants/{tenant}"),
+        ("POST", "/admin/v2/clusters/{cluster}/namespaceIsolationPolicies/{policy}"),
+        ("POST", "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/backlogQuota"),
+        ("POST", "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/permissions/{role}"),
+        ("POST", "/admin/v2/{domain}/{tenant}/{namespace}/{topic}/delayedDelivery"),
     ):
         assert (method, path) in refused
 

@@ -1,5 +1,6 @@
 """Who is behind a request to the admin API, and what its description says of each route."""
 
+import json
 from types import SimpleNamespace
 from typing import Any
 from unittest.mock import AsyncMock
@@ -14,6 +15,8 @@ from counterpoise.admin.errors import RestError
 from counterpoise.admin.openapi import describe
 from counterpoise.admin.request import BROKER
 from counterpoise.admin.rest.brokers import health
+from counterpoise.admin.rest.configuration import HIDDEN, runtime
+from counterpoise.broker.config import BrokerConfig
 from counterpoise.security.authentication import Authentication
 from counterpoise.security.authorization import Caller
 from counterpoise.security.identity import AuthenticationError, Credentials, Principal
@@ -94,6 +97,22 @@ async def test_a_broker_is_well_once_it_serves_and_is_listed(
         with pytest.raises(RestError, match="not registered") as refused:
             await health(request)
         assert refused.value.status == 503
+
+
+async def test_a_secret_is_in_no_list_of_settings() -> None:
+    options = AuthenticationOptions(secret_key="hush", providers=("a", "b"), enabled=True)
+    app = web.Application()
+    app[BROKER] = SimpleNamespace(config=BrokerConfig(authentication=options))  # type: ignore[misc]
+    shown = (await runtime(make_mocked_request("GET", "/x", app=app))).text
+    assert shown is not None
+    assert "hush" not in shown
+    settings = json.loads(shown)
+    assert settings["tokenSecretKey"] == HIDDEN
+    assert settings["basicAuthConf"] == "", "none is set"
+    assert (settings["authenticationProviders"], settings["authenticationEnabled"]) == (
+        "a,b",
+        "true",
+    )
 
 
 def test_the_description_has_each_route_with_its_parameters_and_its_body() -> None:

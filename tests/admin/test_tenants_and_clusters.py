@@ -44,11 +44,36 @@ def test_a_tenants_life(api: Api) -> None:
     assert api("GET", f"{TENANTS}/acme").status == 404
 
 
+def test_a_clusters_life_and_its_peers(api: Api) -> None:
+    east = f"{CLUSTERS}/east"
+    assert api("POST", east, {"serviceUrl": "http://e"}).status == 404
+    assert api("PUT", east, {"serviceUrl": "http://e"}).status == 204
+    assert api("POST", east, {"serviceUrl": "http://f"}).status == 204
+    assert api("GET", f"{east}/peers").value in (None, "", [])
+    for peers, reason in (
+        (["east"], "east itself can't be"),
+        (["standalone", "no"], "Peer cluster no"),
+    ):
+        refused = api("POST", f"{east}/peers", peers)
+        assert (refused.status, reason in refused.reason) == (412, True)
+    assert api("POST", f"{east}/peers", ["standalone"]).status == 204
+    assert api.get(f"{east}/peers") == ["standalone"]
+    assert api.get(east)["serviceUrl"] == "http://f"
+    both = ["standalone", "east"]
+    assert api("PUT", f"{TENANTS}/both", {"allowedClusters": both}).status == 204
+    assert api("PUT", "/admin/v2/namespaces/both/n", {"replication_clusters": both}).status == 204
+    assert api("DELETE", east).status == 412, "a namespace is replicated to it"
+    assert api("DELETE", f"{TENANTS}/both?force=true").status == 204
+    assert api("DELETE", east).status == 204
+    assert api.get(CLUSTERS) == ["standalone"]
+
+
 @pytest.mark.parametrize(
     ("method", "path", "body", "status", "reason"),
     [
         ("PUT", f"{TENANTS}/x", {"allowedClusters": []}, 412, "Clusters can not be empty"),
         ("PUT", f"{TENANTS}/x", {"allowedClusters": ["no"]}, 412, "Clusters do not exist"),
+        ("PUT", f"{TENANTS}/x", {"allowedClusters": ["standalone", "no"]}, 412, "do not exist"),
         ("PUT", f"{TENANTS}/b@d", {"allowedClusters": ["standalone"]}, 412, "the tenant 'b@d'"),
         ("POST", f"{TENANTS}/no", {"allowedClusters": ["standalone"]}, 404, "Tenant no not found"),
         ("DELETE", f"{TENANTS}/no", None, 404, "Tenant doesn't exist"),

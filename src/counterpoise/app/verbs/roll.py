@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 from dataclasses import replace
+from functools import partial
 
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_session
@@ -33,26 +34,20 @@ def run(args: argparse.Namespace) -> int:
     trail = ActionTrail(open_location(args.history))
     if args.abandon:
         return _abandon(args, trail)
-    return _until_stopped(args, trail)
+    return asyncio.run(until_signal(partial(_until_stopped, args, trail)))
 
 
-def _until_stopped(args: argparse.Namespace, trail: ActionTrail) -> int:
-    """Its exit status; SIGTERM and Ctrl-C end it, and the command that it runs."""
-    ended: list[int] = []
-
-    async def work(stop: asyncio.Event) -> None:
-        tasks = (asyncio.create_task(_run(args, trail)), asyncio.create_task(stop.wait()))
-        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        if tasks[0].done():
-            tasks[1].cancel()
-            ended.append(tasks[0].result())
-            return
-        tasks[0].cancel()
-        await asyncio.wait(tasks[:1])
-        say("stopped; run the same command again to continue")
-
-    asyncio.run(until_signal(work))
-    return ended[0] if ended else EXIT_STOPPED
+async def _until_stopped(args: argparse.Namespace, trail: ActionTrail, stop: asyncio.Event) -> int:
+    """Its exit status; a stop ends it, and the command that it runs."""
+    running, stopping = asyncio.create_task(_run(args, trail)), asyncio.create_task(stop.wait())
+    await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
+    if running.done():
+        stopping.cancel()
+        return running.result()
+    running.cancel()
+    await asyncio.wait((running,))
+    say("stopped; run the same command again to continue")
+    return EXIT_STOPPED
 
 
 def _abandon(args: argparse.Namespace, trail: ActionTrail) -> int:

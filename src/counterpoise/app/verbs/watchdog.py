@@ -43,13 +43,7 @@ EXIT_FOUND = 1
 
 def run(args: argparse.Namespace) -> int:
     """Run ``watchdog``: poll the cluster for as long as asked, and report faults."""
-    found: list[int] = []
-
-    async def look(stop: asyncio.Event) -> None:
-        found.append(await _look(args, stop))
-
-    asyncio.run(until_signal(look))
-    return found[0] if found else 0
+    return asyncio.run(until_signal(partial(_look, args)))
 
 
 async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:

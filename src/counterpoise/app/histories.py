@@ -1,13 +1,19 @@
 """Histories that a verb reads, or in which it records what an operator does."""
 
+import asyncio
 import sys
+from collections.abc import Callable
+from typing import TypeVar
 
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.drive.action_trail import PREFIX, ActionTrail
-from counterpoise.pipeline.tables.history import TablesReader
+from counterpoise.pipeline.tables.heartbeat import writing
+from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location, open_location
 from counterpoise.pipeline.tables.old_layout import has_tables
 from counterpoise.pipeline.tables.plain_files import names_below
+
+T = TypeVar("T")
 
 
 def history_at(uri: str) -> Location:
@@ -42,3 +48,16 @@ def trail_of(uri: str | None, *, may_be_new: bool = False) -> ActionTrail | None
             "cluster, name its history (--history), or it knows nothing of what is done here\n"
         )
     return ActionTrail(location)
+
+
+def as_writer(location: Location, work: Callable[[TablesWriter], T]) -> T:
+    """The result of `work`, which runs in a thread as the only writer of a history.
+
+    Raises `HistoryInUseError` and `HistoryFaultError`.
+    """
+
+    async def alone() -> T:
+        async with writing(location) as writer:
+            return await asyncio.to_thread(work, writer)
+
+    return asyncio.run(alone())

@@ -43,32 +43,32 @@ def left(location: Location, **other: object) -> None:
 
 
 async def test_a_second_writer_is_refused_while_one_is_alive(location: Location) -> None:
-    async with writing(location, lambda: None, QUICK) as writer:
+    async with writing(location, QUICK) as writer:
         with pytest.raises(HistoryInUseError, match=rf"process {os.getpid()}.*writes .*stop it"):
-            async with writing(location, lambda: None, QUICK):
+            async with writing(location, QUICK):
                 pass
         writer.expect_held()
-    async with writing(location, lambda: None, QUICK):
+    async with writing(location, QUICK):
         pass
 
 
 async def test_one_that_waits_gets_it_when_the_other_ends(location: Location) -> None:
     waits = HeartbeatOptions(lasts_s=5.0, renew_every_s=0.2, wait_s=30.0)
-    async with writing(location, lambda: None, QUICK):
+    async with writing(location, QUICK):
         second = asyncio.create_task(_epoch(location, waits))
         assert not (await asyncio.wait({second}, timeout=0.5))[0]
     assert await second == 2
 
 
 async def _epoch(location: Location, options: HeartbeatOptions) -> int:
-    async with writing(location, lambda: None, options) as writer:
+    async with writing(location, options) as writer:
         return writer.epoch
 
 
 async def test_a_writer_that_ends_leaves_the_heartbeat_of_the_one_that_followed_it(
     location: Location,
 ) -> None:
-    async with writing(location, lambda: None, HeartbeatOptions()):
+    async with writing(location):
         left(location, writer="the next one")
     found = read_plain(location, "writer")
     assert found is not None
@@ -82,7 +82,7 @@ async def test_a_process_of_this_machine_that_is_gone_is_not_waited_for(location
         "from counterpoise.pipeline.tables.location import open_location\n"
         "async def run():\n"
         "    options = HeartbeatOptions(lasts_s=3600.0)\n"
-        "    async with writing(open_location(sys.argv[1]), lambda: None, options):\n"
+        "    async with writing(open_location(sys.argv[1]), options):\n"
         "        os.kill(os.getpid(), 9)\n"
         "asyncio.run(run())\n"
     )
@@ -104,7 +104,7 @@ async def test_a_process_of_this_machine_that_is_gone_is_not_waited_for(location
 async def test_a_heartbeat_of_this_machine_counts_for_as_long_as_it_says_while_its_process_lives(
     location: Location, change: dict[str, float], is_alive: bool
 ) -> None:
-    async with writing(location, lambda: None, QUICK):
+    async with writing(location, QUICK):
         said = json.loads(read_plain(location, "writer") or b"")
     assert read_plain(location, "writer") is None, "one that ended is not waited for"
     left(location, **{**said, "at_ms": wall_clock_ms(), **change})
@@ -137,7 +137,7 @@ async def test_a_heartbeat_is_renewed_after_its_store_was_away(
 
     monkeypatch.setattr(heartbeat, "write_plain", beat)
     monkeypatch.setattr(asyncio, "sleep", pausing)
-    async with asyncio.timeout(30), writing(location, lambda: None, QUICK):
+    async with asyncio.timeout(30), writing(location, QUICK):
         await back.wait()
     assert pauses[:4] == pytest.approx([0.1, 0.01, 0.01, 0.1])
 
@@ -199,7 +199,7 @@ def test_a_heartbeat_that_cannot_be_read_keeps_no_writer_away(
 
 async def test_a_writer_that_stood_still_is_notified_and_refused(location: Location) -> None:
     lost = asyncio.Event()
-    async with writing(location, lost.set, QUICK) as first:
+    async with writing(location, QUICK, lost.set) as first:
         second = take_over(location)  # as if the first had stood still for long
         left(location, at_ms=0)
         async with asyncio.timeout(10):
@@ -214,7 +214,7 @@ async def test_a_heartbeat_that_an_earlier_writer_wrote_late_ends_no_other(
 ) -> None:
     """It stood still between reading and writing the file."""
     lost = asyncio.Event()
-    async with writing(location, lost.set, QUICK) as writer:
+    async with writing(location, QUICK, lost.set) as writer:
         left(location)
         async with asyncio.timeout(10):
             while b'"w"' in (await asyncio.to_thread(read_plain, location, "writer") or b""):
@@ -242,7 +242,7 @@ async def test_a_heartbeat_is_withdrawn_though_it_is_renewed_while_the_writer_en
 
     monkeypatch.setattr(heartbeat, stands, standing)
     with contextlib.suppress(ZeroDivisionError):
-        async with asyncio.timeout(30), writing(location, lambda: None, QUICK):
+        async with asyncio.timeout(30), writing(location, QUICK):
             await late.wait()
             if stands == "write_plain":
                 loop.call_later(0.1, go_on.set)

@@ -5,7 +5,7 @@ import pytest
 from counterpoise.decide.balancing.moves import RoundMemory
 from counterpoise.pipeline.tables.check import check, repair
 from counterpoise.pipeline.tables.faults import HistoryFaultError, SupersededError
-from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.heartbeat import writing
 from counterpoise.pipeline.tables.history import TablesReader, take_over
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.location import open_location
@@ -25,7 +25,7 @@ def uri(s3: Bucket, request: pytest.FixtureRequest) -> str:
 
 async def test_a_history_is_begun_written_and_read(uri: str) -> None:
     location = open_location(uri)
-    async with writing(location, lambda: None, HeartbeatOptions()) as writer:
+    async with writing(location) as writer:
         land(writer, poll(1, LOADS))
         JournalWriter(writer).record_memory(1, RoundMemory())
     reader = TablesReader(location)
@@ -52,13 +52,13 @@ async def test_a_store_that_ignores_conditions_is_refused(s3: Bucket, uri: str) 
     s3.ignores_conditions = True
     try:
         with pytest.raises(HistoryFaultError, match=r"If-None-Match.*use a store that honours it"):
-            async with writing(open_location(uri), lambda: None, HeartbeatOptions()):
+            async with writing(open_location(uri)):
                 pass
     finally:
         s3.ignores_conditions = False
     path = uri.partition("?")[0].rpartition("/")[2]
     assert [name for name in s3.objects if name.startswith(f"{path}/")] in ([], [f"{path}/"])
-    async with writing(open_location(uri), lambda: None, HeartbeatOptions()) as writer:
+    async with writing(open_location(uri)) as writer:
         assert writer.epoch == 1
     assert not [name for name in s3.objects if "/probe-" in name]
 

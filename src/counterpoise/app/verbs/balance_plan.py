@@ -55,8 +55,8 @@ async def _carry_out(
         latency=latency_watch_of(args),
         warm_up_s=args.warm_up,
     )
-    options_of_writer = HeartbeatOptions(wait_s=args.wait_for_history)
-    history = writing(open_location(args.history), lambda: None, options_of_writer)
+    waits = HeartbeatOptions(wait_s=args.wait_for_history)
+    history = writing(open_location(args.history), waits)
     say = surviving_closed_output(say_with_time)
     async with history as writer, client_session(args) as session:
         approved = ApprovedPlan(

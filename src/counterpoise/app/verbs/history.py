@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow.csv as pcsv
 import pyarrow.parquet as pq
 
 from counterpoise.app.errors import UserError
-from counterpoise.app.histories import history_at
+from counterpoise.app.histories import as_writer, history_at
 from counterpoise.app.times import span_ms
 from counterpoise.app.verbs.history_import import run_import
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -25,7 +25,6 @@ from counterpoise.pipeline.tables.check import (
     repair,
     repair_logs,
 )
-from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import Location, open_location
 from counterpoise.pipeline.tables.migration import migrate
@@ -52,13 +51,9 @@ def _check(args: argparse.Namespace, location: Location) -> int:
 
 
 def _repair(args: argparse.Namespace, location: Location) -> int:
-    async def alone() -> HistoryCheck:
-        async with writing(location, lambda: None, HeartbeatOptions()) as writer:
-            return await asyncio.to_thread(repair, writer, wall_clock_ms())
-
     # Before the tables can be opened.
     logs = repair_logs(location)
-    found = asyncio.run(alone())
+    found = as_writer(location, lambda writer: repair(writer, wall_clock_ms()))
     _report(found)
     if gone := [*logs, *found.damaged]:
         sys.stdout.write(f"{len(gone)} files are in {location.where(ASIDE)} now\n")
@@ -98,12 +93,9 @@ def _describe(args: argparse.Namespace, location: Location) -> int:
 
 
 def _vacuum(args: argparse.Namespace, location: Location) -> int:
-    async def alone() -> int:
-        async with writing(location, lambda: None, HeartbeatOptions()) as writer:
-            return sum([await asyncio.to_thread(writer.vacuum, table) for table in TABLES])
-
+    gone = as_writer(location, lambda writer: sum(map(writer.vacuum, TABLES)))
     sys.stdout.write(
-        f"{asyncio.run(alone()):,} files are gone that were dropped longer ago than tables can be "
+        f"{gone:,} files are gone that were dropped longer ago than tables can be "
         "read as they were (--time-travel-days of the balancer)\n"
     )
     return 0
@@ -113,11 +105,7 @@ def _migrate(args: argparse.Namespace, location: Location) -> int:
     expect_readable(location)  # before the target becomes a history
     target = open_location(args.to)
 
-    async def alone() -> dict[str, int]:
-        async with writing(target, lambda: None, HeartbeatOptions()) as writer:
-            return await asyncio.to_thread(migrate, location, writer)
-
-    for table, rows in asyncio.run(alone()).items():
+    for table, rows in as_writer(target, partial(migrate, location)).items():
         sys.stdout.write(f"{rows:13,} rows of {table}\n")
     sys.stdout.write(f"{target.address} has all of {location.address} now: go on with that one\n")
     return 0

@@ -133,7 +133,7 @@ async def _carry_out(
         warm_up_s=args.warm_up,
     )
     waits = HeartbeatOptions(wait_s=args.wait_for_history)
-    async with writing(location, lambda: None, waits) as writer:
+    async with writing(location, waits) as writer:
         approved = ApprovedPlan(session, addresses, writer, plan, wall_clock_ms, say, options)
         carried = await approved.carry_out()
         action = NewAction(trail_of(args.history, may_be_new=True), ActionKind.REFILL)

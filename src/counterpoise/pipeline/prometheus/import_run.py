@@ -31,7 +31,7 @@ from counterpoise.pipeline.prometheus.series import (
 from counterpoise.pipeline.prometheus.source import SeriesError, SeriesSource, TooManyValuesError
 from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 from counterpoise.pipeline.tables.faults import superseded
-from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
+from counterpoise.pipeline.tables.heartbeat import writing
 from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.ownership import BundleOwners
@@ -128,7 +128,7 @@ class HistoryImport:
         reports = await asyncio.to_thread(reader.take, piece)
         self._expect_whole_bundles(reports.facts)
         lost = asyncio.Event()
-        async with writing(self._location, lost.set, HeartbeatOptions()) as writer:
+        async with writing(self._location, lost=lost.set) as writer:
             if await asyncio.to_thread(begun, writer, requested) != before:
                 raise superseded(self._location.address)
             record = before or requested

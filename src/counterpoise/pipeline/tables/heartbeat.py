@@ -14,6 +14,7 @@ import uuid
 from collections.abc import AsyncIterator
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Final
 
 import psutil
 
@@ -49,6 +50,10 @@ class HeartbeatOptions:
         return replace(self, wait_s=max(self.wait_s, 2 * self.lasts_s))
 
 
+AT_ONCE: Final = HeartbeatOptions()
+"""Another writer is not waited for."""
+
+
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
     """The content of the file by which a history's writer shows that it is alive."""
@@ -82,7 +87,7 @@ class Heartbeat:
 
 @contextlib.asynccontextmanager
 async def writing(
-    location: Location, lost: Notify, options: HeartbeatOptions
+    location: Location, options: HeartbeatOptions = AT_ONCE, lost: Notify = lambda: None
 ) -> AsyncIterator[TablesWriter]:
     """Be the only writer of a history during the block; `lost` is called if another takes it over.
 

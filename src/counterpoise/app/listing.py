@@ -6,10 +6,11 @@ import argparse
 import dataclasses
 import json
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from counterpoise.app.output import one_line
+from counterpoise.names.units import aligned
 
 _SCALE = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
@@ -35,23 +36,16 @@ def _key(value: Any) -> Any:
 
 def _table(names: Sequence[str], rows: Sequence[Any]) -> list[str]:
     cells = [[_HEADS.get(name, name.upper()) for name in names]]
-    cells += [[_cell(name, getattr(row, name)) for name in names] for row in rows]
-    widths = [max(len(line[at]) for line in cells) for at in range(len(names))]
-    right = [not isinstance(getattr(rows[0], name), str) for name in names]
-    return [
-        "  ".join(
-            cell.rjust(width) if number else cell.ljust(width)
-            for cell, width, number in zip(line, widths, right, strict=True)
-        ).rstrip()
-        for line in cells
-    ]
+    cells += [[_cell(getattr(row, name)) for name in names] for row in rows]
+    left = [at for at, name in enumerate(names) if isinstance(getattr(rows[0], name), str)]
+    return aligned(cells, left)
 
 
-def _cell(name: str, value: Any) -> str:
+def _cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, float):
-        return _FORMATS[name](value)
+        return _scaled(value)
     return one_line(str(value))
 
 
@@ -67,10 +61,4 @@ _HEADS: Mapping[str, str] = {
     "msg_rate_out": "MSG/S OUT",
     "bytes_rate_in": "B/S IN",
     "bytes_rate_out": "B/S OUT",
-}
-_FORMATS: Mapping[str, Callable[[float], str]] = {
-    "msg_rate_in": _scaled,
-    "msg_rate_out": _scaled,
-    "bytes_rate_in": _scaled,
-    "bytes_rate_out": _scaled,
 }

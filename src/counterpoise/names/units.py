@@ -1,5 +1,7 @@
 """Formats figures for people."""
 
+from collections.abc import Collection, Sequence
+
 _SIZES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3))
 
 
@@ -19,3 +21,15 @@ def byte_scale(largest: float) -> tuple[float, str]:
 def counted(number: int, what: str) -> str:
     """A number with its noun, in the plural unless it is 1: `1 move`, `1,200 moves`."""
     return f"{number:,} {what}" + ("" if number == 1 else "s")
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
+    """Rows of cells as lines; columns are aligned at the right, those numbered in ``left`` not."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if column in left else cell.rjust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

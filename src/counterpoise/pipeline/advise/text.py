@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 
 from counterpoise.decide.advice.plan import AdvisedPlan, BrokerLoad, PlanStep, SplitAdvice
-from counterpoise.names.units import bytes_text, counted
+from counterpoise.names.units import aligned, bytes_text, counted
 
 BROKERS_MOST = 20
 NOT_DONE_MOST = 20
@@ -76,13 +76,7 @@ def _brokers(plan: AdvisedPlan) -> Iterator[str]:
     ]
     shown = sorted(plan.before.brokers, key=lambda each: (-each.bytes_per_s, each.broker))
     rows += [(each.broker, *_pairs(each, after[each.broker])) for each in _ends(shown)]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    for row in rows:
-        cells = (
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        yield "  ".join(cells).rstrip()
+    yield from aligned(rows)
     if (more := len(shown) - BROKERS_MOST) > 0:
         yield f"and {more} brokers between them (--json, --html)"
 

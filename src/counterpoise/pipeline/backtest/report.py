@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 
+from counterpoise.names.units import aligned
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.page.drawing import new_figure, write_picture
 
@@ -129,15 +130,7 @@ def table(results: Sequence[BacktestResult]) -> str:
                 f"{result.score:.3f}",
             )
         )
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADER))]
-    lines = [
-        "  ".join(
-            cell.ljust(width) if column < 2 else cell.rjust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in rows
-    ]
-    return "\n".join(lines)
+    return "\n".join(aligned(rows, left=(0, 1)))
 
 
 def idle(results: Sequence[BacktestResult]) -> list[str]:

@@ -4,6 +4,7 @@ both.
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from statistics import median
 from typing import Any, NamedTuple
@@ -85,14 +86,14 @@ async def inputs_from_cluster(
     if reader is not None:
         state = await asyncio.to_thread(state_of, reader)
         after = newest_landed(reader)
-    collector = Collector(session, addresses, clock_ms, after_poll=after)
     reason = ""
-    for number in range(options.looks):
-        if number:
-            await asyncio.sleep(options.every_s)
-        rows = await collector.poll()
-        reason = trouble(rows)
-        state = fold(state, Batch.of(rows))
+    with closing(Collector(session, addresses, clock_ms, after_poll=after)) as collector:
+        for number in range(options.looks):
+            if number:
+                await asyncio.sleep(options.every_s)
+            rows = await collector.poll()
+            reason = trouble(rows)
+            state = fold(state, Batch.of(rows))
     if reason:
         raise NothingToAdviseOnError(reason)
     state = without_brokers(state, options.cordoned)

@@ -141,7 +141,7 @@ class _ChangedHosts(Hosts):
 
         return _ChangedHosts(
             spread(whole.bytes_most) * factors,
-            spread(whole.cpu_idle) / factors,
+            spread(whole.cpu_idle),
             spread(whole.cpu_of_rate) / factors,
             whole, places, factors,
         )  # fmt: skip

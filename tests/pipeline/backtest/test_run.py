@@ -58,7 +58,7 @@ def test_plays_here_are_plays_in_their_order() -> None:
     candidates = [BacktestCandidate(name, None) for name in ("b", "a")]
     tasks = tasks_of(candidates, small(), parts=2, move_s=1.0, seed=1)
     log = LoggedReplays()
-    results = replay_here(tasks, log)
+    results = replay_here(tasks, log.replayed)
     assert results == [replay(task) for task in tasks]
     assert [result.label for result in results] == ["b", "b", "a", "a"]
     assert log.done == [1, 2, 3, 4]
@@ -67,7 +67,7 @@ def test_plays_here_are_plays_in_their_order() -> None:
 def test_spans_of_a_candidate_are_joined_by_their_time_and_replays_by_their_median() -> None:
     [one, *_] = replay_here(
         tasks_of([BacktestCandidate("c", None)], small(), parts=1, move_s=1.0, seed=1),
-        LoggedReplays(),
+        LoggedReplays().replayed,
     )
     spans = [
         replace(one, first_ms=first_ms, hours=hours, imbalance=imbalance, worst=worst, moves=moves,

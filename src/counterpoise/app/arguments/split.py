@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 
 from counterpoise.app.arguments import common
+from counterpoise.decide.splitting.options import ALGORITHM_NAMES
 
 DESCRIPTION = "Splits a bundle."
 
@@ -22,22 +23,15 @@ Prints the new bundles. Works on this product's clusters and on Apache's.
 Exit status: 0, or 1 if it is not split, 2 for an error to correct.
 """
 
-ALGORITHMS = (
-    "range_equally_divide",
-    "topic_count_equally_divide",
-    "specified_positions_divide",
-    "flow_or_qps_equally_divide",
-)
-
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``split``."""
     common.add_target(parser, namespaces=False)
     parser.add_argument(
         "--algorithm",
-        choices=ALGORITHMS,
+        choices=ALGORITHM_NAMES,
         metavar="NAME",
-        help=f"{', '.join(ALGORITHMS)} (default: as the cluster is set)",
+        help=f"{', '.join(ALGORITHM_NAMES)} (default: as the cluster is set)",
     )
     parser.add_argument(
         "--at", action="append", type=_position, metavar="HASH", help="where, once or more"

@@ -15,9 +15,6 @@ from counterpoise.app.settings.pulsar import pulsar_settings
 from counterpoise.app.settings.table import table, unknown
 from counterpoise.names.options import Option
 
-DECLARED_ONLY: Mapping[str, str] = MappingProxyType({})
-"""Settings that a room declares and no program acts upon, and why."""
-
 READ_ELSEWHERE = frozenset({"loadBalancerLoadSheddingStrategy", "zookeeperServers"})
 """Names that are read without being declared by a room."""
 
@@ -28,12 +25,9 @@ def unread() -> Mapping[str, str]:
     found = {}
     for name in pulsar_settings():
         entry = table().get(name)
-        if name in DECLARED_ONLY:
-            found[name] = DECLARED_ONLY[name]
-        elif name in READ_ELSEWHERE or (entry is not None and entry.rooms):
+        if name in READ_ELSEWHERE or (entry is not None and entry.rooms):
             continue
-        else:
-            found[name] = entry.why if entry is not None else ""
+        found[name] = entry.why if entry is not None else ""
     return MappingProxyType(found)
 
 

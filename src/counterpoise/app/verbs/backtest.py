@@ -190,7 +190,7 @@ def _results_of(
         for sentence in unplayed(args):
             sys.stderr.write(f"{sentence}\n")
     if args.master is None:
-        return replay_here(tasks, log)
+        return replay_here(tasks, log.replayed)
     tried = [each.strategy for each, _ in replays if each.strategy is not None]
     own = [one for each in tried for one in (each.shedder, each.placement)]
     with spark_session(args, strategies=own) as spark:

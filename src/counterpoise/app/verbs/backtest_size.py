@@ -19,19 +19,6 @@ MOST_TIMES = 8
 """The largest multiple of the present number of brokers that is tried."""
 
 
-class _ReplayLine:
-    """Shows on stderr each number of brokers that was tried."""
-
-    def __init__(self, brokers: int) -> None:
-        self._brokers = brokers
-
-    def replayed(self, done: int) -> None:
-        sys.stderr.write(f"replayed with {self._brokers} brokers\n")
-
-    def waits(self, why: str) -> None:
-        sys.stderr.write(f"{why}\n")
-
-
 def size(args: argparse.Namespace) -> int:
     """Replay under the first strategy with more or fewer brokers, and print how many are enough."""
     if not 0 < args.usage_at_most < 100:
@@ -50,7 +37,8 @@ def size(args: argparse.Namespace) -> int:
     def replay(more: int) -> BacktestResult:
         changed = ChangedSource(source, resized(change, names, more))
         tasks = tasks_of([candidate], changed, parts=args.spans, move_s=move_s, seed=args.seed)
-        return joined(replay_here(tasks, _ReplayLine(there + more)))[0]
+        sentence = f"replayed with {there + more} brokers\n"
+        return joined(replay_here(tasks, lambda _: sys.stderr.write(sentence)))[0]
 
     found = fewest_brokers(replay, args.usage_at_most, 1 - there, (MOST_TIMES - 1) * there)
     now = replay(0)

@@ -2,7 +2,7 @@
 job.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, fields, replace
 from statistics import median_low
@@ -143,10 +143,10 @@ def is_little(trace: LoadTrace, replays: int) -> bool:
     return len(trace.bundles) * trace.steps * replays <= LITTLE
 
 
-def replay_here(tasks: Sequence[Task], log: ReplayLog) -> list[BacktestResult]:
+def replay_here(tasks: Sequence[Task], replayed: Callable[[int], object]) -> list[BacktestResult]:
     """Run the tasks one after the other in this process; results in the same order.
 
-    Raises `ReplayFailedError`.
+    `replayed` gets the number of those that have ended so far. Raises `ReplayFailedError`.
     """
     results = []
     for task in tasks:
@@ -154,7 +154,7 @@ def replay_here(tasks: Sequence[Task], log: ReplayLog) -> list[BacktestResult]:
             results.append(replay(task))
         except Exception as error:
             raise ReplayFailedError(_why(task, error)) from error
-        log.replayed(len(results))
+        replayed(len(results))
     return results
 
 

@@ -99,7 +99,7 @@ class HistoryKeeper:
                 webhook = notifying(settings.notify, self._log, self.metrics.notified)
                 sink = await stack.enter_async_context(webhook)
                 self.notices = BalancerNotices(sink, wall_clock_ms)
-            held = writing(self._location, self._lost.set, settings.heartbeat)
+            held = writing(self._location, settings.heartbeat, self._lost.set)
             writer = await stack.enter_async_context(held)
             port = await stack.enter_async_context(serving(self.metrics, settings.metrics))
             if port:
@@ -128,11 +128,9 @@ class HistoryKeeper:
     async def _look_before(self) -> None:
         """Raise `NothingSeenError` if the only poll would begin a history with nothing in it."""
         async with self._session() as session:
-            collector = Collector(session, self._settings.addresses, wall_clock_ms)
-            try:
+            addresses = self._settings.addresses
+            with contextlib.closing(Collector(session, addresses, wall_clock_ms)) as collector:
                 reason = trouble(await collector.poll())
-            finally:
-                collector.close()
         if reason:
             raise NothingSeenError(reason)
 

@@ -9,7 +9,6 @@ from aiohttp import web
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import not_found, precondition_failed
 from counterpoise.admin.many import ask_each
-from counterpoise.admin.redirect import require_topic_owner
 from counterpoise.admin.request import answer, broker_of
 from counterpoise.admin.rest.subscriptions import (
     SUBSCRIPTION,
@@ -42,7 +41,6 @@ async def get(request: web.Request) -> web.Response:
     partitioned = await policies.partitioned_topic(topic).get()
     if partitioned is not None:
         return answer(partitioned.get("properties") or {})
-    await require_topic_owner(request, topic)
     await require_loaded(request, topic)
     record = await policies.topic_record(topic) if topic.is_persistent else None
     return answer(dict(record.properties) if record is not None else {})

@@ -116,7 +116,6 @@ async def delete(request: web.Request) -> None:
             f"{topic} is a partitioned topic, instead of calling delete topic, please call "
             "delete-partitioned-topic."
         )
-    await require_topic_owner(request, topic)
     await require_loaded(request, topic)
     try:
         await broker.topics.delete(topic, force=flag(request, "force"))
@@ -136,7 +135,6 @@ async def unload(request: web.Request) -> None:
         for index in range(int(partitioned["partitions"])):
             await ask(request, "PUT", f"{path_of(topic.partition(index))}/unload")
         return
-    await require_topic_owner(request, topic)
     await require_loaded(request, topic)
     await broker.topics.unload_topic(topic)
 
@@ -145,7 +143,6 @@ async def unload(request: web.Request) -> None:
 async def stats(request: web.Request) -> web.StreamResponse:
     """The statistics of a topic, its producers, subscriptions and consumers."""
     topic = await topic_in_namespace(request)
-    await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
 
     async def figures() -> dict[str, Json]:
@@ -200,7 +197,6 @@ async def _add_earliest(topic: Topic, found: dict[str, Json]) -> None:
 async def internal_stats(request: web.Request) -> web.StreamResponse:
     """The ledgers and cursors of a topic."""
     topic = await topic_in_namespace(request)
-    await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
     return await _answer(request, loaded, lambda: internal_stats_json(loaded))
 
@@ -209,7 +205,6 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
 async def last_message_id(request: web.Request) -> web.Response:
     """The id of the last stored message; -1:-1 if there is none."""
     topic = await topic_in_namespace(request)
-    await require_topic_owner(request, topic)
     loaded = await require_loaded(request, topic)
     if not topic.is_persistent:
         raise not_allowed("GetLastMessageId on a non-persistent topic is not allowed")
@@ -233,9 +228,10 @@ async def topic_in_namespace(request: web.Request) -> TopicName:
 
 
 async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
-    """The topic in the path, opened; 404 if it does not exist. Only the topic's owner can
-    answer.
+    """The topic in the path, opened; 404 if it does not exist. Only the topic's owner can answer:
+    307 to it.
     """
+    await require_topic_owner(request, topic)
     broker = broker_of(request)
     if topic not in broker.topics.loaded:
         known = topic.is_persistent and await broker.policies.topic_exists(topic)

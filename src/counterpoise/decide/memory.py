@@ -20,6 +20,12 @@ class NoMemory:
         """An empty object."""
         return {}
 
+    @classmethod
+    def from_json(cls, value: object, path: str = "") -> Self:
+        """An empty memory, whatever the JSON is."""
+        del value, path
+        return cls()
+
 
 NO_MEMORY: Final = NoMemory()
 
@@ -61,19 +67,7 @@ class Remembering(Generic[M]):
         return memory
 
 
-class Memoryless:
-    """The memory methods of a strategy without a memory: inherit it."""
+class Memoryless(Remembering[NoMemory]):
+    """Base class of strategies without a memory."""
 
-    def initial_memory(self) -> NoMemory:
-        """An empty memory."""
-        return NO_MEMORY
-
-    def memory_from_json(self, value: Any) -> NoMemory:
-        """An empty memory, whatever the JSON is."""
-        del value
-        return NO_MEMORY
-
-    def forget(self, memory: NoMemory, active: Collection[str]) -> NoMemory:
-        """The empty memory unchanged."""
-        del active
-        return memory
+    remembers = NoMemory

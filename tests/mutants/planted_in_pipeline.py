@@ -254,8 +254,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a pause does not hold the filling of the last broker",
         "pipeline/drive/roll.py",
-        "            action.withheld,\n            self._reader.where,\n        )  # fmt: skip",
-        "            where=self._reader.where,\n        )  # fmt: skip",
+        "            action.withheld,\n            self._reader.where,\n        )\n        first",
+        "            where=self._reader.where,\n        )\n        first",
         f"{_MOVES_OF_A_ROLL}::test_a_pause_holds_the_filling_of_the_last_broker_back",
     ),
     Fault(

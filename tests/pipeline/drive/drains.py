@@ -14,9 +14,10 @@ from counterpoise.pipeline.drive.drain import (
     DrainResult,
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.executor import ExecutorOptions
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster
 
-QUICK = DrainOptions(verify_within_s=1.0, again_after_s=0.01, warm_up_s=0.0)
+QUICK = DrainOptions(moves=ExecutorOptions(verify_within_s=1.0, again_after_s=0.01))
 POLICIES = f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies"
 
 

@@ -25,6 +25,7 @@ from counterpoise.pipeline.drive.drain import DrainOptions
 from counterpoise.pipeline.drive.roll import RollingRestart, RollOptions
 from counterpoise.pipeline.drive.roll_state import RolledBroker, RollState
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
+from counterpoise.pipeline.executor import ExecutorOptions
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.watchdog.watchdog import guard
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
@@ -34,7 +35,7 @@ QUICK = RollOptions(
     settle_s=0.0,
     patience_s=60.0,
     look_every_s=0.01,
-    drain=DrainOptions(verify_within_s=60.0, again_after_s=0.01, warm_up_s=0.0),
+    drain=DrainOptions(moves=ExecutorOptions(verify_within_s=60.0, again_after_s=0.01)),
 )
 IMPATIENT = replace(QUICK, back_within_s=0.5, patience_s=0.1)
 """For what never comes to be."""

@@ -43,6 +43,7 @@ from tests.pipeline.fake_cluster import FakeCluster
 from tests.pipeline.histories import journal_of, kept
 from tests.pipeline.rounds import DO_IT, LogLines, loads, made_of, seen, seen_as
 
+ONE_BY_ONE = replace(QUICK.moves, at_once=1)
 HAND = [ActionKind.DRAIN, ActionKind.REFILL, ActionKind.RELEASE]
 
 
@@ -271,7 +272,9 @@ def draining(
 async def test_a_drain_is_kept_with_each_of_its_moves(
     uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
 ) -> None:
-    drain = draining(uneven, http, trail, replace(QUICK, verify_within_s=60.0))
+    drain = draining(
+        uneven, http, trail, replace(QUICK, moves=replace(QUICK.moves, verify_within_s=60.0))
+    )
     found = await drain.carry_out(await drain.plan())
     [action] = trail.actions()
     assert (action.kind, action.broker, action.who) == (ActionKind.DRAIN, uneven.names[0], "ann")
@@ -309,7 +312,7 @@ async def test_moves_of_a_second_attempt_are_kept_with_what_they_carry(
             uneven.forget_unload = len(self) == 1
 
     uneven.unloads = FirstIsForgotten()
-    drain = draining(uneven, http, trail, replace(QUICK, at_once=1))
+    drain = draining(uneven, http, trail, replace(QUICK, moves=ONE_BY_ONE))
     await drain.carry_out(await drain.plan())
     [action] = trail.actions()
     first, *others = action.moves
@@ -323,7 +326,7 @@ async def test_a_pause_holds_a_drain_back_before_it_and_in_its_middle(
     uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail, tmp_path: Path
 ) -> None:
     pause = Control(Wish.PAUSE, START, "a release")
-    drain = draining(uneven, http, trail, replace(QUICK, at_once=1, attempts=1))
+    drain = draining(uneven, http, trail, replace(QUICK, moves=ONE_BY_ONE, attempts=1))
     plan = await drain.plan()
     write_control(open_location(tmp_path), pause)
     with pytest.raises(DrainRefusedError, match=r"a release.*control resume"):

@@ -29,6 +29,7 @@ from counterpoise.pipeline.drive.approved import (
     PlanRefusedError,
 )
 from counterpoise.pipeline.drive.snapshot import CannotSeeError
+from counterpoise.pipeline.executor import ExecutorOptions
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.journal import JournalWriter
@@ -38,7 +39,12 @@ from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import kept, writer_of
 
 AT_ONCE = BalanceOptions(report_interval_ms=0, stats_s=0)
-DO_IT = ApprovedOptions(execute=True, verify_within_s=10.0, balance=AT_ONCE, look_every_s=0.01)
+DO_IT = ApprovedOptions(
+    execute=True,
+    moves=ExecutorOptions(verify_within_s=10.0),
+    balance=AT_ONCE,
+    look_every_s=0.01,
+)
 
 
 async def planned(cluster: FakeCluster, http: aiohttp.ClientSession) -> AdvisedPlan:
@@ -269,7 +275,7 @@ async def test_a_move_is_verified_for_as_long_as_was_said(
 ) -> None:
     """Its source may be asked itself only after longer than this."""
     uneven.forget_unload = True
-    options = replace(DO_IT, verify_within_s=0.1, attempts=1)
+    options = replace(DO_IT, moves=replace(DO_IT.moves, verify_within_s=0.1), attempts=1)
     came = await carried_out(
         uneven, http, writer_of(tmp_path), await planned(uneven, http), options
     )
@@ -306,7 +312,8 @@ async def test_what_went_elsewhere_or_to_no_broker_says_what_comes_next(
     uneven.creates = fault != "no_topics"
     setattr(uneven, fault, True)
     # A bundle without topics shows no owner however long it is asked for.
-    options = replace(DO_IT, verify_within_s=10.0 if uneven.creates else 0.3)
+    within_s = 10.0 if uneven.creates else 0.3
+    options = replace(DO_IT, moves=replace(DO_IT.moves, verify_within_s=within_s))
     came = await carried_out(uneven, http, writer_of(tmp_path), plan, options)
     last = {one.bundle: one for one in came.outcomes if one.bundle in came.left}
     assert last

@@ -183,7 +183,9 @@ async def test_no_further_round_is_begun_once_publishing_is_slow(
         each.latency_ms = 5.0
     slow = next(each for each in uneven.brokers if each.name == plan.steps[0].destination)
     uneven.takes_s, uneven.unloads = 0.1, SlowsDown(slow)
-    options = replace(DO_IT, latency=LatencyWatchOptions(every_s=0.01, first_s=0.01))
+    options = replace(
+        DO_IT, moves=replace(DO_IT.moves, latency=LatencyWatchOptions(every_s=0.01, first_s=0.01))
+    )
     came = await carried_out(uneven, http, writer_of(tmp_path), plan, options)
     assert came.refused.startswith(f"publish latency of {slow.name} rose from 5.0 ms to 80.0 ms")
     assert set(came.left.values()) == {came.refused}

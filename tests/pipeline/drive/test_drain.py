@@ -65,7 +65,7 @@ async def test_a_drain_stops_once_publishing_is_slow_and_says_what_is_left_and_w
     full.unloads = SlowsDown(slow)
     log: list[str] = []
     latency = LatencyWatchOptions(every_s=0.01, first_s=0.01)
-    options = replace(QUICK, at_once=1, latency=latency)
+    options = replace(QUICK, moves=replace(QUICK.moves, at_once=1, latency=latency))
     found = await drained(drain(full, http, log=log.append, options=options))
     ends = Counter(each.status for each in found.outcomes)
     assert ends.keys() == {MoveStatus.MOVED, MoveStatus.WITHHELD}
@@ -81,7 +81,9 @@ async def test_a_drain_stops_once_publishing_is_slow_and_says_what_is_left_and_w
 
     full.unloads = []
     unlimited = replace(latency, limit=LatencyLimit(times=0.0))
-    found = await drained(drain(full, http, options=replace(options, latency=unlimited)))
+    found = await drained(
+        drain(full, http, options=replace(options, moves=replace(options.moves, latency=unlimited)))
+    )
     assert not found.left
     assert source.name not in full.owners.values()
 
@@ -261,7 +263,8 @@ async def test_of_a_drain_that_is_cut_off_what_went_is_not_called_unknown(
                 broker.silent = fault != "policies"
 
     full.unloads = OneStays()
-    options = replace(QUICK, verify_within_s=0.3) if full.no_topics else QUICK
+    soon = replace(QUICK, moves=replace(QUICK.moves, verify_within_s=0.3))
+    options = soon if full.no_topics else QUICK
     found = await drained(drain(full, http, options=options, log=cut_off))
     assert len(found.outcomes) == 12
     assert set(found.left) == {stuck}

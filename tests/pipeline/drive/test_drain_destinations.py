@@ -38,7 +38,7 @@ async def test_a_broker_new_to_a_namespace_serves_one_bundle_before_it_gets_more
         cluster.carry(first, bundle_name(index), 1000.0 * index)
     ends: list[float] = []
     clock = asyncio.get_running_loop().time
-    options = replace(QUICK, at_once=1, warm_up_s=0.2)
+    options = replace(QUICK, moves=replace(QUICK.moves, at_once=1, warm_up_s=0.2))
     each = drain(cluster, http, options=options, log=lambda _: ends.append(clock()))
     plan = await each.plan()
     await each.carry_out(plan)
@@ -49,7 +49,7 @@ async def test_a_broker_new_to_a_namespace_serves_one_bundle_before_it_gets_more
     }  # fmt: skip
     assert {bundle for bundle, _ in cluster.unloads[:2]} == {m.bundle for m in lightest.values()}
     assert len(cluster.unloads) == len(plan.moves)
-    assert ends[2] - ends[1] >= options.warm_up_s
+    assert ends[2] - ends[1] >= options.moves.warm_up_s
 
 
 @pytest.mark.parametrize(

@@ -90,7 +90,9 @@ async def test_a_pause_holds_the_filling_of_the_last_broker_back(tmp_path: Path)
             roller.cluster.carry(roller.cluster.brokers[0], bundle_name(number), 1000.0)
         pause = Control(Wish.PAUSE, 1, "an incident")
         roller.logged = LogLines("moved ", lambda: write_control(roller.trail.place, pause))
-        one_by_one = replace(QUICK, drain=replace(QUICK.drain, at_once=1))
+        one_by_one = replace(
+            QUICK, drain=replace(QUICK.drain, moves=replace(QUICK.drain.moves, at_once=1))
+        )
         await roller.from_here(*roller.cluster.names, options=one_by_one)
         assert len(roller.cluster.unloads) == 1
 
@@ -106,7 +108,12 @@ async def test_the_filling_of_the_last_broker_stops_once_publishing_is_slow(
             each.latency_ms = 5.0
         cluster.takes_s, cluster.unloads = 0.05, SlowsDown(last)
         latency = LatencyWatchOptions(every_s=0.01, first_s=0.01)
-        options = replace(QUICK, drain=replace(QUICK.drain, at_once=1, latency=latency))
+        options = replace(
+            QUICK,
+            drain=replace(
+                QUICK.drain, moves=replace(QUICK.drain.moves, at_once=1, latency=latency)
+            ),
+        )
         words = f"{last.name} has not got its whole share: publish latency of {last.name} rose"
         with pytest.raises(RollStoppedError, match=words):
             await roller.from_here(*cluster.names, options=options)

@@ -25,9 +25,8 @@ from counterpoise.app.output import say_with_time
 from counterpoise.app.signals import until_signal
 from counterpoise.app.spark import spark_conf, written
 from counterpoise.app.verbs.balance_plan import run_plan
-from counterpoise.app.verbs.rules import latency_watch_of, rules_of
+from counterpoise.app.verbs.rules import moves_of, rules_of
 from counterpoise.pipeline.clock import HTTP_TIMEOUT_S
-from counterpoise.pipeline.executor import ExecutorOptions
 from counterpoise.pipeline.runner import RunSettings, SparkBalancer
 from counterpoise.pipeline.stream.running import StreamFailedError
 from counterpoise.pipeline.stream.session import SessionError
@@ -102,9 +101,7 @@ def _settings(args: argparse.Namespace) -> RunSettings:
         spark_conf=tuple(spark_conf(args).items()),
         shards=args.shards,
         poll_every_s=args.interval,
-        executor=ExecutorOptions(
-            execute=args.execute, latency=latency_watch_of(args), warm_up_s=args.warm_up
-        ),
+        executor=replace(moves_of(args), execute=args.execute),
         once=args.once,
         metrics=listen_address(args.metrics),
         watchdog=args.watchdog,

@@ -12,7 +12,7 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_session
 from counterpoise.app.errors import UserError
 from counterpoise.app.output import say_with_time, surviving_closed_output
-from counterpoise.app.verbs.rules import latency_watch_of
+from counterpoise.app.verbs.rules import moves_of
 from counterpoise.decide.advice.plan import AdvisedPlan, PlanError
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -52,8 +52,7 @@ async def _carry_out(
         valid_for_s=args.valid_for,
         partial=args.partial,
         rules=rules,
-        latency=latency_watch_of(args),
-        warm_up_s=args.warm_up,
+        moves=moves_of(args),
     )
     waits = HeartbeatOptions(wait_s=args.wait_for_history)
     history = writing(open_location(args.history), waits)

@@ -16,7 +16,7 @@ from counterpoise.app.histories import trail_of
 from counterpoise.app.output import say, surviving_closed_output
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.strategies import find_placement
-from counterpoise.app.verbs.rules import latency_watch_of
+from counterpoise.app.verbs.rules import moves_of
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import Round
 from counterpoise.decide.filters.options import FilterOptions
@@ -54,13 +54,7 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
     action = drain_action(args)
     if args.release:
         return _release(args, action)
-    options = DrainOptions(
-        attempts=args.attempts,
-        at_once=args.at_once,
-        partial=args.partial,
-        latency=latency_watch_of(args),
-        warm_up_s=args.warm_up,
-    )
+    options = DrainOptions(args.attempts, partial=args.partial, moves=moves_of(args))
     async with client_session(args) as session:
         reader = SnapshotReader(session, addresses, wall_clock_ms)
         log = (lambda sentence: None) if args.json else surviving_closed_output(say)

@@ -18,7 +18,7 @@ from counterpoise.app.histories import trail_of
 from counterpoise.app.output import say_with_time, surviving_closed_output
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.verbs.balance_plan import report_outcome
-from counterpoise.app.verbs.rules import latency_watch_of, rules_of
+from counterpoise.app.verbs.rules import moves_of, rules_of
 from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.balancing.approval import HOUR_MS
@@ -129,8 +129,7 @@ async def _carry_out(
         partial=args.partial,
         fills=args.broker,
         rules=rules_of(args),
-        latency=latency_watch_of(args),
-        warm_up_s=args.warm_up,
+        moves=moves_of(args),
     )
     waits = HeartbeatOptions(wait_s=args.wait_for_history)
     async with writing(location, waits) as writer:

@@ -13,7 +13,7 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.output import say, say_with_time, surviving_closed_output
 from counterpoise.app.signals import until_signal
 from counterpoise.app.verbs.drain import drain_rules
-from counterpoise.app.verbs.rules import latency_watch_of
+from counterpoise.app.verbs.rules import moves_of
 from counterpoise.decide.watchdog.observation import WatchdogOptions
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -139,10 +139,5 @@ def _options(args: argparse.Namespace) -> RollOptions:
         settle_s=args.settle,
         patience_s=args.patience,
         window=args.window,
-        drain=DrainOptions(
-            at_once=args.at_once,
-            partial=args.partial,
-            warm_up_s=args.warm_up,
-            latency=latency_watch_of(args),
-        ),
+        drain=DrainOptions(partial=args.partial, moves=moves_of(args)),
     )

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.publish_latency import LatencyLimit
+from counterpoise.pipeline.executor import ExecutorOptions
 from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 
 
@@ -22,6 +24,10 @@ def rules_of(args: argparse.Namespace) -> ApprovalRules:
     )
 
 
-def latency_watch_of(args: argparse.Namespace) -> LatencyWatchOptions:
-    """At which rise of publish latency the options stop moves."""
-    return LatencyWatchOptions(LatencyLimit(times=args.stop_at_latency))
+def moves_of(args: argparse.Namespace) -> ExecutorOptions:
+    """How the options have bundles moved: how many at once, and when moves pause or stop."""
+    made = ExecutorOptions(
+        latency=LatencyWatchOptions(LatencyLimit(times=args.stop_at_latency)),
+        warm_up_s=args.warm_up,
+    )
+    return replace(made, at_once=args.at_once) if "at_once" in args else made

@@ -25,7 +25,6 @@ from counterpoise.pipeline.drive.action_trail import ActionTrail, cordons
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
-from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.rounds import RoundRunner
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.history import TablesWriter
@@ -51,12 +50,9 @@ class ApprovedOptions:
     """Carry out the steps that still fit, even if others do not."""
     attempts: int = 3
     """How often a step is tried that the cluster fails at."""
-    verify_within_s: float = 20.0
     rules: ApprovalRules = field(default_factory=ApprovalRules)
-    latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
-    """When publish latency stops the moves."""
-    warm_up_s: float = 0.0
-    """How long after the moves that go first the others begin (`decide/balancing/warm_up.py`)."""
+    moves: ExecutorOptions = field(default_factory=ExecutorOptions)
+    """How bundles are moved, and when that stops; how many at once is the plan's."""
     balance: BalanceOptions | None = None
     """How often brokers measure; None: as the cluster's own settings say."""
     fills: Collection[str] = ()
@@ -109,13 +105,11 @@ class ApprovedPlan:
         self._executor = Executor(
             session,
             clock_ms,
-            ExecutorOptions(
+            replace(
+                options.moves,
                 execute=True,
-                verify_within_s=options.verify_within_s,
                 stale_after_s=options.valid_for_s,
                 at_once=plan.at_once,
-                latency=options.latency,
-                warm_up_s=options.warm_up_s,
             ),
             self._withheld,
             self._reader.where,

@@ -22,7 +22,6 @@ from counterpoise.pipeline.drive.action_trail import (
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
-from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 
 
 class DrainRefusedError(ExplainedError):
@@ -35,18 +34,10 @@ class DrainOptions:
 
     attempts: int = 3
     """How often a bundle is tried, each time where it fits best by then."""
-    at_once: int = 4
-    """How many bundles move side by side."""
-    verify_within_s: float = 20.0
-    """How long after an unload the new owner may take to show."""
     partial: bool = False
     """Move what can go even if something cannot."""
-    latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
-    """When publish latency stops the moves."""
-    warm_up_s: float = 5.0
-    """How long a broker that is new to a namespace has only one of its bundles."""
-    again_after_s: float = 2.0
-    """Seconds before a failed move is tried again; twice as long before each further attempt."""
+    moves: ExecutorOptions = field(default_factory=lambda: ExecutorOptions(warm_up_s=5.0))
+    """How bundles are moved: how many at once, and when they stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +66,7 @@ class BrokerDrain:
     ) -> None:
         """`action` records the drain, its operator and reason."""
         self._action = action
-        self.at_once = options.at_once
+        self.at_once = options.moves.at_once
         self._reader = reader
         self.goal = EmptyBroker(broker, rules)
         self.snapshot: ClusterSnapshot | None = None
@@ -87,15 +78,11 @@ class BrokerDrain:
             session,
             clock_ms,
             # Each attempt has its own plan, and the owner is asked before a bundle moves.
-            ExecutorOptions(
+            replace(
+                options.moves,
                 execute=True,
-                verify_within_s=options.verify_within_s,
                 stale_after_s=float("inf"),
-                at_once=options.at_once,
-                again_after_s=options.again_after_s,
-                warm_up_s=options.warm_up_s,
                 failed_most=0,  # the operator said how often each bundle is tried
-                latency=options.latency,
             ),
             withheld=action.withheld,
             where=reader.where,

@@ -42,7 +42,7 @@ from counterpoise.pipeline.drive.roll_state import (
     new_roll,
 )
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
-from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.watchdog.watchdog import Watchdog
 
@@ -316,14 +316,10 @@ class RollingRestart:
         executor = Executor(
             self._session,
             self._clock_ms,
-            ExecutorOptions(
-                execute=True, stale_after_s=float("inf"), at_once=self._options.drain.at_once,
-                verify_within_s=self._options.drain.verify_within_s,
-                latency=self._options.drain.latency, warm_up_s=self._options.drain.warm_up_s,
-            ),
+            replace(self._options.drain.moves, execute=True, stale_after_s=float("inf")),
             action.withheld,
             self._reader.where,
-        )  # fmt: skip
+        )
         first = first_moves(plan.moves, snapshot.owned)
         await self._beating(state, executor.carry_out(plan.moves, snapshot.brokers, done, first))
         await asyncio.to_thread(log.close, self._clock_ms())

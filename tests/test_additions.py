@@ -151,11 +151,8 @@ METRIC = Addition(
                 '    yield from samples_of("counterpoise_", cluster, (("answer", 42),))\n',
             ),
         ),
-        "admin/metrics/reference.py": (
-            (
-                '            "pulsar_broker_topics_count"',
-                '            "counterpoise_answer": "What it all means",\n',
-            ),
+        "admin/metrics/reference.tsv": (
+            ("pulsar_broker_topics_count\t", "counterpoise_answer\tWhat it all means\n"),
         ),
     },
     """

@@ -17,62 +17,44 @@ from counterpoise.security.authorization import (
     TenantMissing,
 )
 
+_WORDS: Final[dict[str, str]] = {
+    "TTL": "messageTTL",
+    "SUBSCRIPTION_EXPIRATION_TIME": "subscriptionExpirationTime",
+    "DEDUPLICATION": "deduplication deduplicationEnabled",
+    "DEDUPLICATION_SNAPSHOT": "deduplicationSnapshotInterval",
+    "AUTO_TOPIC_CREATION": "autoTopicCreation",
+    "AUTO_SUBSCRIPTION_CREATION": "autoSubscriptionCreation",
+    "RATE": "publishRate dispatchRate subscriptionDispatchRate subscribeRate",
+    "REPLICATION_RATE": "replicatorDispatchRate",
+    "RETENTION": "retention",
+    "PERSISTENCE": "persistence topicHashPositions",
+    "SUBSCRIPTION_AUTH_MODE": "subscriptionAuthMode subscriptionTypesEnabled",
+    "ENCRYPTION": "encryptionRequired",
+    "DELAYED_DELIVERY": "delayedDelivery",
+    "INACTIVE_TOPIC": "inactiveTopicPolicies",
+    "MAX_PRODUCERS": "maxProducersPerTopic maxProducers policies",
+    "MAX_CONSUMERS": "maxConsumersPerTopic maxConsumers maxConsumersPerSubscription",
+    "MAX_UNACKED": "maxUnackedMessagesPerConsumer maxUnackedMessagesPerSubscription "
+    "maxUnackedMessagesOnConsumer maxUnackedMessagesOnSubscription",
+    "MAX_SUBSCRIPTIONS": "maxSubscriptionsPerTopic",
+    "MAX_TOPICS": "maxTopicsPerNamespace",
+    "COMPACTION": "compactionThreshold",
+    "OFFLOAD": "offloadThreshold offloadDeletionLagMs offloadPolicies "
+    "removeOffloadPolicies offloadThresholdInSeconds",
+    "SCHEMA_COMPATIBILITY_STRATEGY": "schemaCompatibilityStrategy schemaValidationEnforced "
+    "schemaAutoUpdateCompatibilityStrategy isAllowAutoUpdateSchema",
+    "REPLICATION": "replication",
+    "ALLOW_CLUSTERS": "allowedClusters",
+    "ENTRY_FILTERS": "entryFilters",
+    "DISPATCHER_PAUSE_ON_ACK_STATE_PERSISTENT": "dispatcherPauseOnAckStatePersistent",
+    "BACKLOG": "backlogQuotaMap backlogQuota",
+    "ANTI_AFFINITY": "antiAffinity",
+    "RESOURCEGROUP": "resourcegroup",
+    "PARTITION": "partitions",
+}
 POLICY_NAMES: Final[dict[str, str]] = {
     "": "ALL",
-    "messageTTL": "TTL",
-    "subscriptionExpirationTime": "SUBSCRIPTION_EXPIRATION_TIME",
-    "deduplication": "DEDUPLICATION",
-    "deduplicationEnabled": "DEDUPLICATION",
-    "deduplicationSnapshotInterval": "DEDUPLICATION_SNAPSHOT",
-    "autoTopicCreation": "AUTO_TOPIC_CREATION",
-    "autoSubscriptionCreation": "AUTO_SUBSCRIPTION_CREATION",
-    **dict.fromkeys(
-        ("publishRate", "dispatchRate", "subscriptionDispatchRate", "subscribeRate"), "RATE"
-    ),
-    "replicatorDispatchRate": "REPLICATION_RATE",
-    "retention": "RETENTION",
-    "persistence": "PERSISTENCE",
-    "topicHashPositions": "PERSISTENCE",
-    "subscriptionAuthMode": "SUBSCRIPTION_AUTH_MODE",
-    "subscriptionTypesEnabled": "SUBSCRIPTION_AUTH_MODE",
-    "encryptionRequired": "ENCRYPTION",
-    "delayedDelivery": "DELAYED_DELIVERY",
-    "inactiveTopicPolicies": "INACTIVE_TOPIC",
-    **dict.fromkeys(("maxProducersPerTopic", "maxProducers", "policies"), "MAX_PRODUCERS"),
-    **dict.fromkeys(
-        ("maxConsumersPerTopic", "maxConsumers", "maxConsumersPerSubscription"), "MAX_CONSUMERS"
-    ),
-    **dict.fromkeys(
-        (
-            *("maxUnackedMessagesPerConsumer", "maxUnackedMessagesPerSubscription"),
-            *("maxUnackedMessagesOnConsumer", "maxUnackedMessagesOnSubscription"),
-        ),
-        "MAX_UNACKED",
-    ),
-    "maxSubscriptionsPerTopic": "MAX_SUBSCRIPTIONS",
-    "maxTopicsPerNamespace": "MAX_TOPICS",
-    "compactionThreshold": "COMPACTION",
-    "offloadThreshold": "OFFLOAD",
-    "offloadDeletionLagMs": "OFFLOAD",
-    "offloadPolicies": "OFFLOAD",
-    "removeOffloadPolicies": "OFFLOAD",
-    "offloadThresholdInSeconds": "OFFLOAD",
-    **dict.fromkeys(
-        (
-            *("schemaCompatibilityStrategy", "schemaAutoUpdateCompatibilityStrategy"),
-            *("isAllowAutoUpdateSchema", "schemaValidationEnforced"),
-        ),
-        "SCHEMA_COMPATIBILITY_STRATEGY",
-    ),
-    "replication": "REPLICATION",
-    "allowedClusters": "ALLOW_CLUSTERS",
-    "entryFilters": "ENTRY_FILTERS",
-    "dispatcherPauseOnAckStatePersistent": "DISPATCHER_PAUSE_ON_ACK_STATE_PERSISTENT",
-    "backlogQuotaMap": "BACKLOG",
-    "backlogQuota": "BACKLOG",
-    "antiAffinity": "ANTI_AFFINITY",
-    "resourcegroup": "RESOURCEGROUP",
-    "partitions": "PARTITION",
+    **{word: name for name, words in _WORDS.items() for word in words.split()},
 }
 """``PolicyName``, by the word of the path."""
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from functools import cache
+from importlib.resources import files
 from typing import Any
 
 ISSUE_URL = "https://github.com/apache/pulsar/issues/"
@@ -31,11 +34,11 @@ class Diagnosis:
     rule: str
     title: str
     why: str
-    settings: Mapping[str, Shown] = field(default_factory=dict)
-    change: Mapping[str, str] = field(default_factory=dict)
-    severity: Severity = Severity.PROBLEM
-    advice: str = ""
-    issues: tuple[int, ...] = ()
+    settings: Mapping[str, Shown]
+    change: Mapping[str, str]
+    severity: Severity
+    advice: str
+    issues: tuple[int, ...]
 
     @property
     def links(self) -> list[str]:
@@ -57,6 +60,35 @@ class Diagnosis:
             "advice": self.advice,
             "issues": self.links,
         }
+
+
+@cache
+def catalogue() -> Mapping[str, Mapping[str, Any]]:
+    """The texts of all findings, by rule and variant."""
+    found = files("counterpoise.app.doctor").joinpath("findings.toml").read_text("utf-8")
+    return tomllib.loads(found)
+
+
+def finding(
+    key: str,
+    settings: Mapping[str, Shown],
+    change: Mapping[str, str] | None = None,
+    *,
+    severity: Severity | None = None,
+    **figures: object,
+) -> Diagnosis:
+    """A finding whose texts stand in the `catalogue` under ``key``, with ``figures`` in them."""
+    texts = catalogue()[key]
+    return Diagnosis(
+        key.partition("/")[0],
+        texts["title"].format_map(figures),
+        texts["why"].format_map(figures),
+        settings,
+        change or {},
+        severity or Severity(texts.get("severity", "problem")),
+        texts.get("advice", "").format_map(figures),
+        tuple(texts.get("issues", ())),
+    )
 
 
 @dataclass(frozen=True, slots=True)

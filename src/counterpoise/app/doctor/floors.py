@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from counterpoise.app.doctor.diagnosis import Diagnosis, Severity
+from counterpoise.app.doctor.diagnosis import Diagnosis, Severity, finding
 from counterpoise.app.doctor.setup import SHEDDER, Setup
 
 SMALL_CLUSTER = 5
@@ -36,16 +36,14 @@ def throughput_floor(setup: Setup) -> Iterator[Diagnosis]:
     if setup.shedder != "ThresholdShedder" or not setup.sheds or floor <= 0:
         return
     raised = setup.given(_FLOOR) and floor > 10.0
-    yield Diagnosis(
-        "floor-silences-shedder",
-        "ThresholdShedder keeps still below a floor of traffic",
-        f"It moves nothing when that would be less than {floor:g} MiB/s. A broker just above the "
-        f"threshold must carry {floor / _SLACK:g} MiB/s before any of it is moved, one that is "
-        f"40 points above it {floor / (0.4 + _SLACK):.3g} MiB/s; small messages never get there.",
+    yield finding(
+        "floor-silences-shedder/throughput",
         setup.show(SHEDDER, _FLOOR),
         {_FLOOR: "0"},
         severity=Severity.PROBLEM if _small(setup) or raised else Severity.ADVICE,
-        issues=(21299,),
+        floor=floor,
+        near=floor / _SLACK,
+        far=floor / (0.4 + _SLACK),
     )
 
 
@@ -55,12 +53,11 @@ def message_floor(setup: Setup) -> Iterator[Diagnosis]:
         return
     share = setup.number(_SHARE)
     if share <= 0:
-        yield Diagnosis(
-            "moves-nothing",
-            f"{setup.shedder} is set to move nothing",
-            "It moves this share of the difference between two brokers, and the share is none.",
+        yield finding(
+            "moves-nothing/share",
             setup.show(SHEDDER, _SHARE),
             {_SHARE: "0.2"},
+            shedder=setup.shedder,
         )
         return
     rate, size = setup.number(_RATE_FLOOR) / share, setup.number(_BYTE_FLOOR) / share
@@ -70,15 +67,14 @@ def message_floor(setup: Setup) -> Iterator[Diagnosis]:
         setup.given(name) and setup.number(name) > limit
         for name, limit in ((_RATE_FLOOR, 1000), (_BYTE_FLOOR, 1048576))
     )
-    yield Diagnosis(
-        "floor-silences-shedder",
-        f"{setup.shedder} keeps still below a floor of traffic",
-        f"Two brokers must differ by more than {rate:,.0f} msg/s or {size / 1048576:.3g} MiB/s "
-        "before a bundle is moved; below that one broker may well carry everything.",
+    yield finding(
+        "floor-silences-shedder/messages",
         setup.show(SHEDDER, _RATE_FLOOR, _BYTE_FLOOR, _SHARE),
         {_RATE_FLOOR: "10", _BYTE_FLOOR: "10240"},
         severity=Severity.PROBLEM if _small(setup) or raised else Severity.ADVICE,
-        issues=(21299, 21905),
+        shedder=setup.shedder,
+        rate=rate,
+        mib=size / 1048576,
     )
 
 
@@ -87,14 +83,11 @@ def swing(setup: Setup) -> Iterator[Diagnosis]:
     roles.
     """
     if setup.shedder in ("UniformLoadShedder", "AvgShedder") and setup.number(_SHARE) > 0.5:
-        yield Diagnosis(
+        yield finding(
             "moves-more-than-half",
-            "so much is moved at once that the brokers change places",
-            f"After {setup.number(_SHARE):.0%} of the difference has moved, the idler broker is "
-            "the busier one, and the next round moves it back.",
             setup.show(SHEDDER, _SHARE),
             {_SHARE: "0.2"},
-            issues=(13915, 17456),
+            share=setup.number(_SHARE),
         )
 
 
@@ -103,21 +96,13 @@ def uniform_off(setup: Setup) -> Iterator[Diagnosis]:
     if setup.shedder != "UniformLoadShedder":
         return
     if setup.number(_RATE_THRESHOLD) <= 0 and setup.number(_BYTE_THRESHOLD) <= 0:
-        yield Diagnosis(
+        yield finding(
             "uniform-thresholds-off",
-            "both of UniformLoadShedder's thresholds are switched off",
-            "0 switches a threshold off; with both off it never acts.",
             setup.show(_RATE_THRESHOLD, _BYTE_THRESHOLD),
             {_RATE_THRESHOLD: "50", _BYTE_THRESHOLD: "4"},
         )
     if setup.get(_MAX_BUNDLES) == 0:
-        yield Diagnosis(
-            "moves-nothing",
-            "UniformLoadShedder may move no bundle at all",
-            '0 bundles a round is not "no limit"; that is -1.',
-            setup.show(_MAX_BUNDLES),
-            {_MAX_BUNDLES: "-1"},
-        )
+        yield finding("moves-nothing/bundles", setup.show(_MAX_BUNDLES), {_MAX_BUNDLES: "-1"})
 
 
 def lower_boundary(setup: Setup) -> Iterator[Diagnosis]:
@@ -129,16 +114,14 @@ def lower_boundary(setup: Setup) -> Iterator[Diagnosis]:
     sure = brokers is not None and brokers > 1 and 80.0 / brokers < threshold
     shown = brokers if sure else 10
     average = 80.0 * (shown - 1) / shown if shown else 0.0
-    yield Diagnosis(
+    yield finding(
         "idle-broker-stays-idle",
-        "an idle broker gets no load, however idle it is",
-        f"With {shown} brokers, one of them at 0 % and the others at 80 %, the average is "
-        f"{average:.3g} % and no broker is {threshold:g} points above it: nothing is moved. "
-        "That is how a cluster looks after every rolling restart.",
         setup.show(SHEDDER, _LOWER, _THRESHOLD),
         {_LOWER: "true"},
         severity=Severity.PROBLEM if sure else Severity.ADVICE,
-        issues=(17456, 18215, 12160),
+        shown=shown,
+        average=average,
+        threshold=threshold,
     )
 
 
@@ -146,15 +129,12 @@ def overload_only(setup: Setup) -> Iterator[Diagnosis]:
     """Find OverloadShedder, which balances nothing below its fixed limit."""
     if setup.shedder == "OverloadShedder" and setup.sheds:
         limit = setup.get(_OVERLOADED)
-        yield Diagnosis(
+        yield finding(
             "overload-shedder-waits",
-            "nothing is balanced below the overload threshold",
-            f"OverloadShedder looks at no average: a broker at {limit - 1} % beside idle ones is "
-            "left alone, and when all are above it each sheds to the others without end.",
             setup.show(SHEDDER, _OVERLOADED),
             {SHEDDER: "org.apache.pulsar.broker.loadbalance.impl.AvgShedder"},
             severity=Severity.PROBLEM if limit > 100 else Severity.ADVICE,
-            issues=(12160,),
+            below=limit - 1,
         )
 
 
@@ -165,23 +145,9 @@ def history(setup: Setup) -> Iterator[Diagnosis]:
     if not uses or setup.manager == "simple":
         return
     if share >= 1.0:
-        yield Diagnosis(
-            "history-never-changes",
-            "remembered usage never changes",
-            "All of the past is kept and nothing of the present: the first report counts forever.",
-            setup.show(_HISTORY),
-            {_HISTORY: "0.9"},
-        )
+        yield finding("history-never-changes", setup.show(_HISTORY), {_HISTORY: "0.9"})
     elif share > 0.9 and setup.shedder == "ThresholdShedder":
-        yield Diagnosis(
-            "history-lags",
-            "remembered usage lags far behind the present",
-            "Decisions rest on how things were: brokers that are cool by now still shed, and all "
-            "move to one that is hot by now.",
-            setup.show(SHEDDER, _HISTORY),
-            {_HISTORY: "0.9"},
-            issues=(18173, 26609),
-        )
+        yield finding("history-lags", setup.show(SHEDDER, _HISTORY), {_HISTORY: "0.9"})
 
 
 CHECKS = (

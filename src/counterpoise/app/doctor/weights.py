@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from counterpoise.app.doctor.diagnosis import Diagnosis, Severity
+from counterpoise.app.doctor.diagnosis import Diagnosis, finding
 from counterpoise.app.doctor.setup import Setup
 
 _CPU = "loadBalancerCPUResourceWeight"
@@ -22,16 +22,8 @@ def memory(setup: Setup) -> Iterator[Diagnosis]:
         if setup.number(name) <= 0:
             continue
         heeded = name == _DIRECT or setup.manager == "extensible"
-        yield Diagnosis(
-            "memory-weight",
-            "memory counts as load" if heeded else "this weight does nothing",
-            "Memory that a broker's pools and the JVM keep is no load: it never falls when a "
-            "bundle leaves, so bundles are shed without end."
-            if heeded
-            else "The modular manager does not look at heap memory at all.",
-            setup.show(name),
-            {name: "0"},
-            issues=(22820, 22889, 21168),
+        yield finding(
+            f"memory-weight/{'heeded' if heeded else 'unread'}", setup.show(name), {name: "0"}
         )
 
 
@@ -44,15 +36,14 @@ def spelling(setup: Setup) -> Iterator[Diagnosis]:
             continue
         contradicts = setup.given(right) and fixed != legacy
         wins = legacy if fixed == 1.0 else fixed
-        yield Diagnosis(
-            "legacy-weight-spelling",
-            "one weight under two spellings" if contradicts else "an old misspelling",
-            f"Pulsar heeds the misspelled name while the right one says 1.0; {wins:g} is in force."
-            + (" An explicit 1.0 cannot win." if contradicts and fixed == 1.0 else ""),
+        loses = " An explicit 1.0 cannot win." if contradicts and fixed == 1.0 else ""
+        yield finding(
+            f"legacy-weight-spelling/{'twice' if contradicts else 'old'}",
             setup.show(right, wrong),
             {right: f"{wins:g}"},
-            severity=Severity.PROBLEM if contradicts else Severity.ADVICE,
-            advice=f"delete {wrong}",
+            wins=wins,
+            loses=loses,
+            wrong=wrong,
         )
 
 
@@ -69,13 +60,7 @@ def nothing_counts(setup: Setup) -> Iterator[Diagnosis]:
         ),
     ]
     if not any(value > 0 for value in inforce):
-        yield Diagnosis(
-            "no-resource-counts",
-            "no resource counts, so every broker is idle for ever",
-            "Usage is the greatest weighted percentage, and every weight is 0.",
-            setup.show(*names),
-            {_CPU: "1.0"},
-        )
+        yield finding("no-resource-counts", setup.show(*names), {_CPU: "1.0"})
 
 
 CHECKS = (memory, spelling, nothing_counts)

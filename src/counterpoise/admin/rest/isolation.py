@@ -41,14 +41,12 @@ routes = route.Routes()
 @routes.get(POLICIES, access.CLUSTER_POLICY)
 async def isolation_policies(request: web.Request) -> web.Response:
     """The isolation policies of a cluster, by name."""
-    await require_cluster(request)
     return answer(await _require_policies(request))
 
 
 @routes.get(f"{POLICIES}/brokers", access.CLUSTER_POLICY)
 async def isolated_brokers(request: web.Request) -> web.Response:
     """For each active broker, the namespaces that isolation policies assign to it."""
-    await require_cluster(request)
     found = await _require_policies(request)
     return answer([_isolation(each, found) for each in await broker_of(request).active_brokers()])
 
@@ -56,7 +54,6 @@ async def isolated_brokers(request: web.Request) -> web.Response:
 @routes.get(f"{POLICIES}/brokers/{{broker}}", access.CLUSTER_POLICY)
 async def isolated_broker(request: web.Request) -> web.Response:
     """The namespaces that isolation policies assign to one broker."""
-    await require_cluster(request)
     found = await _require_policies(request)
     return answer(_isolation(request.match_info["broker"], found))
 
@@ -171,7 +168,8 @@ async def _policies(request: web.Request) -> dict[str, Json] | None:
 
 
 async def _require_policies(request: web.Request) -> dict[str, Json]:
-    """404 where no policy was ever set."""
+    """The policies of a registered cluster; 404 where none was ever set."""
+    await require_cluster(request)
     found = await _policies(request)
     if found is None:
         cluster = request.match_info["cluster"]

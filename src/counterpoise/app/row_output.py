@@ -5,10 +5,10 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, Final, Protocol, TextIO, get_type_hints
+from typing import Any, Final, TextIO, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,11 +26,8 @@ is left out."""
 _WIDTH_MAX: Final = 80
 
 
-class RowSink(Protocol):
-    """A function that writes more rows of one kind."""
-
-    def __call__(self, rows: Sequence[Any]) -> None:
-        """Write more rows."""
+RowSink = Callable[[Sequence[Any]], None]
+"""Writes more rows of one kind."""
 
 
 def row_output(

@@ -4,10 +4,10 @@ import asyncio
 import math
 import re
 from collections import deque
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Callable, Collection
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Final, Protocol
+from typing import Final
 
 from counterpoise.decide.balancing.publish_latency import (
     LatencyLimit,
@@ -38,11 +38,8 @@ class LatencyWatchOptions:
     """Seconds between the two looks that the first moves wait for."""
 
 
-class MoveStop(Protocol):
-    """A function called when publish latency has risen too far: no further move may begin."""
-
-    def __call__(self, __rise: LatencyRise) -> None:
-        """Begin no further move."""
+MoveStop = Callable[[LatencyRise], None]
+"""Called when publish latency has risen too far: no further move may begin."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
 
 from counterpoise.faults import FaultEffect, Occurrence, Operation
 
@@ -49,12 +49,8 @@ class ClusterEvent:
         return f"{self.at_s:8.3f} s  {self.kind}: {self.text}"
 
 
-class Expectation(Protocol):
-    """A condition that a test waits for: a function that says what is still missing."""
-
-    def __call__(self) -> str:
-        """What is still missing, in a sentence; empty once it is met."""
-        ...
+Expectation = Callable[[], str]
+"""A condition that a test waits for: what is still missing, in a sentence; empty once it is met."""
 
 
 class ClusterLog:

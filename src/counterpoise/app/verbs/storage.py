@@ -6,9 +6,9 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from counterpoise.app.conf import read_conf, settings_from
 from counterpoise.app.errors import UserError
@@ -54,13 +54,8 @@ TIMEOUT_S: Final = 10.0
 """How long the metadata store may take to answer one request."""
 
 
-class RowSource(Protocol):
-    """A function that reads the rows of one subject from the storage, in parts."""
-
-    def __call__(
-        self, cluster: LedgerCluster, args: argparse.Namespace
-    ) -> AsyncIterator[Sequence[Any]]:
-        """The rows, in parts."""
+RowSource = Callable[[LedgerCluster, argparse.Namespace], AsyncIterator[Sequence[Any]]]
+"""Reads the rows of one subject from the storage, in parts."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.load.topic_loads import TopicLoad
@@ -40,11 +40,8 @@ class SplitPoints:
     reason: str
 
 
-class SplitAlgorithm(Protocol):
-    """An algorithm that chooses where to split a bundle."""
-
-    def __call__(self, request: SplitRequest, options: SplitOptions) -> SplitPoints:
-        """Choose the boundaries."""
+SplitAlgorithm = Callable[[SplitRequest, SplitOptions], SplitPoints]
+"""Chooses where to split a bundle."""
 
 
 def points_of(topics: Mapping[str, TopicLoad | None]) -> list[TopicPoint]:

@@ -4,10 +4,9 @@ An added broker has the median size of the others, and measures when they do. Th
 does not depend on its broker: the recorded load is replayed on the other cluster.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
@@ -199,11 +198,8 @@ def _parts(bundle: str, count: int | None) -> int:
     return parts
 
 
-class SizedReplay(Protocol):
-    """A function that replays the load with `more` brokers (negative: fewer)."""
-
-    def __call__(self, more: int) -> BacktestResult:
-        """The result of the replay."""
+SizedReplay = Callable[[int], BacktestResult]
+"""Replays the load with so many brokers more (negative: fewer)."""
 
 
 def resized(change: Change, brokers: Sequence[str], more: int) -> Change:

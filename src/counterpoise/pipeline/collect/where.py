@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Callable, Sequence
 from urllib.parse import quote
 
 _BROKER = re.compile(r"[^\s/@?#\\]+:[0-9]{1,5}")
 
 
-class AddressOf(Protocol):
-    """A function from a broker's id to the URL of its admin API."""
-
-    def __call__(self, __broker: str) -> str:
-        """The admin URL of the broker with this id."""
+AddressOf = Callable[[str], str]
+"""The URL of a broker's admin API, by the broker's id."""
 
 
 def web_address(broker: str, addresses: Sequence[str]) -> str:

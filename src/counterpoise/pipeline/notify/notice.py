@@ -1,8 +1,8 @@
 """The events that an operator is notified of."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
 from counterpoise.decide.watchdog.observation import WatchdogFinding
@@ -45,11 +45,8 @@ class Notice:
     """Whether what was wrong is over."""
 
 
-class NoticeSink(Protocol):
-    """A function that takes a notice and returns at once, without waiting for it to be sent."""
-
-    def __call__(self, __notice: Notice) -> None:
-        """Take one notice."""
+NoticeSink = Callable[[Notice], None]
+"""Takes a notice and returns at once, without waiting for it to be sent."""
 
 
 def discard(notice: Notice) -> None:

@@ -5,11 +5,11 @@ import contextlib
 import hashlib
 import hmac
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 from urllib.parse import urlsplit
 
 import aiohttp
@@ -42,11 +42,8 @@ class NoticeFate(StrEnum):
     DROPPED = "dropped"
 
 
-class FateCounter(Protocol):
-    """A function that counts notices by their fate."""
-
-    def __call__(self, __fate: NoticeFate) -> None:
-        """Count a notice that was sent, failed or was dropped."""
+FateCounter = Callable[[NoticeFate], None]
+"""Counts a notice that was sent, failed or was dropped."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -107,6 +107,9 @@ class Connection:
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None: ...
 
+    def producer_refused(self, producer_id: int, error: BrokerError) -> None:
+        raise error
+
     def active_change(self, consumer_id: int, is_active: bool) -> None: ...
 
     def close_consumer(self, consumer_id: int, assigned_broker_url: ServiceUrls | None) -> None: ...

@@ -80,6 +80,16 @@ def test_a_clusters_life_and_its_peers(api: Api) -> None:
         ("PUT", f"{TENANTS}/x", "text", 400, "the body must be object"),
         ("GET", f"{CLUSTERS}/no", None, 404, "Cluster does not exist"),
         ("PUT", f"{CLUSTERS}/standalone", {}, 409, "Cluster already exists"),
+        *(
+            (method, f"{CLUSTERS}/standalone", {field: "ftp://x"}, 400, f"Illegal {kind} url, ex")
+            for method in ("PUT", "POST")
+            for field, kind in [
+                ("serviceUrl", "service"),
+                ("serviceUrlTls", "service tls"),
+                ("brokerServiceUrl", "broker service"),
+                ("brokerServiceUrlTls", "broker service tls"),
+            ]
+        ),
         ("DELETE", f"{CLUSTERS}/standalone", None, 412, "Cluster not empty"),
         ("POST", f"{CLUSTERS}/no/failureDomains/d", {}, 412, "Cluster no does not exist."),
         ("GET", f"{CLUSTERS}/no/failureDomains/d", None, 412, "Cluster no does not exist."),

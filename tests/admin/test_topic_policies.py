@@ -50,7 +50,6 @@ def test_what_holds_is_the_topics_own_or_else_its_namespaces(api: Api, namespace
     assert api.get(f"{topic}/publishRate?applied=true") == own
     assert api("DELETE", f"{topic}/policies").status == 204
     assert api.get(f"{topic}/publishRate?applied=true") == rate
-    assert api.get(f"{topic}/deduplicationEnabled?applied=true") is False, "the broker's setting"
 
 
 def test_a_partition_has_none_of_its_own_and_a_new_topic_has_none(api: Api, namespace: str) -> None:

@@ -230,6 +230,18 @@ def test_waiting_for_exclusive_access(dial: Callable[[], RawClient], topic: str)
     assert ready.topic_epoch == first.topic_epoch + 1
 
 
+def test_fencing_refuses_a_producer_that_waits(dial: Callable[[], RawClient], topic: str) -> None:
+    holder, waiter, usurper = dial(), dial(), dial()
+    for each in (holder, waiter, usurper):
+        each.connect()
+    holder.produce(topic, producer_access_mode=1)
+    waiting = waiter.produce(topic, producer_access_mode=2).producer_success
+    usurper.produce(topic, producer_access_mode=3)
+    refused = waiter.receive(Type.ERROR).error
+    assert (refused.request_id, refused.error) == (waiting.request_id, ServerError.ProducerFenced)
+    assert not waiter.produce(topic, producer_access_mode=2).producer_success.producer_ready
+
+
 def test_a_producer_brings_the_subscription_it_asks_for(
     broker: OneBroker, client: RawClient, topic: str
 ) -> None:

@@ -325,7 +325,10 @@ def test_a_topic_in_use_without_a_schema_gets_none_from_a_consumer(
         fields = {"topic": f"{topic}-{used}", "subscription": "t", "sub_type": 1}
         client.command("subscribe", request_id=9, consumer_id=10 + number, schema=text, **fields)
         error = client.receive(Type.ERROR).error
-        assert (error.error, error.message) == (ServerError.IncompatibleSchema, "in use")
+        assert (error.error, error.message) == (
+            ServerError.IncompatibleSchema,
+            "IncompatibleSchemaException: in use",
+        )
 
 
 def test_a_lookup_for_a_listener_that_no_broker_advertises(client: RawClient, topic: str) -> None:

@@ -99,6 +99,9 @@ class Wire:
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
         self.ready.append((producer_id, topic_epoch))
 
+    def producer_refused(self, producer_id: int, error: BrokerError) -> None:
+        self.errors.append((producer_id, -1, error))
+
     def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
         self.deliveries += [(consumer_id, m) for m in messages]
         self._changed.set()

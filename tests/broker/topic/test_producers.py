@@ -117,6 +117,16 @@ async def test_fencing_throws_the_others_out(world: World) -> None:
     shared.close()
 
 
+async def test_fencing_refuses_those_that_wait(world: World) -> None:
+    await world.producer(access_mode=AccessMode.Exclusive)
+    waiting = await world.producer(access_mode=AccessMode.WaitForExclusive)
+    usurper = await world.producer(access_mode=AccessMode.ExclusiveWithFencing)
+    [(refused, _, error)] = world.wire.errors
+    assert (refused, error.code) == (waiting.producer_id, ServerError.ProducerFenced)
+    usurper.close()
+    assert world.wire.ready == []
+
+
 async def test_an_old_epoch_is_refused(world: World) -> None:
     first = await world.producer(access_mode=AccessMode.Exclusive)
     first.close()

@@ -8,7 +8,13 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
+from counterpoise.admin.errors import (
+    RestError,
+    bad_request,
+    conflict,
+    not_found,
+    precondition_failed,
+)
 from counterpoise.admin.request import answer, broker_of, object_of_body
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, list_of, nullable, object_of, text
@@ -42,10 +48,26 @@ CLUSTER_DATA = Shape(
         }
     )
 )
+SCHEMES: Mapping[str, tuple[str, str]] = {
+    "serviceUrl": ("service", "http://pulsar.example.com:8080"),
+    "serviceUrlTls": ("service tls", "https://pulsar.example.com:8443"),
+    "brokerServiceUrl": ("broker service", "pulsar://pulsar.example.com:6650"),
+    "brokerServiceUrlTls": ("broker service tls", "pulsar+ssl://pulsar.example.com:6651"),
+}
+"""What Pulsar calls an address of a cluster, and an example of one with the scheme it must have."""
 PEERS = Shape(nullable(list_of(text())))
 
 
 routes = route.Routes()
+
+
+def _checked(data: dict[str, Json]) -> dict[str, Json]:
+    """The addresses of a cluster; raises `RestError` if one has the scheme of another kind."""
+    for field, (kind, example) in SCHEMES.items():
+        address = data.get(field)
+        if address and str(address).partition(":")[0] != example.partition(":")[0]:
+            raise bad_request(f"Illegal {kind} url, example: {example}")
+    return data
 
 
 @routes.get(BASE, access.KNOWN)
@@ -63,7 +85,7 @@ async def get(request: web.Request) -> web.Response:
 @routes.put(CLUSTER, access.cluster("CREATE_CLUSTER"), CLUSTER_DATA)
 async def create(request: web.Request) -> None:
     """Register a cluster."""
-    name, data = request.match_info["cluster"], object_of_body(request)
+    name, data = request.match_info["cluster"], _checked(object_of_body(request))
     try:
         await broker_of(request).policies.cluster(name).create(data)
     except BadVersion:
@@ -73,7 +95,7 @@ async def create(request: web.Request) -> None:
 @routes.post(CLUSTER, access.cluster("UPDATE_CLUSTER"), CLUSTER_DATA)
 async def update(request: web.Request) -> None:
     """Change a cluster's addresses."""
-    name, data = request.match_info["cluster"], object_of_body(request)
+    name, data = request.match_info["cluster"], _checked(object_of_body(request))
     try:
         await broker_of(request).policies.cluster(name).replace(data)
     except NotFound:

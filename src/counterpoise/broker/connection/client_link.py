@@ -98,7 +98,7 @@ class ClientLink:
         try:
             frame = await work
         except BrokerError as error:
-            frame = refuse(error.code, error.message)
+            frame = refuse(error.code, _named(error))
         except InvalidName as error:
             frame = refuse(ServerError.InvalidTopicName, str(error))
         except Exception:
@@ -111,6 +111,13 @@ class ClientLink:
         """The client has disconnected: start no more requests, and write nothing."""
         self.closed = True
         self.round_trips.end()
+
+
+def _named(error: BrokerError) -> str:
+    """The message of an error; of a refused schema, Pulsar's exception too: tests look for it."""
+    if error.code is ServerError.IncompatibleSchema:
+        return f"IncompatibleSchemaException: {error.message}"
+    return error.message
 
 
 def topic_name(text: str) -> TopicName:

@@ -318,6 +318,15 @@ class ClientProducers:
             encode.producer_success(request_id, attached.producer.name, topic_epoch=topic_epoch)
         )
 
+    def producer_refused(self, producer_id: int, error: BrokerError) -> None:
+        """ERROR: a producer that waits for exclusive access does not get it."""
+        attached = self._attached.get(producer_id)
+        if attached is None or attached.ready_request is None or attached.close_request is not None:
+            return
+        del self._attached[producer_id]
+        self._link.protocol.change_producer(producer_id, PeerChange.DETACHED)
+        self._link.outbox.write(encode.error(attached.ready_request, error.code, error.message))
+
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
         """CLOSE_PRODUCER: make the client reconnect, to this broker if its URLs are given.
 

@@ -140,6 +140,9 @@ class ProducerSink(Protocol):
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
         """Notify the client that a producer which waited for exclusive access has it."""
 
+    def producer_refused(self, producer_id: int, error: BrokerError) -> None:
+        """Refuse a producer that waits for exclusive access."""
+
 
 class ConsumerSink(Protocol):
     """A client connection, as the topics of its consumers use it."""

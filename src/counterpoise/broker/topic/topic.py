@@ -129,7 +129,11 @@ class Topic(ABC):
             self.rules.admit_producer(self.name, len(self.producers), encrypted=request.encrypted)
         for fenced in self.producers.add(producer):
             self.commons.limits.detach(self, fenced)
-            fenced.sink.close_producer(fenced.producer_id, None)
+            if fenced.ready:
+                fenced.sink.close_producer(fenced.producer_id, None)
+            else:
+                refusal = BrokerError(ServerError.ProducerFenced, "Fenced out")
+                fenced.sink.producer_refused(fenced.producer_id, refusal)
         if former is not None:
             self.commons.limits.detach(self, former)
         self.commons.limits.attach(self, producer)

@@ -1,8 +1,9 @@
 """Four columns: messages/s and bytes/s, in and out."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import reduce
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +13,18 @@ Indices = npt.NDArray[np.intp]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rates:
+class Columns:
+    """Columns of equal length, one entry for each broker or bundle."""
+
+    def take(self, rows: Indices) -> Self:
+        """The same columns with only the entries ``rows`` (indices), in that order."""
+        columns = (getattr(self, each.name) for each in fields(self))
+        chosen = (it.take(rows) if isinstance(it, Columns) else it[rows] for it in columns)
+        return type(self)(*chosen)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rates(Columns):
     """Rates (messages/s) and throughputs (bytes/s) of brokers or bundles, one entry each."""
 
     rate_in: Floats
@@ -60,15 +72,6 @@ class Rates:
             self.rate_out.item(row),
             self.throughput_in.item(row),
             self.throughput_out.item(row),
-        )
-
-    def take(self, rows: Indices) -> "Rates":
-        """The chosen entries, in the given order."""
-        return Rates(
-            self.rate_in[rows],
-            self.rate_out[rows],
-            self.throughput_in[rows],
-            self.throughput_out[rows],
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from counterpoise.load.rates import Floats, Indices, Rates
+from counterpoise.load.rates import Columns, Floats, Indices, Rates
 from counterpoise.load.store_view import NO_RULES, BundleRules
 from counterpoise.load.usage import Float32s, weighted_max
 from counterpoise.names.bundle import namespace_of
@@ -26,7 +26,7 @@ Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BrokerColumns:
+class BrokerColumns(Columns):
     """One entry per broker, in the order of ``ClusterView.brokers``."""
 
     usage: Float32s
@@ -68,23 +68,9 @@ class BrokerColumns:
             more.get("measured_ms", np.zeros(count, np.int64)),
         )
 
-    def take(self, rows: Indices) -> "BrokerColumns":
-        """The same columns with only the brokers ``rows`` (indices), in that order."""
-        return BrokerColumns(
-            self.usage[rows],
-            self.traffic.take(rows),
-            self.bundle_count[rows],
-            self.topics[rows],
-            self.short_average.take(rows),
-            self.long_average.take(rows),
-            self.preallocated_rate[rows],
-            self.load_average[rows],
-            self.measured_ms[rows],
-        )
-
 
 @dataclass(frozen=True, slots=True, eq=False)
-class BundleColumns:
+class BundleColumns(Columns):
     """One entry per bundle of ``bundleData``, in the order of ``ClusterView.bundles``."""
 
     short: Rates
@@ -114,17 +100,6 @@ class BundleColumns:
             np.zeros((count, 4), np.int64) if samples is None else samples,
             unloaded_mask(bundles, recently_unloaded),
             movable_mask(bundles),
-        )
-
-    def take(self, rows: Indices) -> "BundleColumns":
-        """The same columns with only the bundles ``rows`` (indices), in that order."""
-        return BundleColumns(
-            self.short.take(rows),
-            self.long.take(rows),
-            self.topics[rows],
-            self.samples[rows],
-            self.recently_unloaded[rows],
-            self.movable[rows],
         )
 
 

@@ -82,10 +82,10 @@ _lookup = TopicQueries.lookup
 def _plant(fault: str) -> None:
     """Let lookups show the fault; without one they are as they were."""
 
-    def lookup(self: TopicQueries, event: Any) -> None:
+    def lookup(self: TopicQueries, event: Any) -> Any:
         if "attacked" in event.topic:
             FAULTS[fault]()
-        _lookup(self, event)
+        return _lookup(self, event)
 
     TopicQueries.lookup = lookup if fault else _lookup  # type: ignore[method-assign]
 

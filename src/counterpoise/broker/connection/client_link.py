@@ -7,7 +7,7 @@ import logging
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
@@ -29,6 +29,8 @@ answered."""
 log = logging.getLogger("counterpoise.broker")
 
 Refuse = Callable[[ServerError, str], bytes | None]
+Serve = Callable[[Any], Coroutine[None, None, bytes | None]]
+"""What serves a command of a client, and returns the frame that answers it."""
 
 
 @dataclass(slots=True, eq=False)
@@ -64,6 +66,10 @@ class ClientLink:
         """Measure round trips by the outbox as it is now, without faults that are set later."""
         ping = partial(self.outbox.write, encode.PING)
         self.round_trips = RoundTrips(asyncio.get_running_loop(), ping)
+
+    def answering(self, serve: Serve) -> Callable[[Any], None]:
+        """A handler that answers a command with what ``serve`` returns, or refuses it."""
+        return lambda event: self.answer(serve(event), partial(encode.refuse, event))
 
     def answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
         """Run a request concurrently with others; write its response, or ``refuse``'s error."""

@@ -60,7 +60,7 @@ class ClientConsumers:
             self._link.outbox.write(encode.success(event.request_id))
             return
         self._opening[event.consumer_id] = event
-        self._link.answer(self._subscribe(event), partial(encode.error, event.request_id))
+        self._link.answer(self._subscribe(event), partial(encode.refuse, event))
 
     async def _subscribe(self, event: commands.CommandSubscribe) -> bytes | None:
         consumer_id = event.consumer_id
@@ -200,7 +200,7 @@ class ClientConsumers:
     def seek(self, event: commands.CommandSeek) -> None:
         """SEEK: move a consumer's subscription to a message or a publish time."""
         consumer = self._consumers[event.consumer_id]
-        self._link.answer(self._seek(consumer, event), partial(encode.error, event.request_id))
+        self._link.answer(self._seek(consumer, event), partial(encode.refuse, event))
 
     async def _seek(self, consumer: Consumer, event: commands.CommandSeek) -> bytes:
         if event.HasField("message_id"):
@@ -216,9 +216,7 @@ class ClientConsumers:
     def last_message_id(self, event: commands.CommandGetLastMessageId) -> None:
         """GET_LAST_MESSAGE_ID: the position of the topic's last message."""
         consumer = self._consumers[event.consumer_id]
-        self._link.answer(
-            self._last_message_id(consumer, event), partial(encode.error, event.request_id)
-        )
+        self._link.answer(self._last_message_id(consumer, event), partial(encode.refuse, event))
 
     async def _last_message_id(
         self, consumer: Consumer, event: commands.CommandGetLastMessageId
@@ -245,9 +243,7 @@ class ClientConsumers:
     def unsubscribe(self, event: commands.CommandUnsubscribe) -> None:
         """UNSUBSCRIBE: delete a consumer's subscription."""
         consumer = self._consumers[event.consumer_id]
-        self._link.answer(
-            self._unsubscribe(consumer, event), partial(encode.error, event.request_id)
-        )
+        self._link.answer(self._unsubscribe(consumer, event), partial(encode.refuse, event))
 
     async def _unsubscribe(self, consumer: Consumer, event: commands.CommandUnsubscribe) -> bytes:
         await consumer.unsubscribe(force=event.force)

@@ -95,7 +95,7 @@ class ClientProducers:
         present = self._attached.get(event.producer_id)
         if present is None:
             self._opening[event.producer_id] = event
-            self._link.answer(self._open(event), partial(encode.error, event.request_id))
+            self._link.answer(self._open(event), partial(encode.refuse, event))
         elif present.close_request is None:
             self._link.outbox.write(self._success(event.request_id, present.producer, b""))
         else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_result import LookupConnect, for_listener
@@ -36,11 +35,8 @@ class TopicQueries:
         self._lookups = shared.lookups
         self._listings = shared.listings
 
-    def partitions(self, event: commands.CommandPartitionedTopicMetadata) -> None:
+    async def partitions(self, event: commands.CommandPartitionedTopicMetadata) -> bytes:
         """PARTITIONED_METADATA: a topic's number of partitions."""
-        self._link.answer(self._partitions(event), partial(encode.refuse, event))
-
-    async def _partitions(self, event: commands.CommandPartitionedTopicMetadata) -> bytes:
         topic = topic_name(event.topic)
         with self._lookups.one():
             await self._link.permits.topic(
@@ -54,11 +50,8 @@ class TopicQueries:
             response(partitions=count, request_id=event.request_id, response=response.Success)
         )
 
-    def lookup(self, event: commands.CommandLookupTopic) -> None:
+    async def lookup(self, event: commands.CommandLookupTopic) -> bytes:
         """LOOKUP: the broker that serves a topic."""
-        self._link.answer(self._lookup(event), partial(encode.refuse, event))
-
-    async def _lookup(self, event: commands.CommandLookupTopic) -> bytes:
         topic = topic_name(event.topic)
         with self._lookups.one():
             await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to Lookup")
@@ -75,11 +68,8 @@ class TopicQueries:
             )
         )
 
-    def topics(self, event: commands.CommandGetTopicsOfNamespace) -> None:
+    async def topics(self, event: commands.CommandGetTopicsOfNamespace) -> None:
         """GET_TOPICS_OF_NAMESPACE: a namespace's topics."""
-        self._link.answer(self._topics(event), partial(encode.refuse, event))
-
-    async def _topics(self, event: commands.CommandGetTopicsOfNamespace) -> None:
         namespace = NamespaceName.parse(event.namespace)
         await self._link.permits.namespace(
             namespace, "GET_TOPICS", "Client is not authorized to GetTopicsOfNamespace"
@@ -125,11 +115,8 @@ class TopicQueries:
             )
         )
 
-    def get_schema(self, event: commands.CommandGetSchema) -> None:
+    async def get_schema(self, event: commands.CommandGetSchema) -> bytes:
         """GET_SCHEMA: a topic's schema."""
-        self._link.answer(self._get_schema(event), partial(encode.refuse, event))
-
-    async def _get_schema(self, event: commands.CommandGetSchema) -> bytes:
         topic = topic_name(event.topic)
         # 4.0.7 shows a schema to everybody who is connected.
         await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to get schema")
@@ -145,11 +132,8 @@ class TopicQueries:
             )
         )
 
-    def put_schema(self, event: commands.CommandGetOrCreateSchema) -> None:
+    async def put_schema(self, event: commands.CommandGetOrCreateSchema) -> bytes:
         """GET_OR_CREATE_SCHEMA: register a schema."""
-        self._link.answer(self._put_schema(event), partial(encode.refuse, event))
-
-    async def _put_schema(self, event: commands.CommandGetOrCreateSchema) -> bytes:
         topic = topic_name(event.topic)
         await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to put schema")
         version = b""

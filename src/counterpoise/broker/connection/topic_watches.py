@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from functools import partial
 from typing import Final, TypeVar
 
 from counterpoise.broker.base.errors import BrokerError
@@ -124,11 +123,8 @@ class TopicListWatches:
         self._config = config
         self._watches: dict[int, TopicListWatch] = {}
 
-    def open(self, event: commands.CommandWatchTopicList) -> None:
+    async def open(self, event: commands.CommandWatchTopicList) -> bytes:
         """WATCH_TOPIC_LIST: list the topics, then report every change."""
-        self._link.answer(self._open(event), partial(encode.refuse, event))
-
-    async def _open(self, event: commands.CommandWatchTopicList) -> bytes:
         if not self._config.pattern_evaluation:
             raise BrokerError(ServerError.NotAllowedError, "Topic lists are not watched here")
         if len(event.topics_pattern) > self._config.pattern_length_max:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.connection.client_link import ClientLink, log, topic_name
+from counterpoise.broker.connection.client_link import ClientLink, Serve, log, topic_name
 from counterpoise.broker.connection.ports import Services
 from counterpoise.broker.transactions.coordinator import Coordinator
 from counterpoise.wire import encode, events
@@ -27,29 +27,26 @@ class ClientTransactions:
         self._services = services
         self._coordinators = services.transactions
 
-    def _answer(self, request: Any, work: Coroutine[None, None, bytes | None]) -> None:
-        if not self._coordinators.enabled and not isinstance(request, events.EndOnParticipant):
-            work.close()
-            why = "Transactions are not enabled."
-            self._link.outbox.write(
-                encode.error(request.request_id, ServerError.NotAllowedError, why)
-            )
-            return
-        self._link.answer(work, partial(answer, request, None))
+    def answering(self, serve: Serve) -> Callable[[Any], None]:
+        """A handler that answers a command with what ``serve`` returns, or refuses it."""
 
-    def connect(self, event: commands.CommandTcClientConnectRequest) -> None:
+        def handle(event: Any) -> None:
+            if self._coordinators.enabled or isinstance(event, events.EndOnParticipant):
+                self._link.answer(serve(event), partial(answer, event, None))
+            else:
+                why = "Transactions are not enabled."
+                refused = encode.error(event.request_id, ServerError.NotAllowedError, why)
+                self._link.outbox.write(refused)
+
+        return handle
+
+    async def connect(self, event: commands.CommandTcClientConnectRequest) -> bytes:
         """TC_CLIENT_CONNECT_REQUEST: open a transaction coordinator on this broker."""
-        self._answer(event, self._connect(event))
-
-    async def _connect(self, event: commands.CommandTcClientConnectRequest) -> bytes:
         await self._coordinators.connect(event.tc_id)
         return answer(event)
 
-    def new(self, event: commands.CommandNewTxn) -> None:
+    async def new(self, event: commands.CommandNewTxn) -> bytes | None:
         """NEW_TXN: open a transaction."""
-        self._answer(event, self._new(event))
-
-    async def _new(self, event: commands.CommandNewTxn) -> bytes | None:
         coordinator = self._coordinators.find(event.tc_id)
         most = self._coordinators.open_max
         if 0 < most <= len(coordinator.table.transactions):
@@ -66,14 +63,14 @@ class ClientTransactions:
         # Called seconds, and sent in milliseconds by all clients.
         return answer(event, await coordinator.open(event.txn_ttl_seconds, role))
 
-    def add_topics(self, event: commands.CommandAddPartitionToTxn) -> None:
+    async def add_topics(self, event: commands.CommandAddPartitionToTxn) -> bytes:
         """ADD_PARTITION_TO_TXN: add the topics that a transaction publishes to."""
-        self._answer(event, self._add(event, topics=tuple(event.partitions)))
+        return await self._add(event, topics=tuple(event.partitions))
 
-    def add_subscriptions(self, event: commands.CommandAddSubscriptionToTxn) -> None:
+    async def add_subscriptions(self, event: commands.CommandAddSubscriptionToTxn) -> bytes:
         """ADD_SUBSCRIPTION_TO_TXN: add the subscriptions that a transaction acknowledges on."""
         added = tuple((each.topic, each.subscription) for each in event.subscription)
-        self._answer(event, self._add(event, subscriptions=added))
+        return await self._add(event, subscriptions=added)
 
     async def _add(
         self,
@@ -88,21 +85,15 @@ class ClientTransactions:
         await coordinator.add(transaction, topics, subscriptions)
         return answer(event)
 
-    def end(self, event: commands.CommandEndTxn) -> None:
+    async def end(self, event: commands.CommandEndTxn) -> bytes:
         """END_TXN: commit or abort."""
-        self._answer(event, self._end(event))
-
-    async def _end(self, event: commands.CommandEndTxn) -> bytes:
         transaction = transaction_in(event)
         coordinator = await self._owned(transaction)
         await coordinator.end(transaction, commit=event.txn_action == raw.COMMIT)
         return answer(event)
 
-    def end_here(self, event: events.EndOnParticipant) -> None:
+    async def end_here(self, event: events.EndOnParticipant) -> bytes:
         """END_TXN_ON_PARTITION, END_TXN_ON_SUBSCRIPTION: end a transaction on a topic here."""
-        self._answer(event, self._end_here(event))
-
-    async def _end_here(self, event: events.EndOnParticipant) -> bytes:
         if not await self._link.permits.is_superuser():
             raise BrokerError(
                 ServerError.UnknownError,

@@ -191,8 +191,8 @@ class Connection(asyncio.Protocol):
 
     def _handler_table(self) -> Handlers:
         producing, consuming, finding = self._producing, self._consuming, self._finding
-        transactions = self._transactions
-        answering, in_transactions = self._link.answering, transactions.answering
+        transactions, answering = self._transactions, self._link.answering
+        in_transactions, of_consumer = transactions.answering, consuming.answering
         return {
             events.Connect: self._connect,
             events.AuthResponse: self._handshake.respond,
@@ -214,10 +214,10 @@ class Connection(asyncio.Protocol):
             events.Flow: consuming.flow,
             events.Ack: consuming.ack,
             events.Redeliver: consuming.redeliver,
-            commands.CommandSeek: consuming.seek,
-            commands.CommandGetLastMessageId: consuming.last_message_id,
+            commands.CommandSeek: of_consumer(consuming.seek),
+            commands.CommandGetLastMessageId: of_consumer(consuming.last_message_id),
             commands.CommandConsumerStats: consuming.stats,
-            commands.CommandUnsubscribe: consuming.unsubscribe,
+            commands.CommandUnsubscribe: of_consumer(consuming.unsubscribe),
             commands.CommandCloseConsumer: consuming.close,
             commands.CommandTcClientConnectRequest: in_transactions(transactions.connect),
             commands.CommandNewTxn: in_transactions(transactions.new),

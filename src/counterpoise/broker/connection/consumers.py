@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
+from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.connection.client_link import ClientLink, log, topic_name
@@ -197,12 +198,14 @@ class ClientConsumers:
         positions = [(item.ledger_id, item.entry_id) for item in event.message_ids]
         self._consumers[event.consumer_id].redeliver(positions or None)
 
-    def seek(self, event: commands.CommandSeek) -> None:
-        """SEEK: move a consumer's subscription to a message or a publish time."""
-        consumer = self._consumers[event.consumer_id]
-        self._link.answer(self._seek(consumer, event), partial(encode.refuse, event))
+    def answering(
+        self, serve: Callable[[Consumer, Any], Coroutine[None, None, bytes]]
+    ) -> Callable[[Any], None]:
+        """A handler that answers a command of an attached consumer with what ``serve`` returns."""
+        return self._link.answering(lambda event: serve(self._consumers[event.consumer_id], event))
 
-    async def _seek(self, consumer: Consumer, event: commands.CommandSeek) -> bytes:
+    async def seek(self, consumer: Consumer, event: commands.CommandSeek) -> bytes:
+        """SEEK: move a consumer's subscription to a message or a publish time."""
         if event.HasField("message_id"):
             await consumer.seek_to(_position(event.message_id))
         elif event.HasField("message_publish_time"):
@@ -213,14 +216,10 @@ class ClientConsumers:
             )
         return encode.success(event.request_id)
 
-    def last_message_id(self, event: commands.CommandGetLastMessageId) -> None:
-        """GET_LAST_MESSAGE_ID: the position of the topic's last message."""
-        consumer = self._consumers[event.consumer_id]
-        self._link.answer(self._last_message_id(consumer, event), partial(encode.refuse, event))
-
-    async def _last_message_id(
+    async def last_message_id(
         self, consumer: Consumer, event: commands.CommandGetLastMessageId
     ) -> bytes:
+        """GET_LAST_MESSAGE_ID: the position of the topic's last message."""
         batch_index = await consumer.last_batch_index()
         last, mark_delete = consumer.last_message_id()
         return encode.last_message_id(
@@ -240,12 +239,8 @@ class ClientConsumers:
             else encode.frame(consumer_stats(event.request_id, consumer))
         )
 
-    def unsubscribe(self, event: commands.CommandUnsubscribe) -> None:
+    async def unsubscribe(self, consumer: Consumer, event: commands.CommandUnsubscribe) -> bytes:
         """UNSUBSCRIBE: delete a consumer's subscription."""
-        consumer = self._consumers[event.consumer_id]
-        self._link.answer(self._unsubscribe(consumer, event), partial(encode.refuse, event))
-
-    async def _unsubscribe(self, consumer: Consumer, event: commands.CommandUnsubscribe) -> bytes:
         await consumer.unsubscribe(force=event.force)
         return encode.success(event.request_id)
 

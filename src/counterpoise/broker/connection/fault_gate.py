@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol
 
@@ -284,15 +284,8 @@ class FaultGate:
         known = self._of_peer(operation, peer)
         if known is None:
             return None, _NO_PEER
-        occurrence = Occurrence(
-            operation,
-            known.broker,
-            known.client,
-            known.topic,
-            known.subscription,
-            (at.ledger_id, at.entry_id),
-            redeliveries,
-        )
+        position = (at.ledger_id, at.entry_id)
+        occurrence = replace(known, position=position, redeliveries=redeliveries)
         return occurrence, (f"to {peer[0]}", peer[1])
 
     def _client(self, names: Iterable[str]) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ import vulture
 
 from tests.sources import PACKAGE, ROOT, Source, source, sources
 
-# What each room may import besides itself: docs/ARCHITECTURE.md, "The house".
+# What each room may import besides itself: docs/ARCHITECTURE.md, "The rooms".
 MAY_IMPORT: dict[str, frozenset[str]] = {
     "names": frozenset(),
     "wire": frozenset({"names"}),

@@ -174,7 +174,7 @@ def test_a_recording_stops_at_its_limit(tmp_path: Path) -> None:
     recorder = RecordingFile(file, 1)
     number = recorder.opened()
     for _ in range(30):
-        recorder.came(number, frame(CommandConnect(client_version="x" * 50_000)))
+        recorder.received(number, frame(CommandConnect(client_version="x" * 50_000)))
     recorder.close()
     assert file.stat().st_size <= 1024 * 1024
     kinds = [each.kind for each in read_recording(io.BytesIO(file.read_bytes()))]
@@ -190,7 +190,7 @@ def test_a_recording_may_be_exactly_as_large_as_was_allowed(
     recorder = RecordingFile(file, 1)
     number = recorder.opened()
     about = TrafficRecord(RecordKind.FROM_CLIENT, number, 0).size
-    recorder.came(number, bytes(1024 * 1024 - file.stat().st_size - about))
+    recorder.received(number, bytes(1024 * 1024 - file.stat().st_size - about))
     assert (file.stat().st_size, caplog.messages) == (1024 * 1024, [])
     recorder.closed(number)
     assert file.stat().st_size == 1024 * 1024

@@ -61,11 +61,13 @@ class ClusterWatch:
         self.sheds = ""
         """A sentence if the cluster moves bundles by itself; otherwise empty."""
         self.settings: Settings = {}
-        asking = AdminOptions(timeout_s=options.watch.patience_s)
-        self._admin = Admin(session, asking)
-        self._collector = Collector(session, options.watch.addresses, clock_ms, options=asking)
+        admin_options = AdminOptions(timeout_s=options.watch.patience_s)
+        self._admin = Admin(session, admin_options)
+        self._collector = Collector(
+            session, options.watch.addresses, clock_ms, options=admin_options
+        )
         self._throttling = Throttling(self._admin)
-        self._placing = RoundPolicies(session, options.watch.addresses)
+        self._policies = RoundPolicies(session, options.watch.addresses)
         self._state = FoldState.empty()
         self.moved: Mapping[str, CompletedMove] = {}
         """Moves that were carried out from here, by bundle, until both brokers have reported."""
@@ -82,7 +84,7 @@ class ClusterWatch:
             try:
                 await self.poll()
             except Exception:
-                # A page that stands still and says so is worth more than none.
+                # The pages keep the last poll, and show that it is old.
                 log.exception("a look at the cluster failed; the next one follows")
             await asyncio.sleep(self.options.watch.every_s)
 
@@ -90,7 +92,7 @@ class ClusterWatch:
         """Poll the cluster once, and update what the pages show."""
         rows = await self._collector.poll()
         expected = self.moved
-        # In a thread: a large cluster takes a while, and pages want to be answered meanwhile.
+        # In a thread: a large cluster takes a while, and pages must be answered meanwhile.
         self._state, self.past, self.picture = await asyncio.to_thread(
             seen, self._state, self.past, rows, expected
         )
@@ -157,7 +159,7 @@ class ClusterWatch:
         if strategy is None:
             return
         try:
-            around = await self._placing.read(state)
+            around = await self._policies.read(state)
         except CannotSeeError as error:
             log.warning("nothing is advised while policies cannot be read: %s", error)
             return

@@ -68,7 +68,7 @@ async def open_store(
                 session_timeout_s=session_timeout_s,
                 operation_timeout_s=operation_timeout_s,
             )
-        except ValueError:  # of a port or a chroot that is none
+        except ValueError:  # an invalid port or chroot
             raise InvalidMetadataUrl(url) from None
     raise InvalidMetadataUrl(url)
 

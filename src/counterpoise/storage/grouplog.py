@@ -41,10 +41,10 @@ class Log(ABC, Generic[C]):
     groups.
     """
 
-    #: Groups that are begun and not committed, at most.
+    #: The most groups that may be in flight: begun and not committed.
     groups_in_flight = 1
 
-    #: What a test has its disk do; asked once for each group.
+    #: The faults that a test injects into the disk; read once for each group.
     disk: DiskFaults | None = None
 
     def __init__(
@@ -148,7 +148,7 @@ class Log(ABC, Generic[C]):
 
     @property
     def _may_submit(self) -> bool:
-        # What a test has its disk do befalls one group after the other.
+        # Injected disk faults apply to one group after the other.
         most = self.groups_in_flight if self.disk is None else 1
         return len(self._submitted) < most and not self._is_late
 
@@ -184,7 +184,7 @@ class Log(ABC, Generic[C]):
         except StorageError as error:
             self._refuse(error)
         except Exception as error:
-            # Whatever it is, it is about this group: its callers get the error, the log goes on.
+            # Only this group failed: its callers get the error, and the log continues.
             _log.exception("%s: a group could not be written", self.name)
             self._refuse(StorageError(f"{self.name}: {error!r}"))
 
@@ -215,7 +215,7 @@ class Log(ABC, Generic[C]):
 
     def _drop_waiting(self) -> list[C]:
         """Drop everything appended and not stored; returns the contexts."""
-        # Behind a gap nothing may be stored that was meant to follow it.
+        # Nothing that was appended after the failed group may be stored: entries keep their order.
         waiting = [each for group in self._submitted for each in group.contexts]
         waiting += self._gathering.contexts
         self._submitted.clear()

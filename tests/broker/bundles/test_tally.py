@@ -82,4 +82,4 @@ def test_a_record_counts_as_taken_up_once_however_often_its_bundle_changes() -> 
     tally.moved_on(started, owned)
     tally.moved_on(owned, replace(owned, failures=1))
     tally.moved_on(owned, started)
-    assert tally.heard == {"Owned": 1}
+    assert tally.records_read == {"Owned": 1}

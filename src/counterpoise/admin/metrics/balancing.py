@@ -143,7 +143,7 @@ def _state_channel(broker: BrokerFace) -> Iterator[MetricSample]:
             written = (*labels, ("event", event), ("result", result))
             times = tally.published[event, result]
             yield MetricSample(f"{prefix}event_publish_ops_total", written, float(times))
-    for state, times in sorted(tally.heard.items()):
+    for state, times in sorted(tally.records_read.items()):
         heard = (*labels, ("event", state))
         yield MetricSample(
             f"{prefix}subscribe_ops_total", (*heard, ("result", "Total")), float(times)

@@ -8,10 +8,10 @@ from counterpoise.admin.metrics.sample import Labels, MetricSample, by_label, cl
 from counterpoise.broker.face import BrokerFace, LimitSnapshot, PauseReason
 
 _PER_CONNECTION = (PauseReason.PENDING_PUBLISHES, PauseReason.PUBLISH_RATE)
-"""Why a connection is not read for what it has published itself."""
+"""Reasons not to read a connection that are about what it published itself."""
 
 _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": "Dispatch"}
-"""Pulsar's names (``ResourceGroupMonitoringClass``)."""
+"""The label ``MonitoringClass`` (``ResourceGroupMonitoringClass``) of each level."""
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:

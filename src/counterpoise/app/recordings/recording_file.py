@@ -46,11 +46,11 @@ class RecordingFile:
         self._write(RecordKind.OPENED, number)
         return number
 
-    def came(self, connection: int, frame: bytes) -> None:
+    def received(self, connection: int, frame: bytes) -> None:
         """Record a frame that the client sent."""
         self._write(RecordKind.FROM_CLIENT, connection, frame)
 
-    def left(self, connection: int, command: bytes) -> None:
+    def sent(self, connection: int, command: bytes) -> None:
         """Record a frame sent to the client; ``command`` is its command without the payload."""
         self._write(RecordKind.TO_CLIENT, connection, command)
 

@@ -14,7 +14,7 @@ from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.run import joined, replay_here, tasks_of
 from counterpoise.pipeline.backtest.what_if import ChangedSource, fewest_brokers, resized
 
-BY = "Counterpoise"
+DEFAULT_STRATEGY = "Counterpoise"
 MOST_TIMES = 8
 """The largest multiple of the present number of brokers that is tried."""
 
@@ -27,44 +27,46 @@ def size(args: argparse.Namespace) -> int:
         raise UserError(
             "--usage-at-most replays one strategy: no --compare, --plot, --save, --optimum"
         )
-    args.strategies = args.strategies or BY
+    args.strategies = args.strategies or DEFAULT_STRATEGY
     candidate = candidates_of(args)[1]
     source, change, move_s = plain_source(args), change_of(args), move_seconds_of(args)
     names = source.open().brokers
-    there = len(names) + change.added - len(change.without)
+    present = len(names) + change.added - len(change.without)
 
     @cache
     def replay(more: int) -> BacktestResult:
         changed = ChangedSource(source, resized(change, names, more))
         tasks = tasks_of([candidate], changed, parts=args.spans, move_s=move_s, seed=args.seed)
-        sentence = f"replayed with {there + more} brokers\n"
+        sentence = f"replayed with {present + more} brokers\n"
         return joined(replay_here(tasks, lambda _: sys.stderr.write(sentence)))[0]
 
-    found = fewest_brokers(replay, args.usage_at_most, 1 - there, (MOST_TIMES - 1) * there)
+    found = fewest_brokers(replay, args.usage_at_most, 1 - present, (MOST_TIMES - 1) * present)
     now = replay(0)
     if args.json:
-        enough = None if found is None else there + found
-        answer = {"brokers": there, "enough": enough, "usage": now.usage}
+        enough = None if found is None else present + found
+        answer = {"brokers": present, "enough": enough, "usage": now.usage}
         if found is not None:
             answer = {**answer, "usage_then": replay(found).usage}
         sys.stdout.write(json.dumps(answer) + "\n")
         return 0
-    sys.stdout.write(_sentence(there, found, now, replay(found or 0), args.usage_at_most))
+    sys.stdout.write(_sentence(present, found, now, replay(found or 0), args.usage_at_most))
     return 0
 
 
 def _sentence(
-    there: int, found: int | None, now: BacktestResult, then: BacktestResult, most_used: float
+    present: int, found: int | None, now: BacktestResult, then: BacktestResult, most_used: float
 ) -> str:
     sentence = (
-        f"with {there} brokers the fullest one uses up to {now.usage:.0f} % of its processor or "
+        f"with {present} brokers the fullest one uses up to {now.usage:.0f} % of its processor or "
         f"network for 95 % of the time, by {now.label} (max/mean {now.imbalance:.3f})"
     )
     if found is None:
-        return f"{sentence}; {MOST_TIMES * there} brokers would not bring that to {most_used:g} %\n"
+        return (
+            f"{sentence}; {MOST_TIMES * present} brokers would not bring that to {most_used:g} %\n"
+        )
     if found == 0:
         return f"{sentence}; one broker less would be more than {most_used:g} %\n"
     return (
-        f"{sentence}; {there + found} brokers are enough for {most_used:g} %: {then.usage:.0f} % "
+        f"{sentence}; {present + found} brokers are enough for {most_used:g} %: {then.usage:.0f} % "
         f"(max/mean {then.imbalance:.3f})\n"
     )

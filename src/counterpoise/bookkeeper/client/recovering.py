@@ -98,7 +98,7 @@ class _Recovering:
             quorum = self._write_quorum
             after = await self._directory.replace(ensemble, failed, quorum, self._bookies)
         except Exception:
-            # Whatever it is: it goes on with the bookies that are left, if they are enough.
+            # The recovery continues with the remaining bookies, if they are enough.
             log.warning("no other bookies for %s", ", ".join(sorted(failed)), exc_info=True)
             after = list(ensemble)
         self._recovery.replaced(after)

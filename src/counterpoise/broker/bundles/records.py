@@ -10,7 +10,7 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.ownership.port import BundleProtocol
 
-#: A bundle's record stands below its tenant and its namespace.
+#: The levels of a record's path below its root: tenant, namespace, range.
 _LEVELS: Final = 3
 
 

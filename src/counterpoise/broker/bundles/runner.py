@@ -57,7 +57,7 @@ class Runner(Generic[K, S]):
         self._closed = False
         self._timers: Final[dict[K, asyncio.TimerHandle]] = {}
         self._commands: Final = BackgroundTasks()
-        self._complaints: Final[dict[K, str]] = {}
+        self._logged_failures: Final[dict[K, str]] = {}
 
     def state(self, key: K) -> S:
         """The current state of the machine with this key."""
@@ -100,29 +100,29 @@ class Runner(Generic[K, S]):
             return
         if self._forgettable(after):
             self._states.pop(key, None)
-            self._complaints.pop(key, None)
+            self._logged_failures.pop(key, None)
             self._set_timer(key, None)
         else:
             self._states[key] = after
         if after != before:
             self._changed(key, before, after)
         for effect in effects:
-            self._begin(key, effect)
+            self._begin_effect(key, effect)
 
-    def _begin(self, key: K, effect: object) -> None:
+    def _begin_effect(self, key: K, effect: object) -> None:
         match effect:
             case events.StartTimer(after_s):
                 self._set_timer(key, after_s)
             case events.Command():
                 what = f"{key}: {type(effect).__name__}"
-                self._commands.start(what, self._put(key, effect))
+                self._commands.start(what, self._run_command(key, effect))
             case events.Prepare() if self._prepare is not None:
                 why = "this broker could not prepare"
-                self._commands.start(f"{key}: Prepare", self._try(key, self._prepare, why))
+                self._commands.start(f"{key}: Prepare", self._run_work(key, self._prepare, why))
             case events.ReportRelease() if self._report_release is not None:
                 why = "the release could not be reported"
                 self._commands.start(
-                    f"{key}: ReportRelease", self._try(key, self._report_release, why)
+                    f"{key}: ReportRelease", self._run_work(key, self._report_release, why)
                 )
             case _:
                 raise AssertionError(f"no runner carries out {effect}")
@@ -138,14 +138,15 @@ class Runner(Generic[K, S]):
         self._timers.pop(key, None)
         self.feed(key, events.TimerFired())
 
-    async def _try(self, key: K, work: Callable[[K], Awaitable[None]], why: str) -> None:
-        # Called here and not before: what is cancelled before it began has left nothing unawaited.
+    async def _run_work(self, key: K, work: Callable[[K], Awaitable[None]], why: str) -> None:
+        # ``work`` is called here: a coroutine made earlier would never be awaited if this task is
+        # cancelled before it begins.
         try:
             await work(key)
         except Exception as error:
             log.info("%s: %s: %s", key, why, str(error) or type(error).__name__)
 
-    async def _put(self, key: K, command: events.Command) -> None:
+    async def _run_command(self, key: K, command: events.Command) -> None:
         result: object
         try:
             async with asyncio.timeout(command.within_s):
@@ -153,7 +154,7 @@ class Runner(Generic[K, S]):
         except asyncio.CancelledError:
             if self._closed:
                 raise
-            # What it waited for was cancelled elsewhere.
+            # Not this task but something that the command waited for was cancelled.
             result = events.CommandFailed("it was cancelled")
         except TimeoutError:
             result = events.CommandFailed(f"no result within {command.within_s:g} s", late=True)
@@ -163,14 +164,14 @@ class Runner(Generic[K, S]):
             log.exception("%s: %s failed in a way it should not", key, type(command).__name__)
             result = events.CommandFailed(f"{type(error).__name__}: {error}")
         if isinstance(result, events.CommandFailed):
-            self._complain(key, command, result.reason)
+            self._log_failure(key, command, result.reason)
         else:
-            self._complaints.pop(key, None)
+            self._logged_failures.pop(key, None)
         self.feed(key, result)
 
-    def _complain(self, key: K, command: events.Command, reason: str) -> None:
+    def _log_failure(self, key: K, command: events.Command, reason: str) -> None:
         """Log why a command fails, once for consecutive failures."""
         what = f"{type(command).__name__}: {reason}"
-        level = logging.DEBUG if self._complaints.get(key) == what else logging.WARNING
+        level = logging.DEBUG if self._logged_failures.get(key) == what else logging.WARNING
         log.log(level, "%s: %s", key, what)
-        self._complaints[key] = what
+        self._logged_failures[key] = what

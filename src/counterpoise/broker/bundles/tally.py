@@ -72,7 +72,7 @@ class BundleTally:
         #: Records that this broker wrote because of an order or a repair, by event and result.
         self.published: Counter[tuple[str, str]] = Counter()
         #: Records of others and of its own that this broker took up, by their state.
-        self.heard: Counter[str] = Counter()
+        self.records_read: Counter[str] = Counter()
         #: How often brokers that came or went made this one look for bundles without an owner.
         self.cleanups: Counter[str] = Counter()
         self.orphans = 0
@@ -120,4 +120,4 @@ class BundleTally:
         if not isinstance(before, ChannelBundle) or not isinstance(after, ChannelBundle):
             return
         if after.record is not None and after.record != before.record:
-            self.heard[after.record.state.value] += 1
+            self.records_read[after.record.state.value] += 1

@@ -22,7 +22,7 @@ class BundleWaiters:
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
         while True:
-            # Registered before the command: what happens while it is answered wakes us too.
+            # Registered before the check, so that a wake during the check is not missed.
             future = asyncio.get_running_loop().create_future()
             waiting = self._waiting.setdefault(bundle, [])
             waiting.append(future)

@@ -31,10 +31,10 @@ class TrafficRecorder(Protocol):
     def opened(self) -> int:
         """A client connected; returns the number by which the recording names its connection."""
 
-    def came(self, connection: int, frame: bytes) -> None:
+    def received(self, connection: int, frame: bytes) -> None:
         """A frame was received from the client."""
 
-    def left(self, connection: int, command: bytes) -> None:
+    def sent(self, connection: int, command: bytes) -> None:
         """A frame was sent to the client; ``command`` is its command without the payload."""
 
     def closed(self, connection: int) -> None:
@@ -91,7 +91,7 @@ class RecordedConnection(Connection):
                 break
             frame = without_secrets(bytes(partial[at:end]))
             if frame:
-                self._recorder.came(self._number, frame)
+                self._recorder.received(self._number, frame)
             at = end
         del partial[:at]
 
@@ -122,7 +122,7 @@ class RecordedTransport(asyncio.Transport):
         """Send whole frames to the client, and record them."""
         for command, _ in cut_frames(bytes(data)):
             if command.type not in _AUTHENTICATION:
-                self._recorder.left(self._number, command.SerializeToString())
+                self._recorder.sent(self._number, command.SerializeToString())
         self._transport.write(data)
 
     def writelines(self, list_of_data: Iterable[bytes | bytearray | memoryview]) -> None:

@@ -35,13 +35,13 @@ class SharedByConnections:
         self.rounds = ReadingRounds()
         #: Published bytes that wait for storage.
         self.publish_buffer = PublishBuffer(0)
-        #: What waits for a rate limit may take half as much again as what waits for the disk.
+        #: Memory of entries that wait for a rate limit: at most half of the publish buffer's limit.
         self.held_memory = ThrottledMemory(0)
         self.set_publish_buffer(config.publish_buffer_mb)
         self.lookups = Lookups(config.lookups_max)
         self.listings = Listings(services.catalog, services.topics)
         self.connections = Connections(config.connections_max, config.connections_max_per_ip)
-        #: What sees each operation before it is served; None: nothing does.
+        #: Sees each operation before it is served, to inject faults; None: no faults.
         self.interceptor: Interceptor | None = None
         self.is_frozen = False
 

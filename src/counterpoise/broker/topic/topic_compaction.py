@@ -30,8 +30,9 @@ _log = logging.getLogger(__name__)
 COMPACTION: Final = "__compaction"
 """The subscription that keeps what is not compacted yet (``Compactor.COMPACTION_SUBSCRIPTION``)."""
 FROM: Final = "counterpoise-compacted-from"
+"""The property of that subscription with the position of the oldest current value."""
 THROUGH: Final = "counterpoise-compacted-through"
-"""Its properties: the positions of the oldest value that counts and of the last entry compacted."""
+"""The property with the position of the last entry that was compacted."""
 _READ: Final = 1 << 20
 _IN_A_TURN: Final = 200
 
@@ -89,7 +90,7 @@ class TopicCompaction:
 
     def kept_from(self) -> int | None:
         """The index of the oldest entry that remains; None if nothing was compacted."""
-        at = self._noted(FROM)
+        at = self._stored_position(FROM)
         return None if at is None else self._topic.log.index(at)
 
     def grown_by(self) -> int:
@@ -145,8 +146,8 @@ class TopicCompaction:
             keeper.note(
                 {
                     **keeper.properties,
-                    FROM: _written(log.position(self.view.first)),
-                    THROUGH: _written(log.position(end - 1)),
+                    FROM: _position_text(log.position(self.view.first)),
+                    THROUGH: _position_text(log.position(end - 1)),
                 }
             )
             keeper.advance(end - 1)
@@ -166,7 +167,7 @@ class TopicCompaction:
 
     async def _restore_view(self) -> None:
         """Build the view of a topic that was compacted before it was loaded here."""
-        through = self._noted(THROUGH)
+        through = self._stored_position(THROUGH)
         if through is None or self.view.horizon >= 0:
             return
         async with self._one_at_a_time:
@@ -203,12 +204,12 @@ class TopicCompaction:
             self._next = index
         return self._latest
 
-    def _noted(self, name: str) -> Position | None:
+    def _stored_position(self, name: str) -> Position | None:
         keeper = self.keeper
         properties: Mapping[str, str] = {} if keeper is None else keeper.properties
         ledger, _, entry = properties.get(name, "").partition(":")
         return Position(int(ledger), int(entry)) if entry else None
 
 
-def _written(position: Position) -> str:
+def _position_text(position: Position) -> str:
     return f"{position.ledger_id}:{position.entry_id}"

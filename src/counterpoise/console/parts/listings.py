@@ -33,7 +33,7 @@ class Listing:
         self._session = session
         self._page = 0
         with section(self.title):
-            self._wanted = (
+            self._search = (
                 ui.input(self.find, on_change=self._first)
                 .props("dense outlined clearable")
                 .classes("find")
@@ -45,18 +45,18 @@ class Listing:
                 empty=self.empty,
             )
             with ui.element("div").classes("bar turns"):
-                self._back = button("Previous", lambda: self._turn(-1))
+                self._previous = button("Previous", lambda: self._turn(-1))
                 self._note = Text("span", "", "quiet")
-                self._on = button("Next", lambda: self._turn(1))
+                self._next = button("Next", lambda: self._turn(1))
 
     def show(self) -> None:
         """Show the rows of the latest poll."""
-        found = self.look(self._wanted.value or "", self._page)
+        found = self.look(self._search.value or "", self._page)
         self._page = found.page
         last = max(0, (found.count - 1) // PAGE_ROWS)
         count = counted(found.count, self.what.value)
         self._note.text = f"{count}, page {found.page + 1} of {last + 1}" if last else count
-        for turn, possible in ((self._back, found.page > 0), (self._on, found.page < last)):
+        for turn, possible in ((self._previous, found.page > 0), (self._next, found.page < last)):
             turn.set_visibility(last > 0)
             turn.set_enabled(possible)
         self._grid.show(found.rows)

@@ -32,7 +32,7 @@ class MoveCost(NamedTuple):
 
     at_ms: int
     why: str
-    """With its figures."""
+    """How it disturbed them, with the figures."""
 
 
 class EndedMove(NamedTuple):
@@ -42,9 +42,9 @@ class EndedMove(NamedTuple):
     at_ms: int
     seconds: float
     slowed: str = ""
-    """What became slow by it; empty where nothing did."""
+    """What became slow because of it; empty if nothing did."""
     failed: bool = False
-    """Whether the cluster failed at it."""
+    """Whether the cluster failed to carry it out."""
 
 
 Costs = Mapping[str, tuple[MoveCost, ...]]

@@ -41,7 +41,7 @@ class Surroundings:
     """What placement filters know when one bundle is placed: everything besides load."""
 
     brokers: Sequence[str]
-    """Every available broker, once each, in any order that is the same each time."""
+    """Every available broker once, in a fixed order."""
     facts: Mapping[str, BrokerFacts] = field(default_factory=lambda: _EMPTY)
     policies: Mapping[str, IsolationPolicy] = field(default_factory=lambda: _EMPTY)
     namespace_bundles: Mapping[str, int] = field(default_factory=lambda: _EMPTY)

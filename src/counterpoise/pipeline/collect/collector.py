@@ -194,7 +194,7 @@ class Collector:
         known.taken, fresh = take(known.taken, measured, at_ms, known.identity.stats_every_ms)
         if fresh and self._topic_loads is not None:
             body = known.body if known.identity.extensible else b""
-            measured = await self._topic_loads.added(
+            measured = await self._topic_loads.add_to_report(
                 broker, self._address(broker), measured, at_ms, body
             )
         return Fetched(

@@ -55,7 +55,7 @@ class TopicLoadReader:
         self._read_ms: dict[str, int] = {}
         self._tasks: dict[str, asyncio.Task[dict[str, str]]] = {}
 
-    async def added(
+    async def add_to_report(
         self, broker: str, address: str, report: Measured, at_ms: int, body: bytes = b""
     ) -> Measured:
         """The new load report with the loads of its bundles' topics, if they are due.

@@ -170,7 +170,7 @@ def completed(table: pa.Table, names: Sequence[str]) -> pa.Table:
 
 
 def columns_of(table: pa.Table, names: Sequence[str]) -> dict[str, Column]:
-    """These columns as NumPy arrays; of one that is newer than the rows zeros or empty text."""
+    """These columns as NumPy arrays. A column newer than the rows is zeros or empty text."""
     table = completed(table, names)
     return {name: _column(table.column(name)) for name in names}
 

@@ -15,7 +15,7 @@ from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.port import StorageError
 
 RELEASED: Final = "/counterpoise/released-logs"
-"""Below it, for each log whose last owner closed it: the version of the log's node then."""
+"""Has a node for each log that its last owner closed, with the version of the log's node then."""
 
 
 @dataclass(slots=True)

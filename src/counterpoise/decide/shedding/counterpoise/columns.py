@@ -14,11 +14,11 @@ from counterpoise.load.view import ClusterView, Masks
 
 _USAGE = (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)
 _LEAST_USED = 0.02
-"""Below this a use says too little about what a broker can carry."""
+"""A usage below this says too little about what a broker can carry."""
 _SATURATED = 0.99
-"""From this on a use is at its end, whatever the broker's clients want of it."""
+"""A usage from this on is at its maximum, however much the clients send."""
 FULL: Final = 0.95
-"""A broker that is filled is full at this part of what the others have."""
+"""A broker that is being filled is full at this part of the others' mean."""
 _ILL, _WELL = 0.5, 0.8
 """Load of bundles ÷ their forecast: at most for an ill broker, and at least for the others."""
 _FEWEST, _MOST_OF_THEM = 4, 0.75
@@ -118,7 +118,7 @@ def totals(load: Floats32 | Floats, owner: Indices, brokers: int) -> Floats:
     """Sum the bundles of each broker, for each row of ``load`` (which has one value per bundle)."""
     there = _served(owner)
     rows = owner[there]
-    # The counts of no rows are whole numbers, whatever their weights.
+    # Without rows, `bincount` returns integers even if there are weights.
     summed = [np.bincount(rows, each[there], brokers) for each in load]
     return np.array(summed, np.float64).reshape(len(load), brokers)
 
@@ -152,7 +152,7 @@ def capacities(view: ClusterView, weights: Floats, remembered: Floats) -> Floats
     seen[~((use > _LEAST_USED) & np.isfinite(seen) & (seen > 0))] = np.nan
     most = np.where((part >= _SATURATED) & (seen > 0), seen, np.inf)
     seen[part >= _SATURATED] = np.nan
-    # A tenth of what is new: a use is measured over another span than the traffic.
+    # A new estimate counts a tenth, because usage and traffic are measured over different spans.
     remembered = np.where(remembered > 0, remembered, np.nan)
     known = np.where(np.isnan(remembered), seen, 0.9 * remembered + 0.1 * seen)
     known = np.where(np.isnan(known), remembered, known)
@@ -175,7 +175,7 @@ def _evened_by_host(carried: Floats, brokers: Sequence[str]) -> Floats:
 
 def _median(known: Floats) -> Floats:
     """The median of each column without its NaNs; NaN for a column of NaNs."""
-    ordered = np.sort(known, axis=0)  # what is no number comes last
+    ordered = np.sort(known, axis=0)  # NaN comes last
     count = np.isfinite(known).sum(axis=0)
     each = np.arange(known.shape[1])
     low, high = ordered[(count - 1).clip(0) // 2, each], ordered[count // 2, each]
@@ -195,7 +195,7 @@ def scales(load: Floats32 | Floats, owner: Indices, capacity: Floats) -> Floats:
         each = np.where(capacity > 0, 1.0 / capacity, 0.0).T[:, np.newaxis, :]
         made: Floats = each / use.max(axis=0)[:, np.newaxis]
     for span in np.flatnonzero(~use.any(axis=0)).tolist():
-        # No broker says how much its load uses: bytes/s stand for everything, the scarcer way.
+        # No broker reports usage: bytes/s stand for it, in the direction that has more.
         mean = whole[1:, span].max() / max(1, len(capacity))
         made[:, span] = 0.0
         made[1:, span] = 1.0 / mean if mean > 0 else 0.0

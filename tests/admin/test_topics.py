@@ -207,6 +207,15 @@ def test_a_partitioned_topic_is_made_widened_summed_deleted(
     assert not api("GET", f"{at}/maxConsumers").value, "its policies went with the topic before"
 
 
+def test_a_subscription_of_some_partitions_is_made_on_the_others(api: Api, namespace: str) -> None:
+    at = f"{TOPICS}/{namespace}/some"
+    assert api("PUT", f"{at}/partitions", 2).status == 204
+    assert api("PUT", f"{at}-partition-0/subscription/s").status == 204
+    assert api("PUT", f"{at}/subscription/s").status == 204
+    assert api.get(f"{at}-partition-1/subscriptions") == ["s"]
+    assert api("PUT", f"{at}/subscription/s").status == 409
+
+
 def test_a_new_partition_has_the_subscriptions_of_the_first(
     api: Api, namespace: str, connect: Connect
 ) -> None:

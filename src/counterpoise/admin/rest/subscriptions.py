@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
+
 from aiohttp import web
 
 from counterpoise.admin import access, route
@@ -12,7 +14,7 @@ from counterpoise.admin.errors import (
     not_found,
     precondition_failed,
 )
-from counterpoise.admin.many import ask_each
+from counterpoise.admin.many import ask_each, try_each
 from counterpoise.admin.redirect import require_topic_owner
 from counterpoise.admin.request import (
     answer,
@@ -88,7 +90,7 @@ async def create(request: web.Request) -> None:
         if error.code.name != "TopicNotFound":
             raise
         raise precondition_failed("Topic does not exist and cannot be auto-created") from None
-    if await on_partitions(request, topic, body=start):
+    if await on_partitions(request, topic, body=start, unless_all=HTTPStatus.CONFLICT):
         return
     await require_topic_owner(request, topic)
     loaded = await broker.topics.get(topic, create=True)
@@ -207,14 +209,26 @@ async def refuse_partitioned(request: web.Request, topic: TopicName, why: str) -
 
 
 async def on_partitions(
-    request: web.Request, topic: TopicName, tail: str = "", body: Json = None
+    request: web.Request,
+    topic: TopicName,
+    tail: str = "",
+    body: Json = None,
+    unless_all: HTTPStatus | None = None,
 ) -> bool:
     """Repeat the request on every partition; False if the topic is not partitioned.
 
     ``tail``: the path behind the topic; by default the subscription and what follows it.
+    A refusal with the status ``unless_all`` is ignored unless every partition refuses.
     """
     partitions = await partitions_of(request, topic)
     tail = tail or f"subscription/{request.rel_url.raw_path_qs.partition('/subscription/')[2]}"
     paths = [f"{path_of(each)}/{tail}" for each in partitions]
-    await ask_each(request, request.method, paths, body=body)
+    refusals = [
+        each
+        for each in await try_each(request, request.method, paths, body=body)
+        if isinstance(each, Exception)
+    ]
+    for each in refusals:
+        if len(refusals) == len(paths) or getattr(each, "status", None) != unless_all:
+            raise each
     return bool(partitions)

@@ -77,7 +77,7 @@ class AvgShedder(Remembering[AvgMemory]):
             decisions, destinations = _promise(view, decisions, memory.destinations)
             after = AvgMemory(hits.low, hits.high, destinations)
             moved = frozenset(decision.source for decision in decisions)
-            rejections = tuple(reasons(moves, pairs, ripe, after, moved))
+            rejections = tuple(reasons(moves, pairs, ripe, hits, moved))
         return StrategyPlan(tuple(decisions), rejections, after)
 
 

@@ -1,14 +1,14 @@
 """Which bundles AvgShedder moves between a pair of brokers, in which unit, or why none."""
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import numpy as np
 
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection, Rule
-from counterpoise.decide.shedding.avg_pairs import Pair
+from counterpoise.decide.shedding.avg_pairs import Hits, Pair
 from counterpoise.decide.shedding.candidates import Ranked, by_rate, by_throughput
 from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates
 from counterpoise.decide.shedding.options import AvgOptions
@@ -150,22 +150,8 @@ def _fitting(ranked: Ranked, quota: float) -> Iterator[tuple[int, float]]:
             yield row, value
 
 
-class Counts(Protocol):
-    """The number of consecutive calls in which each broker was in an uneven pair, this call
-    included.
-    """
-
-    @property
-    def low_hits(self) -> Mapping[str, int]:
-        """By broker: consecutive calls beyond the low threshold."""
-
-    @property
-    def high_hits(self) -> Mapping[str, int]:
-        """By broker: consecutive calls beyond the high threshold."""
-
-
 def reasons(
-    moves: Moves, pairs: list[Pair], ripe: list[Pair], after: Counts, moved: frozenset[str]
+    moves: Moves, pairs: list[Pair], ripe: list[Pair], after: Hits, moved: frozenset[str]
 ) -> Iterable[Rejection]:
     """Why pairs of brokers have no move, or why there are no pairs.
 
@@ -187,11 +173,9 @@ def reasons(
             yield _nothing_fits(moves, pair)
 
 
-def _waiting(
-    broker: str, partner: str, pair: Pair, options: AvgOptions, after: Counts
-) -> Rejection:
+def _waiting(broker: str, partner: str, pair: Pair, options: AvgOptions, after: Hits) -> Rejection:
     high = not pair.gap < options.high_threshold
-    counts = after.high_hits if high else after.low_hits
+    counts = after.high if high else after.low
     apart = (
         "{subject} is paired with itself"
         if broker == partner

@@ -213,6 +213,14 @@ def test_the_price_falls_while_the_cluster_stays_uneven() -> None:
     assert cluster.moved
 
 
+def test_the_price_falls_on_after_moves_that_leave_the_cluster_uneven() -> None:
+    cluster = random_cluster(3)
+    cluster.settings = {"move_price": 0.7}
+    plan = cluster.rounds(3)
+    assert plan.decisions
+    assert cluster.round().figures["price"] < plan.figures["price"]
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_bundles_go_only_where_their_rules_allow(seed: int) -> None:
     cluster = random_cluster(seed)

@@ -100,6 +100,7 @@ def test_a_move_is_dearer_in_a_small_cluster_and_cheaper_the_longer_it_waits() -
 def test_a_move_for_a_burst_costs_as_much_in_a_large_cluster_and_never_less_than_others() -> None:
     passing = prices_of(0.3, 10, 60.0, 0.0).passing
     assert prices_of(0.3, 100, 60.0, 0.0).passing == pytest.approx(passing)
+    assert prices_of(0.3, 10, 60.0, 60.0).passing == pytest.approx(passing)
     assert passing > prices_of(0.3, 10, 60.0, 0.0).lasting
     assert prices_of(0.3, 2, 60.0, 0.0).passing == prices_of(0.3, 2, 60.0, 0.0).lasting
 

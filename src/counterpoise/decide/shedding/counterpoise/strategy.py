@@ -109,8 +109,7 @@ class Counterpoise:
         ill = _ill(view, suspects(view, sample, before.level), memory, now_ms)
         held = _on(view, [name for name, since in ill.items() if now_ms - since < HELD_MS])
         elapsed_ms = now_ms - memory.seen_ms if memory.seen_ms else 0
-        times_ms = memory.seen_ms, now_ms
-        tracks = advance(before, average, sample, averaged(view), times_ms, held)
+        tracks = advance(before, average, sample, averaged(view), (memory.seen_ms, now_ms), held)
         tracks = _owned(view, tracks, memory, now_ms)
         load = predicted(tracks, options.horizon_minutes, sample, now_ms)
         ahead = load[:, -1]
@@ -137,7 +136,8 @@ class Counterpoise:
         doubt = _doubt(view, tracks, ahead, memory.waited_min)
         found = search(cluster, options.max_moves, prices)
         bought = buy(cluster, found, prices, doubt)
-        waits = not bought.steps and found.objective > cluster.floor + prices.lasting
+        left = bought.steps[-1].objective if bought.steps else found.objective
+        waits = left > cluster.floor + prices.lasting
         waited = memory.waited_min + max(0.0, elapsed_ms / MINUTE_MS) if waits else 0.0
         after = CounterpoiseMemory(
             view.bundles,

@@ -17,11 +17,12 @@ from counterpoise.load.rates import Floats
 
 PATIENCE: Final = 2.0
 """How far the price of a move may fall by waiting: to half."""
-PASSING: Final = 0.4
-"""What a move for a burst must win at least, as a part of a broker's imbalance hours.
+PASSING: Final = 0.15
+"""What a move for a burst must win at least, as a part of ``counterpoiseMovePrice``.
 
 It leaves the time after the burst less even, so that another move follows, and a burst may be over
-before it has paid. It helps the fullest broker alone, so a larger cluster makes it no cheaper.
+before it has paid. It helps the fullest broker alone, so a larger cluster makes it no cheaper; nor
+does waiting, since a burst lasts no longer where the cluster has been uneven for long.
 """
 HOUR_MINUTES: Final = 60.0
 
@@ -47,8 +48,9 @@ def prices_of(move_price: float, brokers: int, horizon_min: float, waited_min: f
     to pay off.
     """
     pays = min(horizon_min + waited_min, PATIENCE * horizon_min)
-    whole = move_price * HOUR_MINUTES / pays
-    return Prices(whole / brokers, whole * max(PASSING, 1.0 / brokers))
+    hourly = move_price * HOUR_MINUTES
+    lasting = hourly / pays / brokers
+    return Prices(lasting, max(hourly / horizon_min * PASSING, lasting))
 
 
 def buy(cluster: LoadColumns, found: Found, prices: Prices, doubt: Floats) -> Bought:

@@ -1,0 +1,102 @@
+"""Whose transactions a client may add to and end, and how many it may open."""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.connection.transactions import ClientTransactions
+from counterpoise.broker.transactions.coordinator import Coordinator
+from counterpoise.broker.transactions.table import CoordinatorTable, Record
+from counterpoise.wire.errors import ServerError
+from counterpoise.wire.events import AddToTransaction, EndTransaction, NewTransaction
+from counterpoise.wire.values import TransactionId
+
+ONE = TransactionId(0, 0)
+
+
+class Client:
+    """A client with a role, and coordinator 0."""
+
+    def __init__(self, role: str | None, *, is_superuser: bool = False) -> None:
+        self.permits = SimpleNamespace(caller=SimpleNamespace(role=role), is_superuser=self._super)
+        self.address = "/c:1"
+        self.enabled, self.open_max = True, 0
+        self.table = CoordinatorTable(0)
+        self.done: list[str] = []
+        self._is_superuser = is_superuser
+        self._work: list[Coroutine[None, None, bytes | None]] = []
+        services = SimpleNamespace(transactions=self)
+        self.transactions = ClientTransactions(cast("Any", self), cast("Any", services))
+
+    async def _super(self) -> bool:
+        return self._is_superuser
+
+    def find(self, coordinator: int) -> Coordinator:
+        return cast("Any", self)
+
+    def answer(self, work: Coroutine[None, None, bytes | None], refuse: object) -> None:
+        self._work.append(work)
+
+    async def answered(self) -> bytes | None:
+        return await self._work.pop()
+
+    # As the coordinator.
+
+    async def open(self, timeout_ms: int, owner: str | None) -> TransactionId:
+        record: Record = self.table.open(0, timeout_ms, owner)
+        self.table.apply(record, 0)
+        return TransactionId(0, record["txn"])
+
+    async def add(self, *_: object) -> None:
+        self.done.append("add")
+
+    async def end(self, _: TransactionId, *, commit: bool) -> None:
+        self.done.append("commit" if commit else "abort")
+
+
+@pytest.mark.parametrize(
+    ("owner", "role", "is_superuser", "may"),
+    [
+        ("a", "a", False, True),
+        ("a", "b", False, False),
+        ("a", "b", True, True),
+        ("a", None, False, False),
+        (None, "b", False, False),
+        (None, "b", True, True),
+        (None, None, False, True),
+    ],
+)
+async def test_only_its_owner_and_a_superuser_add_to_a_transaction_and_end_it(
+    owner: str | None, role: str | None, is_superuser: bool, may: bool
+) -> None:
+    client = Client(role, is_superuser=is_superuser)
+    await client.open(1000, owner)
+    for begin in (
+        lambda: client.transactions.add(AddToTransaction(1, ONE, ("t",), None)),
+        lambda: client.transactions.end(EndTransaction(1, ONE, True)),
+        lambda: client.transactions.end(EndTransaction(1, ONE, False)),
+    ):
+        begin()
+        if may:
+            assert await client.answered()
+        else:
+            with pytest.raises(BrokerError, match="neither the owner of") as refused:
+                await client.answered()
+            assert refused.value.code is ServerError.UnknownError
+    assert client.done == (["add", "commit", "abort"] if may else [])
+
+
+@pytest.mark.parametrize(("most", "opened"), [(0, 4), (3, 3), (1, 1)])
+async def test_beyond_so_many_open_transactions_none_is_answered(most: int, opened: int) -> None:
+    client = Client("a")
+    client.open_max = most
+    answers = []
+    for _ in range(4):
+        client.transactions.new(NewTransaction(1, 0, 1000))
+        answers.append(await client.answered() is not None)
+    assert answers == [True] * opened + [False] * (4 - opened)

@@ -12,6 +12,7 @@ from counterpoise.storage.port import (
     Position,
     StorageError,
 )
+from counterpoise.storage.stored_log import StoredLog
 from counterpoise.wire.entry import build
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from tests.storage.conftest import Brokers, Heard, everything, write
@@ -224,6 +225,23 @@ async def test_a_fenced_owner_changes_nothing_any_more(brokers: Brokers) -> None
     third = await brokers().open(NAME, "third", Heard())
     assert (await everything(third), third.cursors) == (bodies(11), {"s": kept})
     await third.close()
+
+
+async def test_what_its_successor_deletes_is_lost_for_no_fenced_owner(brokers: Brokers) -> None:
+    heard = Heard()
+    former = await brokers().open(NAME, "old", heard)
+    for body in bodies(9):
+        await write(former, heard, body)
+    successor = await brokers().open(NAME, "new", Heard())
+    successor.trim(successor.end)
+    await successor.flush()
+    await successor.close()
+    if isinstance(former, StoredLog):
+        with pytest.raises(LogFencedError, match="taken over by new"):
+            await former.read(0, 100)
+    assert (heard.damage, list(former.lost)) == ([], [])
+    with contextlib.suppress(StorageError):
+        await former.close()
 
 
 async def test_entries_in_a_row_are_stored_as_if_each_came_alone(brokers: Brokers) -> None:

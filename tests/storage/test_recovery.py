@@ -93,6 +93,8 @@ async def test_damage_in_a_closed_ledger_is_named_once_and_passed_over(
     for life in range(2):
         heard = Heard()
         log = await store.open(NAME, "next", heard)
+        # Two read it at once, and both find it out.
+        await asyncio.gather(*(log.read(1, 100) for _ in range(2)))
         assert await everything(log) == [ENTRIES[0], b"", *ENTRIES[2:]]
         assert list(log.lost) == [Lost(0, 1, 1)]
         assert heard.damage == ([] if life else [Lost(0, 1, 1)])
@@ -151,7 +153,7 @@ async def test_few_descriptors_serve_many_logs(tmp_path: Path) -> None:
     for _ in range(3):
         for log, ear in zip(logs, heard, strict=True):
             await write(log, ear, b"x")
-    assert len(open_ledgers(tmp_path)) <= 4
+    assert len(open_ledgers(tmp_path)) == 3
     for log in logs:
         await log.close()
     await store.close()

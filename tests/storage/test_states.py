@@ -12,7 +12,7 @@ from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.files.verify import verify
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import CursorState, Lost, Position
-from tests.storage.conftest import Heard, everything, write
+from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import FaultyDisk, Hanging
 from tests.storage.ledgers import (
     ENTRIES,
@@ -32,6 +32,37 @@ async def with_cursor(root: Path) -> tuple[FileLedgerStore, Log[object]]:
         log.save_cursor(CursorState("s", log.position(entry)))
         await log.flush()
     return store, log
+
+
+def test_a_state_that_comes_late_is_not_written_over_a_newer_one(tmp_path: Path) -> None:
+    disk = LedgerDisk()
+    states = state.StateFiles(tmp_path, 1, disk)
+    first, second, third = (
+        state.SavedState(1, 0, (), {"s": CursorState("s", Position(0, entry))}, b"marker")
+        for entry in range(3)
+    )
+    states.begin(first)
+    states.settle()
+    states.save(third, number=2)
+    states.save(second, number=1)
+    assert state.load(tmp_path, 1, disk).state == third
+
+
+async def test_states_of_former_owners_are_deleted(tmp_path: Path) -> None:
+    store = FileLedgerStore(tmp_path)
+    store.tidy_seconds = 0
+    for closes in (True, False, True):
+        log = await store.open(NAME, "a", Heard())
+        log.save_cursor(CursorState("s", log.position(0)))
+        await log.flush()
+        if closes:
+            await log.close()
+    await (await store.open(NAME, "b", Heard())).flush()
+    await settled(store)
+    (epoch,) = state.epochs(tmp_path / NAME)
+    names = [path.name for path in (tmp_path / NAME).glob("state-*")]
+    assert {state.epoch_of(name) for name in names} == {epoch}
+    await store.close()
 
 
 @pytest.mark.parametrize("damage", ["flip", "cut", "zeros", "gone"])

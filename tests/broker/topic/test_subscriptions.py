@@ -44,13 +44,18 @@ async def test_new_properties_of_a_subscription_are_saved_at_once(world: World) 
     assert topic.log.cursors["s"].properties == {}
 
 
-async def test_unsubscribing_is_refused_while_others_are_attached(world: World) -> None:
+@pytest.mark.parametrize("force", [False, True])
+async def test_unsubscribing_is_refused_while_others_are_attached(
+    world: World, force: bool
+) -> None:
     first, second = await world.consumer(SHARED), await world.consumer(SHARED)
     with pytest.raises(BrokerError, match="1 other") as refused:
         await first.unsubscribe()
     assert refused.value.code is ServerError.ConsumerBusy
-    second.close()
-    await first.unsubscribe()
+    if not force:
+        second.close()
+    await first.unsubscribe(force=force)
+    assert world.wire.closed_consumers == ([(second.consumer_id, None)] if force else [])
     topic = await world.topic()
     assert (dict(topic.subscriptions), dict(topic.log.cursors)) == ({}, {})
 

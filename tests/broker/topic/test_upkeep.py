@@ -17,7 +17,7 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
-from tests.broker.topic.conftest import World
+from tests.broker.topic.conftest import World, entry
 from tests.quota.jumping import on_jumping_loop, pass_time
 
 SHARED = SubscriptionType.Shared
@@ -33,6 +33,23 @@ async def published(world: World, *ages_s: float) -> None:
 
 def upkeep(world: World) -> TopicUpkeep:
     return TopicUpkeep(world.registry, TopicOptions)
+
+
+@pytest.mark.parametrize(("backlog", "looks"), [(999, False), (1000, True)])
+@pytest.mark.parametrize("attached", [False, True])
+async def test_a_small_backlog_that_consumers_are_at_work_on_is_not_looked_at(
+    world: World, backlog: int, looks: bool, attached: bool
+) -> None:
+    """As by Pulsar; it counts for what an administrator is answered."""
+    consumer = await world.consumer(SHARED, permits=0)
+    topic, producer = await world.topic(), await world.producer()
+    context = (producer, 0, 0)
+    topic.log.extend([entry("x")] * backlog, [1] * backlog, [context] * backlog)
+    await topic.log.drain()
+    if not attached:
+        consumer.close()
+    assert await consumer.subscription.expire(1) is (looks or not attached)
+    assert consumer.subscription.backlog == backlog
 
 
 async def test_what_no_client_can_read_is_as_old_as_can_be(world: World) -> None:

@@ -41,6 +41,32 @@ async def send(world: World, name: str, *numbers: int) -> list[tuple[int, int]]:
     return [receipt[3:] for receipt in wire[-len(numbers) :]]
 
 
+async def test_a_producer_that_comes_while_another_does_changes_nothing_that_is_known(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(world.store, options=ON)
+    await send(world, "p", 0)
+    await world.registry.unload_topic(world.name)
+    recover, late = Deduplication.recover, asyncio.Event()
+
+    async def read_late(log: Log[object], options: TopicOptions) -> Deduplication:
+        found = await recover(log, options)
+        await late.wait()
+        return found
+
+    with monkeypatch.context() as slowly:
+        slowly.setattr(Deduplication, "recover", read_late)
+        second = asyncio.ensure_future(world.producer(name="q"))
+        for _ in range(20):
+            await asyncio.sleep(0)
+    await send(world, "p", 1)
+    late.set()
+    (await second).close()
+    stored = (await world.topic()).log.end
+    await send(world, "p", 1)
+    assert (await world.topic()).log.end == stored
+
+
 STEP = st.sampled_from(["unloaded", "killed"]) | st.tuples(
     st.sampled_from("pq"), st.integers(0, 5), st.integers(0, 2), st.sampled_from([None, 0, 1])
 )

@@ -44,6 +44,19 @@ async def test_new_properties_of_a_subscription_are_saved_at_once(world: World) 
     assert topic.log.cursors["s"].properties == {}
 
 
+async def test_when_a_consumer_did_what_last_is_in_milliseconds(world: World) -> None:
+    began = int(time.time() * 1000)
+    await world.publish(await world.producer(), "a")
+    consumer = await world.consumer(SHARED, permits=0)
+    idle = (consumer.last_flow_ms, consumer.last_sent_ms, consumer.last_acked_ms)
+    consumer.flow(1)
+    consumer.ack_individual(world.wire.ids(consumer))
+    ended = int(time.time() * 1000)
+    assert idle == (0, 0, 0)
+    for at in (consumer.last_flow_ms, consumer.last_sent_ms, consumer.last_acked_ms):
+        assert began <= at <= ended
+
+
 @pytest.mark.parametrize("force", [False, True])
 async def test_unsubscribing_is_refused_while_others_are_attached(
     world: World, force: bool

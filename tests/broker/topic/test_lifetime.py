@@ -10,6 +10,7 @@ from counterpoise.broker.peers.system_topic import KEEPER
 from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.retention import Inactivity, Retention, TopicLifetime
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -144,6 +145,27 @@ async def test_a_subscription_goes_that_had_no_consumer_for_its_time() -> None:
     await cared.upkeep.expire_subscriptions()
     assert {*topic.subscriptions} == {"used", KEEPER}, "what keeps messages for compaction stays"
     assert used.subscription.consumers
+
+
+@pytest.mark.parametrize(
+    ("minutes", "entries", "idle_s", "is_over"),
+    [
+        (0, 0, 59.9, False),
+        (0, 0, 60, True),
+        (-1, 0, 60, True),
+        (0, 5, 60, True),
+        (2, 0, 60, True),
+        (2, 5, 119.9, False),
+        (2, 5, 120, True),
+        (-1, 5, 9e9, False),
+    ],
+)
+def test_an_unused_topic_stays_for_its_time_and_for_that_of_its_messages(
+    minutes: int, entries: int, idle_s: float, is_over: bool
+) -> None:
+    lifetime = TopicLifetime(Retention(minutes, -1), Inactivity(is_deleted=True, seconds=60))
+    assert lifetime.is_over(idle_s, entries) is is_over
+    assert not TopicLifetime(Retention(minutes, -1)).is_over(idle_s, entries)
 
 
 @pytest.mark.parametrize("mode", ["delete_when_no_subscriptions", CAUGHT_UP])

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,7 +10,7 @@ from counterpoise.storage.files import state
 from counterpoise.storage.files.disk import LedgerDisk
 from counterpoise.storage.files.recovery import take_over
 from counterpoise.storage.files.store import FileLedgerStore
-from counterpoise.storage.files.verify import verify
+from counterpoise.storage.files.verify import LedgerReport, LogReport, verify
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import CursorState, Lost, Position
 from tests.storage.conftest import Heard, everything, settled, write
@@ -32,6 +33,20 @@ async def with_cursor(root: Path) -> tuple[FileLedgerStore, Log[object]]:
         log.save_cursor(CursorState("s", log.position(entry)))
         await log.flush()
     return store, log
+
+
+@pytest.mark.parametrize(
+    "found",
+    [
+        {"ledgers": (LedgerReport(0, Path("l"), 4, 40, (Lost(0, 1, 2),)),)},
+        {"unreadable": (Path("state"),)},
+        {"cursors_lost": True},
+        {"problem": "permission denied"},
+    ],
+)
+def test_a_log_of_which_anything_is_missing_is_not_sound(found: dict[str, Any]) -> None:
+    assert LogReport(NAME, (LedgerReport(0, Path("l"), 4, 40),)).sound
+    assert not LogReport(NAME, **found).sound
 
 
 def test_a_state_that_comes_late_is_not_written_over_a_newer_one(tmp_path: Path) -> None:

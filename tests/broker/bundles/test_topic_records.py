@@ -97,6 +97,9 @@ async def test_a_record_is_removed_only_as_it_was_seen(brokers: BrokersOfTest) -
     assert [await records(first).exists(each) for each in (path, path_of(9))] == [True, False]
     with pytest.raises(BadVersion):
         await records(second).delete(path, expected_version=7)
+    for version, missing in ((0, path), (1, path_of(9))):
+        with pytest.raises(BadVersion):
+            await records(first).put(missing, free(1), expected_version=version)
     # Both at once: the second of them finds another record, or none.
     assigning = ServiceUnitStateData(
         ServiceUnitState.ASSIGNING, UNREAL, timestamp_ms=NOW_MS, version=2

@@ -191,3 +191,16 @@ def test_numbers_are_never_given_again_though_the_log_has_its_last_record_alone(
     again = CoordinatorTable(COORDINATOR)
     again.apply(decode_record(encode_record(last)), 0)
     assert again.next == 3
+
+
+@pytest.mark.parametrize("commit", [False, True])
+def test_what_is_being_committed_is_not_aborted_nor_the_other_way_round(commit: bool) -> None:
+    table, first = CoordinatorTable(COORDINATOR), TransactionId(COORDINATOR, 0)
+    table.apply(table.open(0, 5, None), 0)
+    begun = table.end(first, commit=commit)
+    assert begun is not None
+    table.apply(begun, 1)
+    assert table.end(first, commit=commit) is None
+    with pytest.raises(BrokerError, match="in OPEN status but it is in") as refused:
+        table.end(first, commit=not commit)
+    assert refused.value.code is ServerError.InvalidTxnStatus

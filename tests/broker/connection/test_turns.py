@@ -37,6 +37,21 @@ def command(field: str, **values: object) -> bytes:
 PING, PONG = command("ping"), command("pong")
 
 
+async def test_a_connection_has_one_turn_in_each_round() -> None:
+    """Whatever is left of the round: between two the loop looks at its sockets."""
+    rounds, turns = ReadingRounds(), list[int]()
+
+    def take_turn() -> None:
+        turns.append(len(turns))
+        if len(turns) < 3:
+            rounds.wait(take_turn)
+
+    rounds.wait(take_turn)
+    for taken in (1, 2, 3, 3):
+        await asyncio.sleep(0)
+        assert len(turns) == taken
+
+
 class Crowd(SlowOwner):
     """Says when as many ask as may."""
 

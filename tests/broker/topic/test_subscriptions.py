@@ -44,6 +44,24 @@ async def test_new_properties_of_a_subscription_are_saved_at_once(world: World) 
     assert topic.log.cursors["s"].properties == {}
 
 
+async def test_a_topic_is_in_use_by_whatever_expects_one_schema(world: World) -> None:
+    topic = await world.topic()
+    assert not topic.is_in_use
+    await world.consumer(SHARED, takes_any_schema=True)
+    assert not topic.is_in_use
+    reader = await world.consumer(SHARED)
+    assert topic.is_in_use
+    reader.close()
+    producer = await world.producer()
+    assert topic.is_in_use
+    producer.close()
+    assert not topic.is_in_use
+    await world.publish(await world.producer(), "a")
+    for attached in topic.attached_producers():
+        attached.close()
+    assert topic.is_in_use
+
+
 async def test_when_a_consumer_did_what_last_is_in_milliseconds(world: World) -> None:
     began = int(time.time() * 1000)
     await world.publish(await world.producer(), "a")

@@ -2,20 +2,23 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import cast
 
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.dispatch.delivery_turns import TURN, DeliveryTurns
+from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.round_robin import RoundRobin
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.subscription import SEEK_WORK
 from counterpoise.broker.topic.subscription_cursor import SAVE_WORK
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import CursorState, Position, StorageError
+from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import Wire, World, entry, publish
@@ -48,6 +51,50 @@ async def test_a_backlog_does_not_hold_the_loop(world: World, kind: Subscription
     consumer.flow(1_000_000)
     assert await most_in_a_turn(lambda: len(world.wire.deliveries), 20_000) <= TURN + 500
     assert len(set(world.wire.ids(consumer))) == len(world.wire.deliveries) == 20_000
+
+
+class Bursts(Wire):
+    """A connection that notes how much it is given at once, and by which consumer's right."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.bursts: list[tuple[int, int]] = []
+        self.bytes: list[int] = []
+
+    def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
+        self.bursts.append((consumer_id, len(messages)))
+        self.bytes.append(sum(len(each[3]) for each in messages))
+        super().deliver(consumer_id, partition, messages)
+
+
+@pytest.mark.parametrize("kind", EVERY_TYPE)
+async def test_what_is_sent_at_once_is_bounded_in_bytes(
+    world: World, kind: SubscriptionType
+) -> None:
+    topic, producer, body = await world.topic(), await world.producer(), entry("x" * (1 << 18))
+    topic.log.extend([body] * 10, [1] * 10, [(producer, 0, 0)] * 10)
+    await topic.log.drain()
+    wire = Bursts()
+    await world.consumer(kind, wire=wire)
+    await wire.until(lambda: len(wire.deliveries) == 10)
+    assert max(wire.bytes) < BURST_BYTES + len(body)
+
+
+async def test_consumers_that_share_get_a_few_messages_each_in_their_turn(
+    store: MemoryLedgerStore,
+) -> None:
+    world, wire = World(store, options=TopicOptions(round_robin_messages=2)), Bursts()
+    first = await world.consumer(SubscriptionType.Shared, wire=wire)
+    await world.publish(await world.producer(), "alone")
+    second = await world.consumer(SubscriptionType.Shared, wire=wire)
+    topic, producer = await world.topic(), await world.producer()
+    topic.log.extend([entry("x")] * 7, [1] * 7, [(producer, 0, 0)] * 7)
+    await topic.log.drain()
+    await wire.until(lambda: len(wire.deliveries) == 8)
+    assert sorted(count for _, count in wire.bursts[1:]) == [1, 2, 2, 2]
+    turns = [consumer for consumer, _ in wire.bursts[1:]]
+    assert all(turns[at] != turns[at + 1] for at in range(3))
+    assert set(turns) == {first.consumer_id, second.consumer_id}
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.Shared, SubscriptionType.Exclusive])

@@ -251,6 +251,30 @@ async def test_a_cursor_too_large_for_its_node_stays_in_its_ledger() -> None:
     await again.close()
 
 
+@pytest.mark.parametrize(("ranges", "ledgers"), [(1, 1), (2, 2)])
+async def test_a_new_cursor_has_a_ledger_only_if_its_node_is_too_small(
+    ranges: int, ledgers: int
+) -> None:
+    cluster, heard, options = Cluster(), Heard(), replace(OPTIONS, node_ranges_max=1)
+    log = await cluster.broker(options).open(NAME, "ours", heard)
+    await write(log, heard, *[b"%d" % number for number in range(4)])
+    acked = tuple((log.position(at), log.position(at)) for at in (1, 3)[:ranges])
+    log.save_cursor(CursorState("s", log.position(-1), acked))
+    await log.cursors_saved()
+    assert len(cluster.bookkeeper.ledgers) == ledgers
+    await log.close()
+
+
+async def test_a_ledger_without_entries_is_used_however_old_it_is() -> None:
+    cluster, heard = Cluster(), Heard()
+    log = await cluster.broker().open(NAME, "ours", heard)
+    first = log.ledgers[0].ledger_id
+    cluster.now += 1e6
+    await write(log, heard, b"0")
+    assert heard.positions == [(first, 0)]
+    await log.close()
+
+
 async def test_a_ledger_grows_on_while_none_can_be_created_and_that_is_tried_now_and_then() -> None:
     cluster, heard = Cluster(), Heard()
     log = await cluster.broker().open(NAME, "ours", heard)

@@ -115,7 +115,7 @@ class ManagedLog(StoredLog[C]):
         context, entries, now = self._context, self._committed(), self._context.now()
         size = (self._index.last.size if entries else 0) + self._given_size
         entries += self._given_entries
-        if not entries or now < self._not_before:
+        if now < self._not_before:
             return False
         age = now - self._chain.current.begun
         return context.options.is_due(entries, size, age, context.ledger_bytes)

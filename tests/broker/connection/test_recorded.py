@@ -1,10 +1,10 @@
 """What a recording of traffic has of a client's credentials: nothing."""
 
 import pytest
-from counterpoise.wire.requests import cut_frames
 
 from counterpoise.broker.connection.recorded import without_secrets
 from counterpoise.wire.encode import frame_of
+from counterpoise.wire.frames import cut_frames
 from tests.wire import frames
 
 SECRET = b"a secret"

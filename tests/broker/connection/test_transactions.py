@@ -13,10 +13,9 @@ from counterpoise.broker.connection.transactions import ClientTransactions
 from counterpoise.broker.transactions.coordinator import Coordinator
 from counterpoise.broker.transactions.table import CoordinatorTable, Record
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.events import AddToTransaction, EndTransaction, NewTransaction
+from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.values import TransactionId
-
-ONE = TransactionId(0, 0)
+from tests.broker.connection.transactor import ABORT, COMMIT
 
 
 class Client:
@@ -76,10 +75,14 @@ async def test_only_its_owner_and_a_superuser_add_to_a_transaction_and_end_it(
 ) -> None:
     client = Client(role, is_superuser=is_superuser)
     await client.open(1000, owner)
+    of, asked = {"request_id": 1, "txnid_most_bits": 0, "txnid_least_bits": 0}, client.transactions
+    named = [commands.Subscription(topic="t", subscription="s")]
+    add = commands.CommandAddSubscriptionToTxn(**of, subscription=named)
     for begin in (
-        lambda: client.transactions.add(AddToTransaction(1, ONE, ("t",), None)),
-        lambda: client.transactions.end(EndTransaction(1, ONE, True)),
-        lambda: client.transactions.end(EndTransaction(1, ONE, False)),
+        lambda: asked.add_topics(commands.CommandAddPartitionToTxn(**of, partitions=["t"])),
+        lambda: asked.add_subscriptions(add),
+        lambda: asked.end(commands.CommandEndTxn(**of, txn_action=COMMIT)),
+        lambda: asked.end(commands.CommandEndTxn(**of, txn_action=ABORT)),
     ):
         begin()
         if may:
@@ -88,7 +91,7 @@ async def test_only_its_owner_and_a_superuser_add_to_a_transaction_and_end_it(
             with pytest.raises(BrokerError, match="neither the owner of") as refused:
                 await client.answered()
             assert refused.value.code is ServerError.UnknownError
-    assert client.done == (["add", "commit", "abort"] if may else [])
+    assert client.done == (["add", "add", "commit", "abort"] if may else [])
 
 
 @pytest.mark.parametrize(("most", "opened"), [(0, 4), (3, 3), (1, 1)])
@@ -97,6 +100,6 @@ async def test_beyond_so_many_open_transactions_none_is_answered(most: int, open
     client.open_max = most
     answers = []
     for _ in range(4):
-        client.transactions.new(NewTransaction(1, 0, 1000))
+        client.transactions.new(commands.CommandNewTxn(request_id=1, tc_id=0, txn_ttl_seconds=1000))
         answers.append(await client.answered() is not None)
     assert answers == [True] * opened + [False] * (4 - opened)

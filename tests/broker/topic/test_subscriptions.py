@@ -1,6 +1,7 @@
 """Subscriptions: created, saved, restored, trimmed and deleted."""
 
 import asyncio
+import time
 
 import pytest
 

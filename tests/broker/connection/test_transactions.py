@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -28,7 +27,6 @@ class Client:
         self.table = CoordinatorTable(0)
         self.done: list[str] = []
         self._is_superuser = is_superuser
-        self._work: list[Coroutine[None, None, bytes | None]] = []
         services = SimpleNamespace(transactions=self)
         self.transactions = ClientTransactions(cast("Any", self), cast("Any", services))
 
@@ -37,12 +35,6 @@ class Client:
 
     def find(self, coordinator: int) -> Coordinator:
         return cast("Any", self)
-
-    def answer(self, work: Coroutine[None, None, bytes | None], refuse: object) -> None:
-        self._work.append(work)
-
-    async def answered(self) -> bytes | None:
-        return await self._work.pop()
 
     # As the coordinator.
 
@@ -84,12 +76,11 @@ async def test_only_its_owner_and_a_superuser_add_to_a_transaction_and_end_it(
         lambda: asked.end(commands.CommandEndTxn(**of, txn_action=COMMIT)),
         lambda: asked.end(commands.CommandEndTxn(**of, txn_action=ABORT)),
     ):
-        begin()
         if may:
-            assert await client.answered()
+            assert await begin()
         else:
             with pytest.raises(BrokerError, match="neither the owner of") as refused:
-                await client.answered()
+                await begin()
             assert refused.value.code is ServerError.UnknownError
     assert client.done == (["add", "add", "commit", "abort"] if may else [])
 
@@ -100,6 +91,6 @@ async def test_beyond_so_many_open_transactions_none_is_answered(most: int, open
     client.open_max = most
     answers = []
     for _ in range(4):
-        client.transactions.new(commands.CommandNewTxn(request_id=1, tc_id=0, txn_ttl_seconds=1000))
-        answers.append(await client.answered() is not None)
+        new = commands.CommandNewTxn(request_id=1, tc_id=0, txn_ttl_seconds=1000)
+        answers.append(await client.transactions.new(new) is not None)
     assert answers == [True] * opened + [False] * (4 - opened)

@@ -158,6 +158,9 @@ def test_ports_that_are_named_count_up_from_the_first_broker() -> None:
             assert {each.admin_url for each in cluster.brokers} == {
                 f"http://127.0.0.1:{first + 2}", f"http://127.0.0.1:{first + 3}"
             }  # fmt: skip
+        for port in range(first, first + 4):  # and no admin API was ever asked
+            with pytest.raises(OSError, match="refused"):
+                socket.create_connection(("127.0.0.1", port), timeout=5)
 
 
 @pytest.mark.parametrize("is_kept", [False, True])

@@ -46,6 +46,7 @@ def test_java_home_comes_first_then_path_then_the_usual_places(tmp_path: Path) -
 
 def test_one_that_is_too_old_is_passed_over(tmp_path: Path) -> None:
     install(tmp_path / "home", "11.0.2")
+    install(tmp_path / "jvm" / "an-old-one", "11")
     usual = install(tmp_path / "jvm" / "new", "17")
     assert find_java({"JAVA_HOME": str(tmp_path / "home")}, [tmp_path / "jvm"]) == usual
 

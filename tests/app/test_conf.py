@@ -211,7 +211,7 @@ def test_values_at_their_limits(convert: object, text: str, value: object) -> No
         *((count, each) for each in ("0", "-1", "1.5", "")),
         *((some_time, each) for each in ("0", "-1s", "5d", "inf", "nan")),
         *((seconds, each) for each in ("-1", "inf", "nan")),
-        *((surplus, each) for each in ("2", "+0", "")),
+        *((surplus, each) for each in ("2", "12", "+0", "")),
         *((factor, each) for each in ("0", "inf", "nan", "x")),
         *((latency_factor, each) for each in ("x1", "0.5", "-1")),
         *((named_factor, each) for each in ("=0.5", "0.5", "a=0")),

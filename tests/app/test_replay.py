@@ -2,6 +2,7 @@
 
 import io
 import json
+import time
 from pathlib import Path
 
 import pulsar
@@ -197,16 +198,21 @@ def test_a_recording_may_be_exactly_as_large_as_was_allowed(
     assert "it is as large as --record-mib allows. The cluster goes on." in caplog.text
 
 
-def test_a_recording_says_when_each_connection_began_and_ended(tmp_path: Path) -> None:
+def test_a_recording_says_when_each_connection_began_and_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_ns = [5_000_000_000]
+    monkeypatch.setattr(time, "monotonic_ns", lambda: now_ns[0])
     file = tmp_path / "traffic"
     recorder = RecordingFile(file, 1)
     first, second = recorder.opened(), recorder.opened()
+    now_ns[0] += 1_500_000
     recorder.closed(first)
     recorder.close()
     recorder.closed(second)
     found = read_recording(io.BytesIO(file.read_bytes()))
-    assert [(each.kind, each.connection) for each in found] == [
-        (RecordKind.OPENED, first),
-        (RecordKind.OPENED, second),
-        (RecordKind.CLOSED, first),
+    assert [(each.kind, each.connection, each.at_us) for each in found] == [
+        (RecordKind.OPENED, first, 0),
+        (RecordKind.OPENED, second, 0),
+        (RecordKind.CLOSED, first, 1500),
     ]

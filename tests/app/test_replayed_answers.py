@@ -72,9 +72,9 @@ def test_each_difference_is_a_sentence(
     then: list[Answer], now: list[Answer], said: list[str]
 ) -> None:
     log = log_of(then, now)
-    log.name_peers(command("producer", topic="t", producer_id=1, request_id=1))
+    log.name_peers(command("producer", topic="t", producer_id=1, request_id=8))
     log.name_peers(
-        command("subscribe", topic="t", subscription="s", consumer_id=2, request_id=2, sub_type=1)
+        command("subscribe", topic="t", subscription="s", consumer_id=2, request_id=9, sub_type=1)
     )
     assert list(log.differences({(1, 1): (2, 1)})) == said
 

@@ -4,10 +4,17 @@ import pytest
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import full_parser, main
-from counterpoise.app.verbs.backtest_compare import Side, cut_of, differences, sides_of
+from counterpoise.app.verbs.backtest_compare import (
+    Side,
+    cut_of,
+    differences,
+    sides_of,
+    sources_of,
+)
 from counterpoise.app.verbs.backtest_grid import candidates_of, grid
 from counterpoise.app.verbs.backtest_source import move_seconds_of, plain_source
 from counterpoise.names.properties import Properties
+from counterpoise.pipeline.backtest.cut import CutSource
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 
 BUNDLES = "defaultNumberOfNamespaceBundles"
@@ -28,6 +35,13 @@ def side(label: str, **values: str) -> Side:
 )
 def test_a_bundle_is_cut_into_as_many_as_there_would_be(now: str, then: str, cut: int) -> None:
     assert cut_of(side("now", **{BUNDLES: now}), side("then", **{BUNDLES: then})) == cut
+
+
+def test_bundles_are_cut_for_the_second_side_alone() -> None:
+    source = plain_source(parsed())
+    assert sources_of(source, 1) == (source, source)
+    for cut in (2, 3):
+        assert sources_of(source, cut) == (source, CutSource(source, cut))
 
 
 def test_a_side_that_says_nothing_has_pulsars_four_bundles() -> None:
@@ -72,6 +86,13 @@ def test_each_strategy_has_the_settings_that_it_reads() -> None:
         "ThresholdShedder loadBalancerBrokerThresholdShedderPercentage=10",
         "AvgShedder loadBalancerAvgShedderLowThreshold=15",
     ]
+
+
+def test_shedding_that_brokers_turn_off_changes_a_replay_of_pulsars_leader_alone() -> None:
+    words = ("--strategies", "AvgShedder", "--grid", "loadBalancerSheddingEnabled=true,false")
+    with pytest.raises(UserError, match="--grid loadBalancerSheddingEnabled: AvgShedder read no"):
+        candidates_of(parsed(*words))
+    assert len(candidates_of(parsed(*words, "--as-pulsar"))) == 3
 
 
 def test_synthetic_load_has_its_own_seed_step_and_time_of_a_move() -> None:

@@ -131,6 +131,11 @@ async def test_from_a_position_and_so_many(
         assert await storage("entries", *words, "--count", "2", "--json") == 0
         rows = json.loads(capsys.readouterr().out)
         assert [(row["ledger"], row["entry"]) for row in rows] == [(10, 18), (10, 19)]
+    assert (
+        await storage("entries", "--topic", "orders", "--from", "10:18", "--count", "1", "--json")
+        == 0
+    )
+    assert [row["entry"] for row in json.loads(capsys.readouterr().out)] == [18]
     # The ledgers behind it from their first entry on.
     assert await storage("entries", "--topic", "orders", "--from", "10:18", "--json") == 0
     rows = json.loads(capsys.readouterr().out)

@@ -81,6 +81,7 @@ async def test_each_of_two_brokers_has_an_action_with_what_it_was_given(
     assert await asyncio.to_thread(main, [*words, "--history", str(tmp_path)]) == 0
     actions = ActionTrail(open_location(str(tmp_path))).actions()
     assert sorted(each.broker for each in actions) == sorted(filled)
+    assert all(each.ended_ms for each in actions)
     given = {move.bundle: each.broker for each in actions for move in each.moves}
     assert given == {bundle: to for bundle, to in grown.owners.items() if to in filled}
     assert sum(len(each.moves) for each in actions) == len(given)

@@ -54,6 +54,11 @@ def admin(addresses: dict[str, Any], method: str, path: str) -> Any:
 def test_killed_it_comes_back_with_all_that_was_acknowledged(tmp_path: Path) -> None:
     with up(tmp_path) as (process, addresses):
         assert len(addresses["brokers"]) == 3
+        for each in addresses["brokers"]:
+            assert each["admin_url"] == f"http://{each['id']}"
+        hosts = [each["service_url"].removeprefix("pulsar://") for each in addresses["brokers"]]
+        assert addresses["service_url"] == f"pulsar://{','.join(hosts)}"
+        assert addresses["admin_url"] == addresses["brokers"][0]["admin_url"]
         # In place of a JVM, or one process for each broker.
         assert psutil.Process(process.pid).children() == []
         admin(addresses, "PUT", "/admin/v2/namespaces/public/mine")

@@ -9,7 +9,6 @@ from counterpoise.broker.bundles.shedding_options import THRESHOLD_SHEDDER, Shed
 from counterpoise.broker.connection.ports import ConnectionConfig
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.load.config import LoadReportConfig
-from counterpoise.broker.metrics_options import MetricsOptions
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.schemas.rules import SchemaOptions
 from counterpoise.broker.topic.options import TopicOptions
@@ -28,6 +27,19 @@ from counterpoise.security.options import (
     TlsOptions,
 )
 from counterpoise.storage.options import StorageOptions
+
+
+@dataclass(frozen=True, slots=True)
+class MetricsOptions:
+    """Settings of which bundles, topics and consumers have metrics of their own."""
+
+    bundles: bool = option(True, "exposeBundlesMetricsInPrometheus", dynamic=True)
+    """Whether each bundle has metrics of its own (Pulsar's default is false: there one cannot see
+    by them what the balancer sees)."""
+    topics: bool = option(True, "exposeTopicLevelMetricsInPrometheus")
+    """Whether each topic and subscription has metrics of its own, or their namespace does."""
+    consumers: bool = option(False, "exposeConsumerLevelMetricsInPrometheus")
+    """Whether each consumer has metrics of its own, where topics have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.connection.client_link import ClientLink, log, topic_name
-from counterpoise.broker.connection.consumer_figures import consumer_stats
 from counterpoise.broker.connection.ports import Services
 from counterpoise.broker.connection.reading_rounds import one_by_one
 from counterpoise.broker.topic.consumer import Consumer
@@ -236,7 +236,7 @@ class ClientConsumers:
                 event, ServerError.ConsumerNotFound, f"Consumer {event.consumer_id} not found"
             )
             if consumer is None
-            else encode.frame(consumer_stats(event.request_id, consumer))
+            else encode.frame(_stats(event.request_id, consumer))
         )
 
     async def unsubscribe(self, consumer: Consumer, event: commands.CommandUnsubscribe) -> bytes:
@@ -331,6 +331,27 @@ class ClientConsumers:
         self._leaving.clear()
         self._opening.clear()
         one_by_one(consumers, Consumer.close)
+
+
+def _stats(request_id: int, consumer: Consumer) -> commands.CommandConsumerStatsResponse:
+    """Answer CONSUMER_STATS with a consumer's figures; rates are those of the last measurement."""
+    subscription = consumer.subscription
+    return commands.CommandConsumerStatsResponse(
+        request_id=request_id,
+        msg_rate_out=consumer.meters.out.rate,
+        msg_throughput_out=consumer.meters.out.byte_rate,
+        msg_rate_redeliver=consumer.meters.redelivered.rate,
+        consumer_name=consumer.name,
+        available_permits=max(0, consumer.permits),
+        unacked_messages=consumer.unacked,
+        blocked_consumer_on_unacked_msgs=consumer.blocked,
+        address=consumer.request.address,
+        connected_since=datetime.fromtimestamp(consumer.connected_since, UTC).isoformat(),
+        type=consumer.request.type.name,
+        msg_rate_expired=0.0,
+        msg_backlog=subscription.backlog,
+        message_ack_rate=consumer.meters.acked.rate,
+    )
 
 
 def _position(named: raw.MessageIdData) -> Position:

@@ -16,7 +16,7 @@ from counterpoise.pipeline.collect.serving import (
     SERVES_NO_LOOKUPS,
     lookup_fault,
 )
-from counterpoise.pipeline.collect.settings import sheds_by_itself
+from counterpoise.pipeline.collect.settings import leader_by, sheds_by_itself
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 NOW = 1_700_000_000_000
@@ -158,6 +158,12 @@ class Answering:
         self._replies = replies
         self.asked: list[str] = []
 
+    async def get(self, url: str) -> bytes:
+        reply = await self.ask(url)
+        if reply.status != 200:
+            raise reply.refused()
+        return reply.body
+
     async def ask(self, url: str, **_: object) -> Reply:
         broker = urlsplit(url).netloc.partition(":")[0]
         self.asked.append(broker)
@@ -217,6 +223,24 @@ async def test_a_broker_serves_no_lookups_where_it_lets_one_wait_or_says_so(
     assert len(admin.asked) == (1 if isinstance(reply, Exception) else 2)
 
 
+@pytest.mark.parametrize(
+    ("status", "body", "leader"),
+    [
+        (200, b'{"brokerId": "b:8080", "serviceUrl": "http://other:1"}', "b:8080"),
+        (200, b'{"serviceUrl": "https://b:8443"}', "b:8443"),
+        (200, b"{}", ""),
+        (404, b'{"reason": "no leader"}', ""),
+    ],
+)
+async def test_a_leader_is_known_by_its_id_whichever_way_it_is_named(
+    status: int, body: bytes, leader: str
+) -> None:
+    assert (
+        await leader_by(cast("Admin", Answering(a=Reply(status, body, {}))), "http://a:80")
+        == leader
+    )
+
+
 @pytest.mark.parametrize("refusing", [2, 3, 4])
 async def test_three_brokers_are_asked_whose_a_bundle_is_and_first_the_one_that_reports_it(
     cluster: FakeCluster, http: aiohttp.ClientSession, refusing: int
@@ -232,6 +256,7 @@ async def test_three_brokers_are_asked_whose_a_bundle_is_and_first_the_one_that_
     if refusing < 3:
         owned, silent = await question
         assert set(silent) == {reporter.name, brokers[0].name}
+        assert set(owned) == set(cluster.names) - set(silent), "of those nothing is known"
         assert all(not bundles for bundles in owned.values()), "its owner does not answer"
     else:
         with pytest.raises(RefusedError, match=f"no broker says who owns {bundle}: HTTP 503"):

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import aiohttp
 import pytest
 
-from counterpoise.load.poll_rows import Fetched, Gap
+from counterpoise.load.poll_rows import Fetched, Gap, poll_rows
 from counterpoise.pipeline.collect.admin import Admin, AdminOptions, LoopLag
 from counterpoise.pipeline.collect.beside import Beside, Hung
 from counterpoise.pipeline.collect.collector import Collector
@@ -437,3 +437,11 @@ def test_brokers_are_listed_when_there_is_a_new_one_and_not_when_one_answers_aga
     listed = [each for each in logged if each.startswith("load reports of")]
     assert listed == ["load reports of 2 brokers: a:80, b:80",
                       "load reports of 3 brokers: a:80, b:80, c:80"]  # fmt: skip
+
+
+def test_a_cluster_that_was_away_answers_again_and_has_not_left() -> None:
+    logged: list[str] = []
+    log = PollLog(logged.append)
+    for number, refusal in enumerate(("", "refused", "refused", "")):
+        log.log_poll(poll_rows(number, refusal, []))
+    assert logged == ["no load report from the cluster: refused", "the cluster answers again"]

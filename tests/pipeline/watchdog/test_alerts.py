@@ -11,6 +11,7 @@ from counterpoise.decide.watchdog.observation import (
     WatchdogFinding,
     WatchdogMemory,
 )
+from counterpoise.pipeline.notify.notice import BalancerNotices, Notice, NoticeSeverity
 from counterpoise.pipeline.watchdog import watchdog as module
 from counterpoise.pipeline.watchdog.watchdog import Watchdog
 
@@ -71,6 +72,20 @@ async def test_of_a_finding_that_grows_the_new_bundles_alone_are_repaired(
     assert said == [f"remedy for {B}: lookup at b1:80 is done: it is at b2:80 now"]
     assert script.looked_up == [(A, "b1:80"), (B, "b1:80")]
     assert [each.split(":")[0] for each in await script.look()] == ["over"]
+
+
+async def test_an_operator_is_notified_once_of_what_is_wrong_and_once_when_it_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    noted: list[Notice] = []
+    script = Script(monkeypatch, notices=BalancerNotices(noted.append, lambda: START))
+    for findings in ([unowned(A)], [unowned(A, B)], [], []):
+        await script.look(*findings)
+    assert [(each.severity, each.is_over) for each in noted] == [
+        (NoticeSeverity.CRITICAL, False),
+        (NoticeSeverity.INFO, True),
+    ]
+    assert {each.subject for each in noted} == {f"no-owner:{A}"}
 
 
 async def test_without_the_option_nothing_is_repaired(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -38,7 +38,8 @@ from counterpoise.pipeline.drive.action_trail import (
 from counterpoise.pipeline.page.drawing import AFTER, BEFORE
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.journal import UNACKNOWLEDGED, JournalWriter
-from counterpoise.pipeline.tables.reports import land
+from counterpoise.pipeline.tables.reports import land, land_polls
+from counterpoise.pipeline.tables.schema import rows_to_arrow
 from counterpoise.pipeline.tables.states import commit_states, write_state
 from tests.decide.advice.test_planned import UNEVEN, plan, snapshot
 from tests.decide.balancing.test_round import HOT, strategy
@@ -245,6 +246,17 @@ def test_the_last_state_and_what_came_after_it_are_the_same_as_all_of_it(tmp_pat
     assert one.bundle.short.throughput().tolist() == other.bundle.short.throughput().tolist()
     assert one.bundle.samples.tolist() == other.bundle.samples.tolist()
     assert one.bundle.samples[:, 1].tolist() == [6] * len(one.bundles)
+
+
+def test_without_a_kept_state_the_averages_are_those_of_the_last_hour(tmp_path: Path) -> None:
+    """A watcher keeps none; a month of its polls is not read for a plan."""
+    writer = writer_of(tmp_path)
+    polls = [
+        poll(minute, {"b1:80": {bundle_name(0): 1.0}}, every_ms=60_000) for minute in range(70)
+    ]
+    first, last = (int(polls[at]["poll_id"][0]) for at in (0, -1))
+    land_polls(writer, map(rows_to_arrow, polls), first, last)
+    assert state_of(writer).averages["long_samples"].tolist() == [60]
 
 
 def test_a_history_knows_what_was_moved_at_its_newest_poll(tmp_path: Path) -> None:

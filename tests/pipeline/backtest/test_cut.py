@@ -48,6 +48,17 @@ def test_a_bundle_of_one_topic_stays_whole_however_often_it_is_cut() -> None:
     assert (parts.throughput().reshape(4, 8) > 0).sum(axis=1).tolist() == [1, 1, 1, 1]
 
 
+def test_parts_of_a_bundle_without_topics_carry_what_it_carries_in_equal_shares() -> None:
+    class Without(SyntheticTrace):
+        @property
+        def topics(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
+            return np.zeros(self.count_of_bundles, np.int64)
+
+    whole = Without("diurnal", count_of_brokers=2, count_of_bundles=4)
+    parts = CutSource(whole, 8).open().loads(0).throughput()
+    assert parts == pytest.approx(np.repeat(whole.loads(0).throughput() / 8, 8))
+
+
 def recorded(folder: Path, bundle: str, loads: Sequence[dict[str, TopicLoad]]) -> CutSource:
     """A history of one bundle that carries 1,000 bytes/s; some polls have loads of its topics."""
     for number, topics in enumerate(loads):

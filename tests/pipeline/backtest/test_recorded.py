@@ -291,6 +291,15 @@ def test_doing_nothing_ranks_behind_what_helps_and_before_what_harms() -> None:
     assert best_trades([still, harmful]) == []
 
 
+def test_a_trade_is_good_unless_another_is_no_worse_in_both_and_better_in_one() -> None:
+    still, even = result("still", 1.5, 0.0, moves=0), result("even", 1.1, 2.0)
+    cheap, between = result("cheap", 1.4, 0.5), result("between", 1.2, 1.0)
+    beaten = [result("as cheap", 1.41, 0.5), result("as even", 1.1, 2.1), result("both", 1.3, 1.5)]
+    same = result("same", 1.2, 1.0)
+    tried = [still, *beaten, even, cheap, between, same]
+    assert best_trades(tried) == [even, cheap, between, same]
+
+
 def test_what_was_recorded_has_no_rank_and_says_how_far_plays_are_off() -> None:
     recorded = result("as recorded", 2.0, 0.3, moves=10, as_recorded=True)
     near, still = result("near", 1.9, 0.2, moves=11), result("still", 2.2, 0.0, moves=0)

@@ -184,6 +184,18 @@ async def test_a_broker_that_does_not_come_back_stops_it_until_it_does(roller: R
     assert sorted(roller.machines.restarted) == sorted(roller.cluster.names), "none of them twice"
 
 
+async def test_a_resumed_one_waits_for_the_broker_that_it_stopped_and_not_for_all_to_be_well(
+    roller: Roller,
+) -> None:
+    """They are not, since that broker is away; its command may run twice."""
+    roller.machines.stays_away = True
+    for run in (roller.whole, roller.resumed):
+        with pytest.raises(RollStoppedError, match=r"is not back after 0.5 s: .* does not answer"):
+            await run(IMPATIENT)
+    [stopped] = {*roller.machines.restarted}
+    assert roller.machines.restarted == [stopped] * 2
+
+
 async def test_a_broker_whose_state_channel_has_not_started_is_not_back(roller: Roller) -> None:
     for each in roller.cluster.brokers:
         with_own_topics(each)
@@ -212,24 +224,33 @@ async def test_a_broker_whose_report_cannot_be_read_yet_is_not_back(roller: Roll
     assert sorted(roller.machines.restarted) == sorted(roller.cluster.names)
 
 
-async def test_without_a_start_time_a_broker_has_to_be_seen_away(roller: Roller) -> None:
-    for each in roller.cluster.brokers:
-        each.started_s = 0.0
+@pytest.mark.parametrize("says_when", [False, True])
+async def test_without_a_start_time_and_only_then_a_broker_that_was_seen_away_was_restarted(
+    roller: Roller, says_when: bool
+) -> None:
+    if not says_when:
+        for each in roller.cluster.brokers:
+            each.started_s = 0.0
     roller.machines.does_nothing = True
     [first, *_] = await roller.roll().plan()
     machine = next(each for each in roller.cluster.brokers if each.name == first)
 
+    def logged(words: str) -> int:
+        return sum(words in each for each in roller.logged)
+
     running = asyncio.create_task(roller.whole())
-    await until(lambda: any("runs as it did" in each for each in roller.logged))
+    await until(lambda: logged("runs as it did"))
     machine.away = True
-    await until(lambda: any("does not answer" in each for each in roller.logged))
+    await until(lambda: logged("does not answer"))
     machine.away = False
-    await until(lambda: (state := roller.trail.roll()) and state.restarted)
+    await until(
+        lambda: logged("runs as it did") > 1 or ((state := roller.trail.roll()) and state.restarted)
+    )
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
     state = roller.trail.roll()
     assert state is not None
-    assert state.restarted == (first,)
+    assert state.restarted == (() if says_when else (first,))
 
 
 def _silent(roller: Roller, last: FakeBroker) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -114,6 +115,23 @@ def test_every_table_refuses_an_earlier_writer(tmp_path: Path) -> None:
         with pytest.raises(SupersededError):
             first.commit(table, [])
         assert TablesReader(location).version(table) == before
+
+
+def test_a_writer_that_is_superseded_while_it_tidies_up_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    location = open_location(tmp_path)
+    writer = take_over(location)
+    followed: list[TablesWriter] = []
+
+    def vacuum(*_: object, **__: object) -> list[str]:
+        followed.append(take_over(location))
+        return []
+
+    monkeypatch.setattr(DeltaTable, "vacuum", vacuum)
+    with pytest.raises(SupersededError):
+        writer.vacuum(REPORTS)
+    assert len(followed) == 1
 
 
 def test_an_earlier_writer_removes_no_file_and_takes_nothing_back(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from counterpoise.bookkeeper.ledger_reading import LedgerEnd
 from counterpoise.bookkeeper.ledger_rows import date, ledger_row
 from counterpoise.bookkeeper.managed_ledgers import managed_ledger_names
 from counterpoise.bookkeeper.messages import NOT_BATCHED, decode_entry
-from counterpoise.bookkeeper.replication import copies_left, replication_rows
+from counterpoise.bookkeeper.replication import bookie_rows, copies_left, replication_rows
 from counterpoise.bookkeeper.space import (
     BY_KIND,
     BY_NAMESPACE,
@@ -182,6 +182,27 @@ async def rows_of(
             async for rows in entry_rows(reading, ledgers, choice or EntryChoice())
             for row in rows
         ]
+
+
+async def test_an_entry_that_is_no_message_says_what_its_ledger_is_for() -> None:
+    schema = {"application": "pulsar", "component": "schema", "pulsar/schemaId": "t/n/x"}
+    async with FakeCluster().serve() as cluster:
+        await cluster.ledger(1, [b"?"], custom=schema)
+        await cluster.ledger(2, [b"?"])
+        named, unnamed = await rows_of(cluster, (1, 2))
+    assert named.note == "no message: schema"
+    assert unnamed.note.startswith("no message: ")
+    assert unnamed.note != "no message: "
+    assert not named.unreadable
+
+
+async def test_a_ledger_without_entries_takes_no_space_on_its_bookies() -> None:
+    async with FakeCluster().serve() as cluster:
+        await cluster.ledger(1, [])
+        await cluster.ledger(2, [], open_=True)
+        async with cluster.reading() as reading:
+            found = await bookie_rows(reading)
+    assert [(row.ledgers, row.open_ledgers, row.stored_bytes) for row in found] == [(2, 1, 0)] * 3
 
 
 async def test_entries_are_shown_from_a_position_on() -> None:

@@ -32,5 +32,6 @@ def test_the_others() -> None:
     assert counted(12_000, "bundle") == "12,000 bundles"
     assert lasted(-0.4) == "0 s"
     assert lasted(119) == "119 s"
+    assert [lasted(2 * size) for size in (60, 3600, 86_400)] == ["2 min", "2 h", "2 d"]
     assert lasted(600) == "10 min"
     assert lasted(4 * 86_400) == "4 d"

@@ -34,6 +34,13 @@ def test_who_waits_has_no_less_than_an_equal_part(limit: int, said: dict[str, Gr
             assert parts[name] >= limit / len(said) - 1
 
 
+def test_what_no_broker_claims_goes_to_those_whose_producers_wait() -> None:
+    few = GroupUsage(10.0, waiting=False)
+    # An hundredth of an equal part, and a fiftieth more than it uses.
+    assert shares(300, {"a": GroupUsage(10.0, waiting=True), "b": few}) == {"a": 289, "b": 11}
+    assert shares(300, {"a": few, "b": few}) == {"a": 150, "b": 150}
+
+
 def test_the_order_in_which_reports_are_read_changes_nothing() -> None:
     said = {"a": GroupUsage(10, True), "b": GroupUsage(500.5, False), "c": GroupUsage(3, True)}
     assert shares(999, said) == shares(999, dict(reversed(said.items())))

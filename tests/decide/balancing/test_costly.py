@@ -41,6 +41,9 @@ def test_two_costly_moves_in_a_row_leave_a_bundle_alone_until_the_span_is_over()
         f"{A} stays until 04:13 UTC, for 300 more minutes: its last moves hurt (one took 7.5 s, "
         "where 1.0 s are usual; one took 9.0 s, where 1.0 s are usual) (--costly-span)"
     )
+    moves = [EndedMove(A, START - HOUR, 7.5), EndedMove(A, START, 9.0)]
+    earlier = with_costs({}, (1.0,) * 9, moves)[0]
+    assert left_for_cost(START + HOUR, earlier, SPAN) == {A: why}, "since the last of them"
     assert left_for_cost(START + SPAN - 1, costs, SPAN)
     assert not left_for_cost(START + SPAN, costs, SPAN)
     assert not left_for_cost(START, costs, 0), "no guard was asked for"

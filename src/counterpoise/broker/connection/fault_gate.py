@@ -173,7 +173,7 @@ class FaultGate:
             if not delay_s:
                 act()
                 return
-            # What concerns no peer waits for nothing but itself.
+            # An event that concerns no producer or consumer delays no other.
             queue = deque()
             if peer != _NO_PEER:
                 self._waiting[peer] = queue

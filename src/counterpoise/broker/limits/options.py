@@ -14,48 +14,48 @@ class RateOptions:
     broker_publish_messages: int = option(
         0, "brokerPublisherThrottlingMaxMessageRate", "messages/s", dynamic=True
     )
-    """Published to one broker, all topics together; 0 means no limit."""
+    """Messages/s published to one broker, all topics together; 0 means no limit."""
     broker_publish_bytes: int = option(
         0, "brokerPublisherThrottlingMaxByteRate", "bytes/s", high=INT64_MAX, dynamic=True
     )
-    """Published to one broker, all topics together; 0 means no limit."""
+    """Bytes/s published to one broker, all topics together; 0 means no limit."""
     topic_publish_messages: int = option(
         0, "maxPublishRatePerTopicInMessages", "messages/s", dynamic=True
     )
-    """Published to a topic without a rate of its own or its namespace's; 0 means no limit."""
+    """Messages/s published to a topic, unless a policy sets its rate; 0 means no limit."""
     topic_publish_bytes: int = option(
         0, "maxPublishRatePerTopicInBytes", "bytes/s", high=INT64_MAX, dynamic=True
     )
-    """Published to a topic without a rate of its own or its namespace's; 0 means no limit."""
+    """Bytes/s published to a topic, unless a policy sets its rate; 0 means no limit."""
     share_interval_s: int = option(
         2, "resourceUsageTransportPublishIntervalInSecs", "s", low=1, dynamic=True
     )
-    """How often brokers report to each other what they use of resource groups, from which the parts
-    of each follow (Pulsar's default is 60, and by default it reports nothing)."""
+    """How often brokers report to each other what they use of resource groups, from which each
+    broker's share follows (Pulsar's default is 60, and by default it reports nothing)."""
     broker_dispatch_messages: int = option(
         0, "dispatchThrottlingRateInMsg", "messages/s", dynamic=True
     )
-    """Delivered by one broker; 0 means no limit."""
+    """Messages/s delivered by one broker; 0 means no limit."""
     broker_dispatch_bytes: int = option(
         0, "dispatchThrottlingRateInByte", "bytes/s", high=INT64_MAX, dynamic=True
     )
-    """Delivered by one broker; 0 means no limit."""
+    """Bytes/s delivered by one broker; 0 means no limit."""
     topic_dispatch_messages: int = option(
         0, "dispatchThrottlingRatePerTopicInMsg", "messages/s", dynamic=True
     )
-    """Delivered of one topic, without a rate of its own or its namespace's; 0 means no limit."""
+    """Messages/s delivered from one topic, unless a policy sets its rate; 0 means no limit."""
     topic_dispatch_bytes: int = option(
         0, "dispatchThrottlingRatePerTopicInByte", "bytes/s", high=INT64_MAX, dynamic=True
     )
-    """Delivered of one topic, without a rate of its own or its namespace's; 0 means no limit."""
+    """Bytes/s delivered from one topic, unless a policy sets its rate; 0 means no limit."""
     subscription_dispatch_messages: int = option(
         0, "dispatchThrottlingRatePerSubscriptionInMsg", "messages/s", dynamic=True
     )
-    """Delivered to one subscription, if no policy says otherwise; 0 means no limit."""
+    """Messages/s delivered to one subscription, unless a policy sets its rate; 0 means no limit."""
     subscription_dispatch_bytes: int = option(
         0, "dispatchThrottlingRatePerSubscriptionInByte", "bytes/s", high=INT64_MAX, dynamic=True
     )
-    """Delivered to one subscription, if no policy says otherwise; 0 means no limit."""
+    """Bytes/s delivered to one subscription, unless a policy sets its rate; 0 means no limit."""
     subscribes: int = option(0, "subscribeThrottlingRatePerConsumer", "subscribes", dynamic=True)
     """How often one consumer may subscribe to a topic in subscribeRatePeriodPerConsumerInSecond, if
     no policy says otherwise; 0 means no limit."""

@@ -190,7 +190,7 @@ class LoadDataExchange:
         ]
 
     async def stop(self) -> None:
-        """Stop, and publish this broker's absence if the topics can be reached."""
+        """Stop reading and publishing; another broker removes this one's load data once it left."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -232,7 +232,7 @@ class LoadDataExchange:
                 known.pop(message.key, None)
                 return
             if message.key not in known and message.key != self._me:
-                # It has just come, and missed what was said before.
+                # It has just started, and missed what was published before.
                 publish_again()
             try:
                 known[message.key] = read(json.loads(message.value))

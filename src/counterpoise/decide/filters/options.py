@@ -13,7 +13,7 @@ class FilterOptions:
     """Every setting that `counterpoise.decide.filters` reads."""
 
     load_manager_class: str = option(MODULAR, "loadManagerClassName", dynamic=True)
-    """Which load manager runs; brokers with another one are passed over."""
+    """The load manager of this cluster; brokers with another one are not candidates."""
     max_topics: int = option(50000, "loadBalancerBrokerMaxTopics", "topics", low=0, dynamic=True)
     """A broker with more topics is given no bundle."""
     distribute_evenly: bool = option(

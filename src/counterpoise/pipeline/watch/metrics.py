@@ -108,7 +108,7 @@ class Metrics:
         self.notices.labels(fate.value).inc()
 
     def health(self) -> str:
-        """A sentence if no poll was stored for too long; empty when all is well."""
+        """A sentence if no poll was stored yet, or none for too long; otherwise empty."""
         age_ms = self._clock_ms() - (self._last_ms or self._began_ms)
         if not self._last_ms:
             return f"no look at the cluster was kept in {age_ms / 1000:.0f} s since the start"

@@ -14,8 +14,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Timer
 
 from passlib.hash import apr_md5_crypt
 
@@ -25,6 +27,10 @@ from tests.client.official import go_suite, java_suite
 from tests.security.tokens import SECRET_SETTING, token
 
 INSIDE = "--inside"
+CLASSES_AT_ONCE = 8
+"""Java's test classes that one JVM runs."""
+CLASS_SECONDS = 180
+"""How long each of them may take."""
 TAIL = 40
 """Lines that a test printed last, shown if it failed."""
 DOCKER = "it starts a Pulsar in Docker"
@@ -76,6 +82,13 @@ EXPECTED = {
                 )
             ),
             "SchemaTest.testDeleteTopicAndSchemaForV1",
+            *(
+                f"AdminApiSchemaAutoUpdateTest.test{kind}V1"
+                for kind in ("Backward", "Disabled", "Forward", "Full")
+            ),
+            "MessageChunkingTest.testExpireIncompleteChunkMessage",
+            "ConsumerConfigurationTest.testReadCompactPersistentExclusive",
+            "ConsumerConfigurationTest.testReadCompactPersistentFailover",
         ),
         "its topic has a name with a cluster, as in Pulsar 1",
     ),
@@ -85,6 +98,10 @@ EXPECTED = {
         "it fails on Pulsar 4.0.7, too: it counts a reader that another test left open"
     ),
     "SchemaTest.testTopicSchemaMetadata": "schemas are in no ledgers here",
+    "ExclusiveProducerTest.testProducerTasksCleanupWhenUsingExclusiveProducers.1": (
+        "it fails on Pulsar 4.0.7, too: it counts tasks that another test left"
+    ),
+    "TenantTest.testMaxTenant": "a cluster here begins with two tenants, and its limit is two",
     "TableViewTest.testTableViewWithEncryptedMessages": "its keys are not among what Maven has",
     "PulsarTest.test_connect_timeout": "it needs an address that drops what it is sent",
 }
@@ -192,9 +209,20 @@ def python() -> Iterator[tuple[str, str]]:
 
 def java() -> Iterator[tuple[str, str]]:
     """Pulsar's tests of its Java client: each test's name and verdict."""
+    left = java_suite.classes()
     with tempfile.TemporaryDirectory() as own, java_suite.serve(Path(own)) as clusters:
         folder = Path(own)
-        yield from run(java_suite.command(clusters, folder), folder, {})
+        while left:
+            sys.stdout.write(f"java: {len(left)} classes to go, now {left[0]}\n")
+            sys.stdout.flush()
+            chosen, left = left[:CLASSES_AT_ONCE], left[CLASSES_AT_ONCE:]
+            command = java_suite.command(clusters, folder, chosen)
+            found = dict(run(command, folder, {}, CLASS_SECONDS * len(chosen)))
+            yield from found.items()
+            ended = {name.partition(".")[0] for name in found}
+            for name in {each.rpartition(".")[2] for each in chosen} - ended:
+                sys.stdout.write(f"{name} did not run, or not in time\n")
+                yield name, "FAIL"
 
 
 def prepare(cluster: Cluster, files: Path) -> None:
@@ -210,8 +238,13 @@ def prepare(cluster: Cluster, files: Path) -> None:
     )
 
 
-def run(command: list[str], folder: Path, more: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """Run tests; each one's name and verdict as it ends. One that does not end has failed."""
+def run(
+    command: list[str], folder: Path, more: dict[str, str], limit_s: float | None = None
+) -> Iterator[tuple[str, str]]:
+    """Run tests; each one's name and verdict as it ends. One that does not end has failed.
+
+    They are killed after ``limit_s`` seconds.
+    """
     environ = {**os.environ, **more, "PYTHONDONTWRITEBYTECODE": "1"}
     with subprocess.Popen(
         command,
@@ -224,6 +257,9 @@ def run(command: list[str], folder: Path, more: dict[str, str]) -> Iterator[tupl
     ) as process:
         assert process.stdout is not None
         said: list[str] = []
+        end = Timer(limit_s or threading.TIMEOUT_MAX, process.kill)
+        end.daemon = True
+        end.start()
         for line in process.stdout:
             said.append(line)
             found = _VERDICT.match(line)
@@ -236,6 +272,7 @@ def run(command: list[str], folder: Path, more: dict[str, str]) -> Iterator[tupl
                 sys.stdout.flush()
             said.clear()
             yield name, verdict
+        end.cancel()
 
 
 if __name__ == "__main__":

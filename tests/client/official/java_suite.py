@@ -26,18 +26,31 @@ SUITE = cache() / f"pulsar-java-suite-{MAIN_VERSION}"
 SOURCES = Path(__file__).with_name("java")
 PACKAGE = "org.apache.pulsar"
 CLASSES = {
-    "broker.admin": "AdminApiSchema AdminApiSubscription AdminTopicApi",
+    "broker.admin": """
+        AdminApiCluster AdminApiDelayedDelivery AdminApiSchema AdminApiSchemaAutoUpdate
+        AdminApiSchemaValidationEnforced AdminApiSubscription AdminApiTenant AdminTopicApi
+        AnalyzeBacklogSubscription CreateSubscription MaxUnackedMessages TopicAutoCreation
+    """,
+    "broker.service": """
+        BrokerServiceAutoSubscriptionCreation BrokerServiceAutoTopicCreation ExclusiveProducer
+        KeyValue NullValue TopicTermination
+    """,
+    "broker.service.persistent": "DelayedDelivery TopicDuplication",
     "client.api": """
-        BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive ConsumerRedelivery
-        CustomMessageId DeadLetterTopic ExposeMessageRedeliveryCount Interceptors MaxProducer
-        MemoryLimit PartitionedProducerConsumer PatternMultiTopicsConsumer ProducerCreation
-        SimpleProducerConsumerDisallowAutoCreateTopic SimpleSchema
+        BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive ConsumerCleanup
+        ConsumerRedelivery CustomMessageId DeadLetterTopic ExposeMessageRedeliveryCount Interceptors
+        MaxProducer MemoryLimit MultiTopicsConsumer NonPartitionedTopicExpected PartitionCreation
+        PartitionedProducerConsumer PatternMultiTopicsConsumer ProducerCleanup ProducerCreation
+        ProducerQueueSize RetryTopic SimpleProducerConsumerDisallowAutoCreateTopic SimpleSchema
+        Tenant
     """,
     "client.impl": """
-        AutoScaledReceiverQueueSize BatchMessageIndexAckDisable ConsumeBaseException ConsumerAck
-        ConsumerClose ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic
+        AutoScaledReceiverQueueSize BatchMessageIndexAckDisable CompactedOutBatchMessage
+        ConsumeBaseException ConsumerAck ConsumerClose ConsumerConfiguration
+        ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic
         DispatchAccordingPermits DynamicReceiverQueueSize KeySharedSubscriptionMaxUnackedMessages
-        LookupService MessageChecksum MessageId MessageRedelivery MultiTopicsReader NegativeAcks
+        LookupService MessageChecksum MessageChunking MessageChunkingDeduplication
+        MessageChunkingShared MessageId MessageRedelivery MultiTopicsReader NegativeAcks
         PartialPartitionedProducer PatternTopicsConsumerImpl ProduceWithMessageId ProducerClose
         ProducerConsumerInternal ProducerMemoryLimit Reader TableView TopicDoesNotExists
         TopicFromMessage UnAcknowledgedMessagesTimeout ZeroQueueSize
@@ -107,16 +120,8 @@ def command(clusters: str, folder: Path, chosen: Sequence[str] = ()) -> list[str
         f"-Dlog4j.configurationFile={folder / 'log4j2.properties'}",
         *(f"-Dclusters={clusters}", f"-DtimeoutMs={TIMEOUT_MS}"),
         *("-cp", class_path(lib), "org.testng.TestNG", "-usedefaultlisteners", "false"),
-        *(
-            "-listener",
-            "Verdicts",
-            "-verbose",
-            "0",
-            "-excludegroups",
-            "quarantine,flaky",
-            "-configfailurepolicy",
-            "continue",
-        ),
+        *("-listener", "Verdicts", "-verbose", "0", "-excludegroups", "quarantine,flaky"),
+        *("-configfailurepolicy", "continue"),
         *("-testclass", ",".join(f"{PACKAGE}.{each}" for each in chosen or classes())),
     ]
 

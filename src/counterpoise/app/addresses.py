@@ -17,7 +17,7 @@ def admin_urls(text: str) -> tuple[str, ...]:
 
 
 def is_http_url(url: str) -> bool:
-    """Whether it is an HTTP URL with a host, and with a port that one can be."""
+    """Whether it is an HTTP URL with a host and, if it names a port, a valid one."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

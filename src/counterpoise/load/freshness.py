@@ -21,7 +21,7 @@ class Taken:
     figures: int
     taken_ms: int
     ahead: bool = False
-    """Whether its figures were published before the `lastUpdate` that belongs to them."""
+    """Whether new figures came with the former `lastUpdate`: the next one belongs to them, too."""
 
 
 def take(before: Taken | None, seen: Measured, at_ms: int, every_ms: int) -> tuple[Taken, bool]:

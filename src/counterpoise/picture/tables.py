@@ -73,7 +73,7 @@ class ListedPage(Generic[T]):
 def broker_page(
     picture: ClusterPicture, search: str = "", page: int = 0, rows: int = PAGE_ROWS
 ) -> ListedPage[BrokerLine]:
-    """A page of the brokers whose name contains all words of `wanted`, most loaded first.
+    """A page of the brokers whose name contains all words of `search`, most loaded first.
 
     The word ``silent`` finds brokers that do not respond.
     """
@@ -102,7 +102,7 @@ class BundleLine:
 def bundle_page(
     picture: ClusterPicture, search: str = "", page: int = 0, rows: int = PAGE_ROWS
 ) -> ListedPage[BundleLine]:
-    """A page of the bundles whose name or owner contains all words of `wanted`, largest first."""
+    """A page of the bundles whose name or owner contains all words of `search`, largest first."""
     view, words = picture.view, search.lower().split()
     chosen = np.arange(len(view.bundles))
     if words:

@@ -54,7 +54,7 @@ class EmbeddedFaultControl:
         ]
 
     async def set(self, requested: JsonMap) -> JsonMap:
-        """Set the fault that `wanted` describes; returns it with its number."""
+        """Set the fault that `requested` describes; returns it with its number."""
         return _shown(await self._faults.set(fault_of(requested)))
 
     async def remove(self, number: int) -> None:
@@ -66,7 +66,7 @@ class EmbeddedFaultControl:
         await self._faults.clear()
 
     async def at_broker(self, requested: JsonMap) -> None:
-        """Begin or end the fault of a broker that `wanted` names.
+        """Begin or end the fault of a broker that `requested` names.
 
         Raises `InvalidFault` or `LookupError`.
         """
@@ -92,7 +92,7 @@ class EmbeddedFaultControl:
         await self._faults.advance(seconds)
 
     async def expect(self, requested: JsonMap) -> None:
-        """Wait for the events that `wanted` describes; raises AssertionError without them."""
+        """Wait for the events that `requested` describes; raises AssertionError without them."""
         within_s = requested.get("within_s", 10.0)
         if not 0 <= within_s <= EXPECT_MAX_S:
             raise InvalidFault(f"within_s={within_s}: choose 0 to {EXPECT_MAX_S:g} seconds")

@@ -52,6 +52,16 @@ def test_what_holds_is_the_topics_own_or_else_its_namespaces(api: Api, namespace
     assert api.get(f"{topic}/publishRate?applied=true") == rate
 
 
+def test_the_strategy_in_force_may_be_that_of_the_older_policy(api: Api, namespace: str) -> None:
+    topic, older = f"/admin/v2/persistent/{namespace}/one", "schemaAutoUpdateCompatibilityStrategy"
+    assert api("PUT", topic).status == 204
+    assert api.get(f"{topic}/schemaCompatibilityStrategy?applied=true") == "FULL"
+    at = f"/admin/v2/namespaces/{namespace}/{older}"
+    assert api("PUT", at, "AutoUpdateDisabled").status == 204
+    in_force = api.get(f"{topic}/schemaCompatibilityStrategy?applied=true")
+    assert in_force == "ALWAYS_INCOMPATIBLE"
+
+
 def test_a_partition_has_none_of_its_own_and_a_new_topic_has_none(api: Api, namespace: str) -> None:
     topic = f"/admin/v2/persistent/{namespace}/many"
     assert api("PUT", f"{topic}/partitions", 2).status == 204

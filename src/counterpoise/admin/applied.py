@@ -26,7 +26,6 @@ _SETTINGS = {
     "deduplicationEnabled": "topics.deduplicates",
     "deduplicationSnapshotIntervalSeconds": "topics.dedup_snapshot_s",
     "compactionThreshold": "topics.compaction_bytes",
-    "schemaCompatibilityStrategy": "schemas.strategy",
 }
 """Policies that are one setting."""
 

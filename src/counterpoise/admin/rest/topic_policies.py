@@ -36,6 +36,8 @@ class _Topics(PolicyHolder):
         own = (await broker.policies.topic_policies(topic).get() or {}).get(name)
         if not flag(request, "applied"):
             return own
+        if name == "schemaCompatibilityStrategy":
+            return (await broker.schemas.rules(topic)).strategy
         cluster = broker.config.cluster_name
         applied = (await broker.policies.applied(topic, cluster)).get(name)
         if applied in (None, "UNDEFINED", {}):

@@ -85,7 +85,7 @@ def why_incompatible(existing: Schema, new: Schema, strategy: str = "FULL") -> s
     if existing.data == new.data:
         return None
     if strategy == "ALWAYS_INCOMPATIBLE":
-        return "Incompatible schema: the compatibility strategy is ALWAYS_INCOMPATIBLE"
+        return _unreadable(strategy, "the strategy allows no other schema")
     if existing.type not in _RECORDS:
         return None
     problem = None
@@ -98,7 +98,15 @@ def why_incompatible(existing: Schema, new: Schema, strategy: str = "FULL") -> s
     except NotAvro as error:
         # JSON schemas of old Java clients are declared in another language: not comparable.
         return None if existing.type == RawSchema.Json else f"Not an Avro schema: {error}"
-    return None if problem is None else f"Unable to read schema: {problem}"
+    return None if problem is None else _unreadable(strategy, problem)
+
+
+def _unreadable(strategy: str, problem: str) -> str:
+    """Pulsar's text, with the Java exception in it that Pulsar's own tests look for."""
+    return (
+        f"Error during schema compatibility check with strategy {strategy}: "
+        f"org.apache.avro.SchemaValidationException: Unable to read schema: {problem}"
+    )
 
 
 def _undocumented(schema: Schema) -> Any:

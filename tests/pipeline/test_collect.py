@@ -17,6 +17,7 @@ from counterpoise.pipeline.collect.serving import (
     lookup_fault,
 )
 from counterpoise.pipeline.collect.settings import leader_by, sheds_by_itself
+from counterpoise.pipeline.collect.where import web_address
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 NOW = 1_700_000_000_000
@@ -239,6 +240,21 @@ async def test_a_leader_is_known_by_its_id_whichever_way_it_is_named(
         await leader_by(cast("Admin", Answering(a=Reply(status, body, {}))), "http://a:80")
         == leader
     )
+
+
+@pytest.mark.parametrize(
+    ("broker", "addresses", "url"),
+    [
+        ("b:8080", ["http://a:8080"], "http://b:8080"),
+        ("b:8443", ["https://a:8443"], "https://b:8443"),
+        ("b:8080", ["https://a:8443"], "https://b:8443"),
+        ("b:8080", ["https://a:8443/"], "https://b:8443"),
+        ("b:8080", ["https://a"], "https://b:443"),
+        ("b:2", ["https://a:1", "https://b:2"], "https://b:2"),
+    ],
+)
+def test_where_a_broker_is(broker: str, addresses: list[str], url: str) -> None:
+    assert web_address(broker, addresses) == url
 
 
 @pytest.mark.parametrize("refusing", [2, 3, 4])

@@ -10,7 +10,6 @@ import pytest
 from counterpoise import Cluster
 from counterpoise.app.main import main
 from counterpoise.names.options import ConfigError
-from counterpoise.pipeline.collect.where import web_address
 from counterpoise.security.client import PACKAGE, ClientSecurity
 from counterpoise.security.options import ClientOptions
 
@@ -123,18 +122,3 @@ def test_the_ways_to_say_who_one_is() -> None:
         assert shown("basic", parameters) == ("basic", b"a:b")
     with pytest.raises(ConfigError):
         shown("basic", '["a"]')
-
-
-@pytest.mark.parametrize(
-    ("broker", "addresses", "url"),
-    [
-        ("b:8080", ["http://a:8080"], "http://b:8080"),
-        ("b:8443", ["https://a:8443"], "https://b:8443"),
-        ("b:8080", ["https://a:8443"], "https://b:8443"),
-        ("b:8080", ["https://a:8443/"], "https://b:8443"),
-        ("b:8080", ["https://a"], "https://b:443"),
-        ("b:2", ["https://a:1", "https://b:2"], "https://b:2"),
-    ],
-)
-def test_where_a_broker_is(broker: str, addresses: list[str], url: str) -> None:
-    assert web_address(broker, addresses) == url

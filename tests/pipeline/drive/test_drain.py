@@ -276,6 +276,7 @@ async def test_of_a_drain_that_is_cut_off_what_went_is_not_called_unknown(
     [
         ("absent:8080", (), "absent:8080 is no broker of this cluster: it has 127"),
         ("", (0,), "does not list the bundles that it owns: HTTP 503 not now"),
+        ("", (0, 1, 2), "does not list the bundles that it owns: HTTP 503 not now"),
         ("", (1, 2), "cannot be emptied: no other broker answers"),
     ],
 )

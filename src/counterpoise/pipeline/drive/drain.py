@@ -141,9 +141,8 @@ class BrokerDrain:
                 break
             await self._executor.pause_before(1 + max(tried.get(m.bundle, 0) for m in moves))
             owned = self.snapshot.owned if self.snapshot else {}
-            await self._executor.carry_out(
-                moves, self._destinations(plan), done, first_moves(moves, owned)
-            )
+            destinations = sorted({move.destination for move in plan.moves})
+            await self._executor.carry_out(moves, destinations, done, first_moves(moves, owned))
             if self._executor.stopped:
                 moved = {each.bundle for each in outcomes if each.status in _VERIFIED}
                 stuck = {m.bundle: errors[m.bundle] for m in plan.moves if m.bundle not in moved}
@@ -164,9 +163,6 @@ class BrokerDrain:
             for move in plan.moves
         }
         return DrainResult(tuple(outcomes), left)
-
-    def _destinations(self, plan: Round) -> list[str]:
-        return sorted({self.goal.broker, *(move.destination for move in plan.moves)})
 
 
 _VERIFIED = (

@@ -36,27 +36,32 @@ CLASSES = {
         KeyValue NullValue TopicTermination
     """,
     "broker.service.persistent": "DelayedDelivery TopicDuplication",
+    "broker.service.schema": "ClientGetSchema",
     "client.api": """
         BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive ConsumerCleanup
         ConsumerRedelivery CustomMessageId DeadLetterTopic ExposeMessageRedeliveryCount Interceptors
-        MaxProducer MemoryLimit MultiTopicsConsumer NonPartitionedTopicExpected PartitionCreation
-        PartitionedProducerConsumer PatternMultiTopicsConsumer ProducerCleanup ProducerCreation
-        ProducerQueueSize RetryTopic SimpleProducerConsumerDisallowAutoCreateTopic SimpleSchema
-        Tenant
+        MaxProducer MemoryLimit MultiTopicsConsumer NonDurableSubscription
+        NonPartitionedTopicExpected PartitionCreation PartitionedProducerConsumer
+        PatternMultiTopicsConsumer ProducerCleanup ProducerCreation ProducerQueueSize RetryTopic
+        SimpleProducerConsumerDisallowAutoCreateTopic SimpleSchema Tenant
     """,
     "client.impl": """
         AutoScaledReceiverQueueSize BatchMessageIndexAckDisable CompactedOutBatchMessage
-        ConsumeBaseException ConsumerAck ConsumerClose ConsumerConfiguration
-        ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic
-        DispatchAccordingPermits DynamicReceiverQueueSize KeySharedSubscriptionMaxUnackedMessages
-        LookupService MessageChecksum MessageChunking MessageChunkingDeduplication
-        MessageChunkingShared MessageId MessageRedelivery MultiTopicsReader NegativeAcks
-        PartialPartitionedProducer PatternTopicsConsumerImpl ProduceWithMessageId ProducerClose
-        ProducerConsumerInternal ProducerMemoryLimit Reader TableView TopicDoesNotExists
-        TopicFromMessage UnAcknowledgedMessagesTimeout ZeroQueueSize
+        CompactionReaderImpl ConsumeBaseException ConsumerAck ConsumerClose ConsumerConfiguration
+        ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic DispatchAccordingPermits
+        DynamicReceiverQueueSize KeySharedSubscriptionMaxUnackedMessages LookupService
+        MessageChecksum MessageChunking MessageChunkingDeduplication MessageChunkingShared MessageId
+        MessageRedelivery MultiTopicsReader NegativeAcks PartialPartitionedProducer
+        PatternTopicsConsumerImpl ProduceWithMessageId ProducerClose ProducerConsumerInternal
+        ProducerMemoryLimit Reader SchemaDelete TableView TopicDoesNotExists TopicFromMessage
+        UnAcknowledgedMessagesTimeout ZeroQueueSize
     """,
-    "schema": "Schema",
-    "schema.compatibility": "SchemaCompatibilityCheck",
+    "compaction": "GetLastMessageIdCompacted",
+    "schema": "PartitionedTopicSchema Schema",
+    "schema.compatibility": """
+        SchemaCompatibilityCheck SchemaTypeCompatibilityCheck
+        SchemaTypeCompatibilityCheckOnTopicLevel
+    """,
 }
 """Those that need little more of a broker than its addresses, by package, without ``Test``."""
 TIMEOUT_MS = 40_000

@@ -342,6 +342,16 @@ async def test_what_happened_is_what_was_seen_and_before_that_what_was_recorded(
         assert "from never" not in text
 
 
+async def test_bundles_of_two_brokers_and_of_none_are_on_their_way(four: FakeCluster) -> None:
+    async with opened(four) as shown:
+        watch = shown.sources.watch
+        assert "Every bundle has an owner, and only one." in shown.texts
+        watch.picture = picture_of({"a:1": {FIRST: 5.0}, "b:1": {FIRST: 5.0}}, shown.now_ms[0])
+        watch.past = replace(watch.past, away={SECOND: (3_600_000, "a:1")})
+        await shown.reads(f"{FIRST}: a:1 and b:1 report it, it changes hands")
+        assert f"{SECOND}: no broker reports it since 01:00:00; a:1 had it" in shown.texts
+
+
 async def test_backtests_are_rows_and_sentences(four: FakeCluster) -> None:
     trades = (Trade("x", 1.25, 0.5, 1200, 3, True), Trade("y", 2.5, 0.75, 7, 0, False))
     async with opened(four, trades=[("june", trades)]) as shown:

@@ -312,7 +312,7 @@ def tally() -> Any:
         shed_brokers=2, unloaded=Counter(Success=10, Failure=1), split=Counter(Success=5),
         ordered=6, shed=Counter({("Success", "Overloaded"): 6}), split_for=Counter(Topics=3),
         assigned=Counter(Success=7, Skip=1), orphans=8, lookups=Counter(), published=Counter(),
-        heard=Counter(), cleanups=Counter(), tombstones=9,
+        records_read=Counter(), cleanups=Counter(), tombstones=9,
     )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.dispatch.selectors import StickyRanges
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import KeySharedMeta
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
@@ -50,6 +52,43 @@ async def test_a_key_moves_only_when_it_is_drained(world: World) -> None:
     assert moved == sorted(moved, key=lambda p: int(p[1:]))
 
 
+@pytest.mark.parametrize(
+    "other",
+    [
+        KeySharedMeta(allow_out_of_order=True),
+        KeySharedMeta(sticky_ranges=((0, 9),)),
+    ],
+)
+async def test_consumers_of_one_subscription_share_one_mode(
+    world: World, other: KeySharedMeta
+) -> None:
+    await world.consumer(KEYED)
+    with pytest.raises(BrokerError, match="share one mode") as refused:
+        await world.consumer(KEYED, key_shared=other)
+    assert refused.value.code is ServerError.ConsumerAssignError
+    assert len((await world.topic()).subscriptions["s"].consumers) == 1
+
+
+async def test_no_more_entries_wait_for_a_slow_consumer_than_are_looked_at_ahead() -> None:
+    world = World(MemoryLedgerStore(), options=TopicOptions(look_ahead=5))
+    halves = [KeySharedMeta(sticky_ranges=(each,)) for each in ((0, 32767), (32768, 65535))]
+    slow = await world.consumer(KEYED, permits=0, key_shared=halves[0])
+    quick = await world.consumer(KEYED, key_shared=halves[1])
+    low = next(key for key in "abcdefgh" if StickyRanges.slot(key.encode()) < 32768)
+    high = next(key for key in "abcdefgh" if StickyRanges.slot(key.encode()) >= 32768)
+    topic, producer = await world.topic(), await world.producer()
+    keys = [low] * 5 + [low, high]
+    topic.log.extend(
+        [entry(key, partition_key=key) for key in keys],
+        [1] * len(keys),
+        [(producer, 0, 0)] * len(keys),
+    )
+    await topic.log.drain()
+    assert world.wire.payloads(quick) == []
+    slow.flow(2)
+    assert (world.wire.payloads(slow), world.wire.payloads(quick)) == ([low] * 2, [high])
+
+
 async def test_a_slow_consumer_does_not_stop_other_keys(world: World) -> None:
     producer = await world.producer()
     slow = await world.consumer(KEYED, permits=1)
@@ -75,12 +114,6 @@ async def test_sticky_ranges_decide(world: World) -> None:
     assert refused.value.code is ServerError.ConsumerAssignError
     high = await world.consumer(KEYED, key_shared=KeySharedMeta(((30_001, 65_535),)))
     assert len(world.wire.payloads(high)) == 16 - seen
-
-
-async def test_modes_do_not_mix(world: World) -> None:
-    await world.consumer(KEYED)
-    with pytest.raises(BrokerError, match="share one mode"):
-        await world.consumer(KEYED, key_shared=KeySharedMeta(((0, 9),)))
 
 
 async def test_when_all_have_left_the_next_one_chooses_the_mode(world: World) -> None:

@@ -1,13 +1,14 @@
 """Which consumer of a subscription is served, and what it waits for."""
 
 import asyncio
+from typing import cast
 
 from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import Wire, World, payload
-from tests.quota.jumping import on_jumping_loop, pass_time
+from tests.quota.jumping import JumpingLoop, on_jumping_loop, pass_time
 
 FAILOVER, SHARED = SubscriptionType.Failover, SubscriptionType.Shared
 
@@ -72,6 +73,45 @@ async def test_a_failover_switch_lets_acknowledgements_arrive_first(
     await world.publish(producer, "c")
     await world.wire.until(lambda: world.wire.payloads(new) == ["c"])
     assert world.wire.payloads(old) == ["a", "b"]
+
+
+async def test_one_that_stands_by_has_nothing_delivered_again(world: World) -> None:
+    first = await world.consumer(FAILOVER, consumer_name="a")
+    second = await world.consumer(FAILOVER, consumer_name="b", priority_level=1)
+    await world.publish(await world.producer(), *"ab")
+    second.redeliver()
+    assert world.wire.payloads() == ["a", "b"]
+    first.redeliver()
+    assert world.wire.payloads(first) == ["a", "b"] * 2
+
+
+async def test_consumers_that_share_acknowledge_nothing_cumulatively(world: World) -> None:
+    consumer = await world.consumer(SHARED)
+    await world.publish(await world.producer(), *"ab")
+    consumer.ack_cumulative(*world.wire.ids(consumer)[-1])
+    assert consumer.subscription.backlog == 2
+
+
+async def test_what_a_consumer_leaves_behind_counts_against_no_limit() -> None:
+    world = World(MemoryLedgerStore(), options=TopicOptions(max_unacked_per_subscription=2))
+    await world.publish(await world.producer(), *"abcd")
+    first = await world.consumer(SHARED, permits=2)
+    second = await world.consumer(SHARED)
+    assert (world.wire.payloads(first), world.wire.payloads(second)) == (["a", "b"], [])
+    first.close()
+    assert world.wire.payloads(second)[:2] == ["a", "b"]
+
+
+@on_jumping_loop
+async def test_nothing_wakes_for_delayed_messages_of_a_subscription_that_is_gone() -> None:
+    world = World(MemoryLedgerStore())
+    consumer = await world.consumer(SHARED)
+    due = round((world.registry.wall() + 60) * 1000)
+    await world.publish(await world.producer(), "a", deliver_at_time=due)
+    loop = cast("JumpingLoop", asyncio.get_running_loop())
+    assert loop.timers_of("SharedDispatcher._due") == 1
+    await consumer.unsubscribe()
+    assert loop.timers_of("SharedDispatcher._due") == 0
 
 
 async def test_a_shared_consumer_is_blocked_by_what_it_does_not_acknowledge(

@@ -191,6 +191,13 @@ async def test_a_segment_without_entries_ends_where_the_one_before_did(
     async with cluster.reading() as reading:
         end = await ledger_end(reading.bookies, await metadata(reading))
     assert end == LedgerEnd(9, 9, sum(map(len, PAYLOADS)))
+    # None of the bookies that are written to now has the last entry of those before.
+    segments = ((0, ("b1", "b2", "b3")), (10, ("b3", "gone-1", "gone-2")))
+    await cluster.ledger(7, PAYLOADS, segments=segments, open_=True)
+    cluster.bookies["b3"].stored.pop((7, 9), None)
+    async with cluster.reading() as reading:
+        end = await ledger_end(reading.bookies, await metadata(reading))
+    assert end == LedgerEnd(9, 9, sum(map(len, PAYLOADS)))
 
 
 async def test_the_end_is_taken_from_those_that_answer(cluster: FakeCluster) -> None:

@@ -16,7 +16,7 @@ from counterpoise.decide.advice.planned import (
     swap_of,
     with_hosts_usage,
 )
-from counterpoise.decide.balancing.approval import ApprovalRules
+from counterpoise.decide.balancing.approval import ApprovalRules, PastMove
 from counterpoise.decide.balancing.moves import Move, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.projection import Projection
@@ -153,4 +153,14 @@ def test_what_the_operators_rules_withhold_is_judged_by_the_time_of_the_plan() -
     for window, moves in (((10, 20), 1), ((0, 10), 0)):
         rules = ApprovalRules(window=window)
         made = planned(seen, Takes("t/n/x0"), rules=rules, made_at_ms=10 * MINUTE_MS)
+        assert len(made.steps) == moves
+    for moved_before, moves in (((), 1), ((PastMove(10 * MINUTE_MS - 1, 0.0),), 0)):
+        rules = ApprovalRules(moves_an_hour=1)
+        made = planned(
+            seen,
+            Takes("t/n/x0"),
+            rules=rules,
+            moved_before=moved_before,
+            made_at_ms=10 * MINUTE_MS,
+        )
         assert len(made.steps) == moves

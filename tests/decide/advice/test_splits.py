@@ -85,6 +85,14 @@ def test_what_was_seen_for_a_moment_only_waits() -> None:
     assert found.verdict == "wait"
     assert "4 of the 5 reports" in found.why
     assert advice(even(), times=5).verdict == "split"
+    for grown, verdict in ((1.5, "split"), (9.0, "wait")):
+        state = FoldState.empty()
+        for number in range(120):
+            load = 90_000.0 * (grown if number >= 100 else 1.0)
+            looks = poll(number, {"b1:80": {WHOLE: load}, "b2:80": {}})
+            state = fold(state, Batch.of(looks))
+        seen = SplitEvidence(cluster_view(state, START), topics={WHOLE: even()})
+        assert advise_splits(seen, SplitOptions())[0].verdict == verdict
 
 
 def test_a_part_with_80_percent_is_worth_a_split_and_one_with_more_is_not() -> None:

@@ -70,6 +70,14 @@ def test_a_planned_broker_is_taken_while_it_is_a_candidate(planned: str, goes: s
     assert chosen(shed("t/n/y0", "b2", planned), UNEVEN).broker == planned
 
 
+def test_a_broker_that_does_not_answer_is_no_candidate() -> None:
+    chooser = Chooser(LeastLongTermMessageRate(), snapshot(LOADS).view, PlacementOptions(), None)
+    memory = LeastLongTermMessageRate().initial_memory()
+    asked = shed("t/n/y0", "b2")
+    found = select_as_leader(asked, ["b2", "b3"], chooser, memory, UNEVEN)
+    assert found.placement.admissible == ("b2", "b3")
+
+
 def test_chance_picks_among_the_equally_good() -> None:
     picks = {chosen(shed("t/m/z0", "b1"), rng=Random(seed)).broker for seed in range(20)}
     assert picks == {"b2", "b3"}

@@ -51,6 +51,8 @@ def test_what_each_way_to_end_leaves_behind(
     assert list(after.trails) == ([BUNDLE] if hop else [])
     assert after.unloaded_brokers == ({"b1": ENDED} if status is MoveStatus.MOVED else {})
     assert after.moves_took_s == ((3.5,) if grace_from == ENDED else ())
+    at_once = RoundMemory().after([outcome(status, ended_ms=BEGAN)])
+    assert at_once.moves_took_s == (), "no move takes no time: it was not measured"
 
 
 def test_a_round_has_settled_when_its_last_move_has_ended() -> None:

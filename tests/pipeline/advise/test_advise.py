@@ -303,6 +303,12 @@ def test_moves_at_once_are_expected_to_take_what_those_took_that_went_beside_oth
     assert alone.basis == "the median of 2 moves seen here, one at a time"
     assert (beside.seconds, beside.quickest_s, beside.slowest_s) == (2.0, 0.4, 2.8)
     assert beside.basis == "the median of 3 moves seen here, beside others"
+    # One that takes long goes beside each that is begun and ends meanwhile.
+    long = [(0, 9000), (1000, 2000), (5000, 6000)]
+    rows += [
+        {"status": "moved", "started_at_ms": 50_000 + a, "ended_at_ms": 50_000 + b} for a, b in long
+    ]
+    assert move_time(rows).basis == alone.basis
     assert move_time(rows[:2], at_once=4).seconds == 1.1, "where none went beside others, all count"
 
 

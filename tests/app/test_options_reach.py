@@ -74,7 +74,9 @@ async def test_of_a_rolling_restart(
     words += ["--window", "22:00-06:00", "--partial", "--history", str(tmp_path), *PACE]
     await run(cluster, "roll", *words)
     [(given, _)] = made
-    moves = DrainOptions(at_once=3, partial=True, warm_up_s=2.0, latency=SLOW)
+    moves = DrainOptions(
+        partial=True, moves=ExecutorOptions(at_once=3, warm_up_s=2.0, latency=SLOW)
+    )
     assert given[-1] == RollOptions(
         "4.1", back_within_s=7.0, settle_s=8.0, patience_s=9.0, window=(1320, 360), drain=moves
     )
@@ -89,7 +91,8 @@ async def test_of_a_drain(
     await run(cluster, "drain", "b:1", "--attempts", "5", "--partial", *kept, *PACE)
     [(given, _)] = made
     options, action = given[-2:]
-    assert options == DrainOptions(5, at_once=3, partial=True, warm_up_s=2.0, latency=SLOW)
+    moves = ExecutorOptions(at_once=3, warm_up_s=2.0, latency=SLOW)
+    assert options == DrainOptions(5, partial=True, moves=moves)
     assert (action.kind, action.who, action.why) == (ActionKind.DRAIN, "ann", "new disks")
     assert given[2] == "b:1"
 
@@ -106,7 +109,7 @@ async def test_of_a_refill(
     limits = replace(LIMITS, window=None, leave_alone=frozenset())
     assert given[-1] == ApprovedOptions(
         execute=True, valid_for_s=refill.VALID_FOR_S, partial=True, fills=[empty],
-        rules=limits, latency=SLOW, warm_up_s=2.0,
+        rules=limits, moves=ExecutorOptions(latency=SLOW, warm_up_s=2.0),
     )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ from counterpoise.app.numbers import (
     surplus,
 )
 from counterpoise.app.times import moment_ms, moment_or_ago_ms, seconds, some_time, span_ms
-from counterpoise.app.wiring import config_of, shedding_every
+from counterpoise.app.wiring import config_of, shedding_by_others, shedding_every
 from counterpoise.names.options import ConfigError
 
 FLOOR = "minUnloadMessage"
@@ -227,3 +227,9 @@ def test_values_beyond_their_limits_are_refused(convert: object, text: str) -> N
 def test_rounds_of_shedding_may_be_closer_than_pulsars_minutes() -> None:
     """In `Cluster(balance_every_s=…)` and `up --balance-every`."""
     assert shedding_every(config_of({}), 2.5).shedding.balance.decide_every_ms == 2_500
+
+
+def test_beside_a_balancer_on_spark_brokers_shed_nothing() -> None:
+    config = config_of({"loadBalancerSheddingEnabled": True})
+    assert config.shedding.balance.shedding_enabled
+    assert not shedding_by_others(config).shedding.balance.shedding_enabled

@@ -157,6 +157,8 @@ def test_namespaces_of_an_anti_affinity_group(api: Api, namespace: str) -> None:
     assert api("POST", f"{NAMESPACES}/{namespace}/antiAffinity", "Apart").status == 204
     assert api.get(f"{NAMESPACES}/standalone/antiAffinity/apart?tenant=t") == [namespace]
     assert api.get(f"{NAMESPACES}/{namespace}/bundles")["numBundles"] == 1
+    assert api("POST", f"{NAMESPACES}/{namespace}/antiAffinity", "7").status == 204
+    assert api.get(f"{NAMESPACES}/{namespace}/antiAffinity") == 7, "bare text, as Pulsar's"
 
 
 def test_every_broker_answers_the_same(api: Api, cluster: Cluster, namespace: str) -> None:

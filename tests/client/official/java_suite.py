@@ -66,6 +66,8 @@ CLASSES = {
 """Those that need little more of a broker than its addresses, by package, without ``Test``."""
 TIMEOUT_MS = 40_000
 """How long a test may take."""
+_SETTINGS = {"systemTopicsWritableByClients": "true"}
+"""As Pulsar is: some tests make the topics of load data before a broker does."""
 _OPENED = ("sun.net", "java.lang", "java.io", "java.util.zip", "java.nio", "jdk.internal.misc")
 _LOG = """\
 status=error
@@ -143,9 +145,8 @@ class _Clusters:
         """Its addresses; the same ones after a stop. One whose start was given up is ended."""
         if name in self._running:
             self.end(name, {})
-        made = Cluster(
-            1, config={**settings, **self._ports.get(name, {})}, data=self._folder / name
-        )
+        config = {**_SETTINGS, **settings, **self._ports.get(name, {})}
+        made = Cluster(1, config=config, data=self._folder / name)
         self._running[name] = made.start()
         urls = {"broker": made.service_url, "admin": made.admin_url}
         ports = dict(zip(("brokerServicePort", "webServicePort"), urls.values(), strict=True))

@@ -17,6 +17,7 @@ from counterpoise.admin.request import (
     answer,
     broker_of,
     namespace_of,
+    plain,
 )
 from counterpoise.admin.rest.namespaces import BASE, NAMESPACE, require_namespace
 from counterpoise.admin.rest.policy_routes import PolicyHolder, in_place
@@ -75,7 +76,8 @@ async def anti_affinity(request: web.Request) -> web.Response:
     """The anti-affinity group of a namespace: its namespaces are kept on different brokers."""
     namespace = namespace_of(request)
     found = await broker_of(request).policies.local_policies(namespace).get() or {}
-    return answer(found.get(ANTI_AFFINITY))
+    group = found.get(ANTI_AFFINITY)
+    return answer(None) if group is None else plain(group)
 
 
 @routes.post(f"{NAMESPACE}/antiAffinity", access.NAMESPACE_POLICY, Shape(nullable(text())))

@@ -225,3 +225,14 @@ async def test_only_the_same_id_with_a_later_epoch_is_the_same_come_again(
     with pytest.raises(BrokerError, match="'me' is already connected"):
         topic.add_producer(ProducerRequest(producer_id, name="me", epoch=epoch), world.wire)
     assert topic.add_producer(ProducerRequest(7, name="me", epoch=2), world.wire).name == "me"
+
+
+async def test_one_that_waited_for_a_topic_has_it_for_itself(world: World) -> None:
+    first = await world.producer(access_mode=AccessMode.Exclusive)
+    second = await world.producer(access_mode=AccessMode.WaitForExclusive)
+    first.close()
+    assert second.ready
+    assert (await world.topic()).attached_producers() == [second]
+    with pytest.raises(BrokerError) as refused:
+        await world.producer(access_mode=AccessMode.Exclusive)
+    assert refused.value.code is ServerError.ProducerFenced

@@ -144,6 +144,17 @@ async def test_what_is_open_below_the_low_watermark_ended_elsewhere(world: World
     await received(world, consumer, ["m", "after", "m", "m"])
 
 
+async def test_an_abort_overtakes_nothing_that_is_to_be_delivered_again(world: World) -> None:
+    producer, consumer = await world.producer(), await world.consumer(permits=3)
+    await world.publish(producer, *"abc")
+    await received(world, consumer, ["a", "b", "c"])
+    await consumer.ack_in_transaction(ONE, world.wire.ids(consumer)[-1:], cumulative=False)
+    consumer.redeliver()
+    await end(world, ONE, commit=False, subscription="s")
+    consumer.flow(9)
+    await received(world, consumer, ["a", "b", "c", "a", "b", "c"])
+
+
 async def test_what_was_acknowledged_up_to_a_message_comes_again_from_the_first_on(
     world: World,
 ) -> None:

@@ -3,8 +3,11 @@
 import asyncio
 from typing import cast
 
+import pytest
+
 from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import Wire, World, payload
@@ -102,15 +105,18 @@ async def test_what_a_consumer_leaves_behind_counts_against_no_limit() -> None:
     assert world.wire.payloads(second)[:2] == ["a", "b"]
 
 
+@pytest.mark.parametrize("seeks", [False, True])
 @on_jumping_loop
-async def test_nothing_wakes_for_delayed_messages_of_a_subscription_that_is_gone() -> None:
+async def test_nothing_wakes_for_delayed_messages_of_a_subscription_that_is_gone(
+    seeks: bool,
+) -> None:
     world = World(MemoryLedgerStore())
     consumer = await world.consumer(SHARED)
     due = round((world.registry.wall() + 60) * 1000)
     await world.publish(await world.producer(), "a", deliver_at_time=due)
     loop = cast("JumpingLoop", asyncio.get_running_loop())
     assert loop.timers_of("SharedDispatcher._due") == 1
-    await consumer.unsubscribe()
+    await (consumer.seek_to(EARLIEST) if seeks else consumer.unsubscribe())
     assert loop.timers_of("SharedDispatcher._due") == 0
 
 

@@ -1,6 +1,7 @@
 """What polling logs of a history that is slow, and of a clock that is wrong."""
 
 import asyncio
+import re
 import threading
 from pathlib import Path
 
@@ -56,7 +57,9 @@ async def test_a_store_that_is_slow_is_reported(
     await task
     looks.close()
     assert newest_poll(writer) == START
-    assert f"{tmp_path} has taken it after 40 s" in logged
+    # A busy machine adds its own seconds.
+    taken = rf"{re.escape(str(tmp_path))} has taken it after 4\d s"
+    assert any(re.fullmatch(taken, each) for each in logged)
 
 
 @pytest.mark.parametrize(("behind_ms", "said"), [(CLOCKS_DIFFER_MS, 0), (CLOCKS_DIFFER_MS + 1, 1)])

@@ -43,10 +43,12 @@ async def test_it_is_what_happens(limited: LimitedTopics) -> None:
     try:
         limited.publish(producer, 1)
         await pass_time(1)
+        assert sys.getprofile() is note, "something else in this thread took the profile away"
     finally:
         sys.setprofile(None)
     # The test's own connection stands for the one of the walk.
     steps = [(file, name) for file, name in WALK if "connection/" not in file and "/" in file]
+    assert ("broker/topic/persistent.py", "accept") in called, called
     stored = called.index(("broker/topic/persistent.py", "accept"))
     path = called[: stored + 1]
     at = -1

@@ -1,14 +1,17 @@
 """Ten thousand partitions are asked a few at a time."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import partial
+from http import HTTPStatus
 from typing import Any, cast
 
+import aiohttp
 import pytest
 from aiohttp import web
 
 from counterpoise.admin import many
-from counterpoise.admin.errors import not_found
+from counterpoise.admin.errors import conflict, not_found
 from counterpoise.admin.many import AT_ONCE, ask_each, try_all, try_each
 
 NO_REQUEST = cast("web.Request", None)
@@ -65,3 +68,40 @@ async def test_a_refusal_is_passed_on(asked: Asked) -> None:
         await ask_each(NO_REQUEST, "GET", map(str, range(10)))
     assert await ask_each(NO_REQUEST, "GET", []) == []
     assert asked.now == 0
+
+
+CONFLICTS = conflict("there already")
+GONE = aiohttp.ClientConnectionError("no broker there")
+
+
+@pytest.mark.parametrize(
+    ("unless_all", "failures", "raised"),
+    [
+        (None, {"1": CONFLICTS}, CONFLICTS),
+        (None, {"1": GONE}, GONE),
+        (HTTPStatus.CONFLICT, {"1": CONFLICTS}, None),
+        (HTTPStatus.CONFLICT, {"1": CONFLICTS, "2": CONFLICTS}, CONFLICTS),
+        (HTTPStatus.CONFLICT, {"1": CONFLICTS, "2": GONE}, CONFLICTS),
+        (HTTPStatus.CONFLICT, {"2": GONE}, GONE),
+        (HTTPStatus.NOT_FOUND, {"1": CONFLICTS}, CONFLICTS),
+    ],
+)
+async def test_only_a_refusal_with_the_status_is_ignored_and_only_if_a_path_is_answered(
+    monkeypatch: pytest.MonkeyPatch,
+    unless_all: HTTPStatus | None,
+    failures: Mapping[str, Exception],
+    raised: Exception | None,
+) -> None:
+    async def ask(_request: object, _method: str, path: str, **_: Any) -> str:
+        if path in failures:
+            raise failures[path]
+        return path
+
+    monkeypatch.setattr(many, "ask", ask)
+    asking = ask_each(NO_REQUEST, "PUT", ("1", "2"), unless_all=unless_all)
+    if raised is None:
+        assert await asking == ["2"]
+    else:
+        with pytest.raises(type(raised)) as found:
+            await asking
+        assert found.value is raised

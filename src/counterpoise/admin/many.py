@@ -7,10 +7,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
+from http import HTTPStatus
 from typing import Final, TypeVar
 
 from aiohttp import web
 
+from counterpoise.admin.errors import RestError
 from counterpoise.admin.large_json import IN_A_TURN
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.shapes import Json
@@ -24,14 +26,24 @@ _UNANSWERED: Final = Exception("no broker was asked")
 
 
 async def ask_each(
-    request: web.Request, method: str, paths: Iterable[str], *, body: Json = None
+    request: web.Request,
+    method: str,
+    paths: Iterable[str],
+    *,
+    body: Json = None,
+    unless_all: HTTPStatus | None = None,
 ) -> list[Json]:
-    """Make a request for each path, and return the answers in order; raises the first refusal."""
+    """Make a request for each path, and return the answers in order; raises the first failure.
+
+    A refusal with the status ``unless_all`` has no answer, and is raised only if every path failed.
+    """
     answers = await try_each(request, method, paths, body=body)
-    for each in answers:
-        if isinstance(each, Exception):
+    failures = [each for each in answers if isinstance(each, Exception)]
+    for each in failures:
+        is_ignored = isinstance(each, RestError) and each.status == unless_all
+        if not is_ignored or len(failures) == len(answers):
             raise each
-    return answers
+    return [each for each in answers if not isinstance(each, Exception)]
 
 
 async def try_each(

@@ -14,7 +14,7 @@ from counterpoise.admin.errors import (
     not_found,
     precondition_failed,
 )
-from counterpoise.admin.many import ask_each, try_each
+from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
 from counterpoise.admin.request import (
     answer,
@@ -218,17 +218,10 @@ async def on_partitions(
     """Repeat the request on every partition; False if the topic is not partitioned.
 
     ``tail``: the path behind the topic; by default the subscription and what follows it.
-    A refusal with the status ``unless_all`` is ignored unless every partition refuses.
+    ``unless_all``: see `ask_each`.
     """
     partitions = await partitions_of(request, topic)
     tail = tail or f"subscription/{request.rel_url.raw_path_qs.partition('/subscription/')[2]}"
     paths = [f"{path_of(each)}/{tail}" for each in partitions]
-    refusals = [
-        each
-        for each in await try_each(request, request.method, paths, body=body)
-        if isinstance(each, Exception)
-    ]
-    for each in refusals:
-        if len(refusals) == len(paths) or getattr(each, "status", None) != unless_all:
-            raise each
+    await ask_each(request, request.method, paths, body=body, unless_all=unless_all)
     return bool(partitions)

@@ -148,38 +148,32 @@ def _pieces(
         yield positions[begin : begin + PIECE], begin + PIECE >= len(positions)
 
 
+def transaction_in(command: Any) -> TransactionId:
+    """The transaction that a command is about."""
+    return TransactionId(command.txnid_most_bits, command.txnid_least_bits)
+
+
 def transaction_of(
     command: commands.CommandSend | commands.CommandAck,
 ) -> TransactionId | None:
     """The transaction to which a SEND or ACK belongs; None if it belongs to none."""
     if not (command.HasField("txnid_most_bits") and command.HasField("txnid_least_bits")):
         return None
-    return TransactionId(command.txnid_most_bits, command.txnid_least_bits)
+    return transaction_in(command)
 
 
-def transaction_in(command: Any) -> TransactionId:
-    """The transaction that a command is about."""
-    return TransactionId(command.txnid_most_bits, command.txnid_least_bits)
-
-
-def _end_on_partition(command: commands.CommandEndTxnOnPartition, _: bytes) -> events.Event:
+def _end_on(
+    command: commands.CommandEndTxnOnPartition | commands.CommandEndTxnOnSubscription,
+    topic: str,
+    subscription: str | None = None,
+) -> events.Event:
     return events.EndOnParticipant(
         command.request_id,
         transaction_in(command),
         command.txn_action == raw.COMMIT,
         _low_watermark(command),
-        command.topic,
-    )
-
-
-def _end_on_subscription(command: commands.CommandEndTxnOnSubscription, _: bytes) -> events.Event:
-    return events.EndOnParticipant(
-        command.request_id,
-        transaction_in(command),
-        command.txn_action == raw.COMMIT,
-        _low_watermark(command),
-        command.subscription.topic,
-        command.subscription.subscription,
+        topic,
+        subscription,
     )
 
 
@@ -209,8 +203,10 @@ _READERS_BY_FIELD: Final[dict[str, Reader]] = {
     "flow": lambda c, _: events.Flow(c.consumer_id, c.message_permits),
     "ack": _ack,
     "redeliver_unacknowledged_messages": _redeliver,
-    "end_txn_on_partition": _end_on_partition,
-    "end_txn_on_subscription": _end_on_subscription,
+    "end_txn_on_partition": lambda c, _: _end_on(c, c.topic),
+    "end_txn_on_subscription": lambda c, _: _end_on(
+        c, c.subscription.topic, c.subscription.subscription
+    ),
 }
 #: By command type, which is its field's number: the field that carries it, and its reader.
 READERS: Final[dict[int, tuple[str, Reader]]] = {

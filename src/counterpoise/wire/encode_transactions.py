@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from google.protobuf.message import Message
 
+from counterpoise.wire.decode import transaction_in
 from counterpoise.wire.encode import frame
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import EndOnParticipant
@@ -40,7 +41,7 @@ def answer(
     else:
         made = _RESPONSES[type(request)]
         if hasattr(request, "txnid_most_bits"):
-            transaction = TransactionId(request.txnid_most_bits, request.txnid_least_bits)
+            transaction = transaction_in(request)
     response = made(request_id=request.request_id)
     if transaction is not None:
         response.txnid_most_bits, response.txnid_least_bits = transaction

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.bundles.lookup_result import LookupConnect, for_listener
+from counterpoise.broker.bundles.lookup_result import LookupRedirect, for_listener
 from counterpoise.broker.connection.client_link import ClientLink, topic_name
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.shared_parts import SharedByConnections
@@ -57,12 +57,15 @@ class TopicQueries:
             await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to Lookup")
             found = await self._services.namespaces.lookup(topic, authoritative=event.authoritative)
         answer = for_listener(event.advertised_listener_name or self._link.listener, found)
-        response, connects = commands.CommandLookupTopicResponse, isinstance(answer, LookupConnect)
+        response = commands.CommandLookupTopicResponse
+        kind, authoritative = response.Connect, True
+        if isinstance(answer, LookupRedirect):
+            kind, authoritative = response.Redirect, answer.authoritative
         return encode.frame(
             response(
-                response=response.Connect if connects else response.Redirect,
+                response=kind,
                 request_id=event.request_id,
-                authoritative=isinstance(answer, LookupConnect) or answer.authoritative,
+                authoritative=authoritative,
                 broker_service_url=answer.service_url,
                 broker_service_url_tls=answer.service_url_tls,
             )

@@ -110,43 +110,43 @@ class FrameConnection:
 
     def _ask(self, command: BaseCommand, answer: int) -> None:
         self._socket.sendall(framed(command))
-        for kind, frame in self._frames():
-            if kind == answer:
+        for found in self._frames():
+            if found.type == answer:
                 return
-            if kind == _Type.PING:
+            if found.type == _Type.PING:
                 self._socket.sendall(framed(BaseCommand(type=_Type.PONG, pong={})))
-            elif kind not in self.unasked:
-                raise SystemExit(f"{_Type.Name(command.type)} was answered with {frame!r}")
+            elif found.type not in self.unasked:
+                raise SystemExit(f"{_Type.Name(command.type)} was answered with {found!r}")
 
-    def _frames(self) -> Iterator[tuple[int, BaseCommand]]:
+    def _frames(self) -> Iterator[BaseCommand]:
+        """The commands that have come, and then those that come."""
         while True:
-            while len(self._received) >= 8:
-                total, size = _SIZES.unpack_from(self._received)
-                if len(self._received) < 4 + total:
-                    break
-                body, self._received = self._received[8 : 8 + size], self._received[4 + total :]
-                command = BaseCommand.FromString(body)
-                yield command.type, command
-            data = self._socket.recv(65536)
-            if not data:
-                raise SystemExit("the broker closed the connection")
-            self._received += data
+            yield from self._complete()
+            self._read()
 
     def _read_once(self) -> list[BaseCommand]:
         """The commands that one read of the socket completes."""
+        self._read()
+        return list(self._complete())
+
+    def _read(self) -> None:
         data = self._socket.recv(1 << 18)
         if not data:
             raise SystemExit("the broker closed the connection")
-        data = self._received + data
-        commands, at = [], 0
-        while len(data) - at >= 8:
-            total, size = _SIZES.unpack_from(data, at)
-            if len(data) - at < 4 + total:
-                break
-            commands.append(BaseCommand.FromString(data[at + 8 : at + 8 + size]))
-            at += 4 + total
-        self._received = data[at:]
-        return commands
+        self._received += data
+
+    def _complete(self) -> Iterator[BaseCommand]:
+        """The commands whose frames are complete; what is not taken stays."""
+        data, at = self._received, 0
+        try:
+            while len(data) - at >= 8:
+                total, size = _SIZES.unpack_from(data, at)
+                if len(data) - at < 4 + total:
+                    break
+                begin, at = at + 8, at + 4 + total
+                yield BaseCommand.FromString(data[begin : begin + size])
+        finally:
+            self._received = data[at:]
 
     def close(self) -> None:
         """Hang up."""

@@ -196,6 +196,18 @@ def gap(service_url: str, admin_url: str, rounds: int) -> dict[str, Any]:
     )
 
 
+def move_figures(gaps: dict[str, list[Any]], most_times: float, what: str = "") -> list[Figure]:
+    """What `gap` measured of each; ``what`` names the case, where there are several."""
+    case = f": {what}" if what else ""
+    return [
+        beside(f"gap of a move, median{case}", "ms", gaps, "gap_median_ms", most_times=most_times),
+        beside(f"gap of a move, worst{case}", "ms", gaps, "gap_max_ms", most_times=most_times),
+        beside(
+            f"moves, acknowledged and never received{case}", "messages", gaps, "lost", at_most=0
+        ),
+    ]
+
+
 def child(module: str, *arguments: str) -> dict[str, Any]:
     done = subprocess.run(
         [sys.executable, "-m", module, *arguments],

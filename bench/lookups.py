@@ -7,12 +7,11 @@ the time is the broker's; over HTTP and connecting one after the other, half of 
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
 
 from tests.conformance.jars import pulsar_lib
 
 from bench._real_pulsar import free_ports
-from bench.beside_pulsar import Server, alternate, beside, child, one_broker_each, spread
+from bench.beside_pulsar import Servers, alternate, beside, client, one_broker_each, spread
 from bench.figures import Figure
 from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
 
@@ -40,21 +39,18 @@ def _beside(
 ) -> list[Figure]:
     pair = authority.server()
     shown = {"tlsCertificateFilePath": str(pair.certificate), "tlsKeyFilePath": str(pair.key)}
-    tls_ports = dict(zip(("ours", "real"), free_ports(2), strict=True))
-    settings = {name: {**shown, "brokerServicePortTls": str(at)} for name, at in tls_ports.items()}
+    ports = dict(zip(("ours", "real"), free_ports(2), strict=True))
+    settings = {name: {**shown, "brokerServicePortTls": str(port)} for name, port in ports.items()}
+    options = (f"--seconds={seconds}", f"--trusted={authority.certificate}")
     figures = []
     with one_broker_each(lib, **settings) as servers:
-        at = {server.service_url: tls_ports[name] for name, server in servers.items()}
+        by_tls: Servers = {
+            name: replace(server, service_url=f"pulsar+ssl://127.0.0.1:{ports[name]}")
+            for name, server in servers.items()
+        }
         for what, name in WHAT.items():
-
-            def measure(server: Server, what: str = what) -> dict[str, Any]:
-                urls = ("--url", server.service_url, "--admin-url", server.admin_url)
-                if what == "tls":
-                    urls = ("--url", f"pulsar+ssl://127.0.0.1:{at[server.service_url]}", *urls[2:])
-                options = (f"--seconds={seconds}", f"--trusted={authority.certificate}")
-                return child("bench._frames_lookups", what, *urls, *options)
-
-            results = alternate(servers, rounds, measure)
+            asked = by_tls if what == "tls" else servers
+            results = alternate(asked, rounds, client("bench._frames_lookups", what, *options))
             figure = beside(name, "a second", results, RATE, at_least=1.0)
             figures.append(replace(figure, note=spread(results, RATE)))
             cpu = {

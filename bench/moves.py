@@ -2,8 +2,8 @@
 
 Three broker processes each on one ZooKeeper, under both load managers, at 1,000 publishes a second.
 Ours keep messages in files, and the disk of one of the three is slow; Pulsar's are on one bookie,
-whose disk it is. The answers of ZooKeeper are late for both, bookies excepted. The quick form
-measures ours alone, under one manager.
+whose disk it is. The answers of ZooKeeper are late for both, bookies excepted. In each case a
+bundle is unloaded ten times. The quick form measures ours alone, once, under one manager.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from tests.conformance.jars import pulsar_lib
 from bench._on_zookeeper import ours, real
 from bench._real_pulsar import ONE_COPY
 from bench._slow import SlowDisk, SlowServer
-from bench.beside_pulsar import EXTENSIBLE, Servers, beside, gap
+from bench.beside_pulsar import EXTENSIBLE, Servers, gap, move_figures
 from bench.figures import Figure
 from counterpoise.app.clusters.bookies import LocalBookies
 from counterpoise.app.clusters.zookeeper import ZooKeeper
@@ -30,6 +30,7 @@ from counterpoise.storage.open import file_url
 SYNC_MS = 200
 ANSWER_MS = 100
 MANAGERS: dict[str, dict[str, str]] = {"extensible": EXTENSIBLE, "modular": {}}
+MOVES = 10
 BAR = 1 / 20
 
 
@@ -40,7 +41,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     figures = []
     for manager, settings in list(MANAGERS.items())[: 1 if quick else None]:
         with tempfile.TemporaryDirectory(prefix="counterpoise-bench-") as folder:
-            figures += _moves(lib, Path(folder), manager, settings, rounds=1 if quick else 10)
+            figures += _moves(lib, Path(folder), manager, settings, rounds=1 if quick else MOVES)
     return figures
 
 
@@ -54,32 +55,22 @@ def _moves(
         SlowServer(int(zookeeper.address.rpartition(":")[2])).listening() as answers,
         _servers(lib, folder, zookeeper.address, answers.address, settings, disk) as servers,
     ):
-        conditions: dict[str, AbstractContextManager[None]] = {
-            "": contextlib.nullcontext(),
-            f", ZooKeeper answers {ANSWER_MS} ms later": answers.each_answer_takes(ANSWER_MS),
-        }
+        conditions: list[tuple[str, str, AbstractContextManager[None]]] = [
+            ("", "", contextlib.nullcontext()),
+            (f", ZooKeeper answers {ANSWER_MS} ms later", "", answers.each_answer_takes(ANSWER_MS)),
+        ]
         if disk is not None:
-            conditions[f", syncs of a disk take {SYNC_MS} ms"] = disk.each_sync_takes(SYNC_MS)
-        for words, slow in conditions.items():
+            note = f"no message of that broker is acknowledged in less than {SYNC_MS} ms"
+            words = f", syncs of a disk take {SYNC_MS} ms"
+            conditions.append((words, note, disk.each_sync_takes(SYNC_MS)))
+        for words, note, slow in conditions:
             with slow:
                 results = {
                     name: [gap(each.service_url, each.admin_url, rounds)]
                     for name, each in servers.items()
                 }
-            what = f"{manager} manager{words}"
-            median = beside(
-                f"gap of a move, median: {what}", "ms", results, "gap_median_ms", most_times=BAR
-            )
-            worst = beside(
-                f"gap of a move, worst of {rounds}: {what}", "ms", results, "gap_max_ms",
-                most_times=BAR,
-            )  # fmt: skip
-            note = f"no message of that broker is acknowledged in less than {SYNC_MS} ms"
-            figures += [
-                *(replace(each, note=note if "disk" in words else "") for each in (median, worst)),
-                beside(f"acknowledged and never received: {what}", "messages", results, "lost",
-                       at_most=0),
-            ]  # fmt: skip
+            found = move_figures(results, BAR, f"{manager} manager{words}")
+            figures += [replace(each, note=note) for each in found]
     return figures
 
 

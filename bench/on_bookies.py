@@ -14,7 +14,17 @@ from tests.conformance.jars import pulsar_lib
 from bench._on_zookeeper import ours, real
 from bench._ours import first_acknowledged
 from bench._processes import cpu_seconds
-from bench.beside_pulsar import EXTENSIBLE, RATE, Servers, alternate, beside, client, gap, python
+from bench.beside_pulsar import (
+    EXTENSIBLE,
+    RATE,
+    Servers,
+    alternate,
+    beside,
+    client,
+    gap,
+    move_figures,
+    python,
+)
 from bench.figures import Figure
 from counterpoise.app.clusters.bookies import LocalBookies
 from counterpoise.app.clusters.zookeeper import ZooKeeper
@@ -77,12 +87,7 @@ def moving(lib: Path | None, folder: Path, zookeeper: ZooKeeper, rounds: int) ->
     if lib is not None:
         with real(lib, folder / "real-2", address, 2, **EXTENSIBLE) as theirs:
             results["real"] = [gap(theirs.service_url, theirs.admin_url, rounds)]
-    third = 1 / 3
-    return [
-        beside("gap of a move, median", "ms", results, "gap_median_ms", most_times=third),
-        beside("gap of a move, worst", "ms", results, "gap_max_ms", most_times=third),
-        beside("moves: acknowledged and never received", "messages", results, "lost", at_most=0),
-    ]
+    return move_figures(results, 1 / 3)
 
 
 def messages_on(zookeeper: ZooKeeper) -> dict[str, str]:

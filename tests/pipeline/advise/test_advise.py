@@ -1,48 +1,38 @@
-"""``counterpoise advise``: from a cluster, from a history, from both; as text, JSON and a page."""
+"""``counterpoise advise``: from a cluster, from a history, from both."""
 
 import asyncio
 import json
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import aiohttp
 import pytest
 
 from counterpoise.app.main import main
-from counterpoise.decide.advice.plan import AdvisedPlan, MoveTime, Redelivery
-from counterpoise.decide.advice.planned import advise
+from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.balancing.moves import RoundMemory
-from counterpoise.pipeline.advise.page import page_of
 from counterpoise.pipeline.advise.plan_inputs import (
     LookOptions,
     inputs_from_cluster,
     inputs_from_history,
-    move_time,
-    move_time_by_hand,
     state_of,
 )
-from counterpoise.pipeline.advise.plots import brokers_plot, steps_plot
-from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.advise.topics import topic_loads, topics_of
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
 from counterpoise.pipeline.drive.action_trail import (
     ActionKind,
-    ActionMove,
     ActionTrail,
-    OperatorAction,
 )
-from counterpoise.pipeline.page.drawing import AFTER, BEFORE
 from counterpoise.pipeline.tables.history import TablesWriter
-from counterpoise.pipeline.tables.journal import UNACKNOWLEDGED, JournalWriter
+from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.reports import land, land_polls
 from counterpoise.pipeline.tables.schema import rows_to_arrow
 from counterpoise.pipeline.tables.states import commit_states, write_state
-from tests.decide.advice.test_planned import UNEVEN, plan, snapshot
-from tests.decide.balancing.test_round import HOT, strategy
+from tests.decide.advice.test_planned import UNEVEN
+from tests.decide.balancing.test_round import HOT
 from tests.load.story import poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import writer_of
@@ -270,153 +260,6 @@ def test_a_history_knows_what_was_moved_at_its_newest_poll(tmp_path: Path) -> No
     }
 
 
-def test_the_picture_of_the_steps_begins_at_nothing_however_little_they_change() -> None:
-    made = plan(UNEVEN)
-    steps = [replace(step, imbalance_after=1.99) for step in made.steps]
-    drawn = steps_plot(replace(made, steps=tuple(steps)))
-    figures = [float(each) for each in re.findall(r">(\d+\.\d+)<", drawn)]
-    assert min(figures) == 0.0
-    assert max(figures) >= 1.5
-
-
-def test_how_long_moves_took_is_what_the_history_says() -> None:
-    rows = [
-        {"status": status, "started_at_ms": 0, "ended_at_ms": took}
-        for status, took in (("moved", 100), ("moved", 300), ("moved", 9000),
-                             ("failed", 20_000), ("gone", 1), ("elsewhere", 1))
-    ]  # fmt: skip
-    took = move_time(rows)
-    assert (took.seconds, took.quickest_s, took.slowest_s) == (0.3, 0.1, 9.0)
-    assert took.basis == "the median of 3 moves seen here"
-    by_hand = ActionMove("t/n/1", "a:1", "b:1", "moved", 0, 7000)
-    drain = OperatorAction(ActionKind.DRAIN, 0, "ann", moves=(by_hand,))
-    assert move_time(rows, by_hand=[drain]) == took, "where there are rounds, those count"
-    assert move_time(rows, 5.0).seconds == 5.0
-    assert "taken for granted" in move_time([]).basis
-
-
-def test_moves_at_once_are_expected_to_take_what_those_took_that_went_beside_others() -> None:
-    spans = [(0, 1000), (1000, 2200), (10_000, 12_000), (10_500, 13_300), (11_000, 11_400)]
-    rows = [{"status": "moved", "started_at_ms": a, "ended_at_ms": b} for a, b in spans]
-    alone, beside = move_time(rows), move_time(rows, at_once=4)
-    assert (alone.seconds, alone.quickest_s, alone.slowest_s) == (1.1, 1.0, 1.2)
-    assert alone.basis == "the median of 2 moves seen here, one at a time"
-    assert (beside.seconds, beside.quickest_s, beside.slowest_s) == (2.0, 0.4, 2.8)
-    assert beside.basis == "the median of 3 moves seen here, beside others"
-    # One that takes long goes beside each that is begun and ends meanwhile.
-    long = [(0, 9000), (1000, 2000), (5000, 6000)]
-    rows += [
-        {"status": "moved", "started_at_ms": 50_000 + a, "ended_at_ms": 50_000 + b} for a, b in long
-    ]
-    assert move_time(rows).basis == alone.basis
-    assert move_time(rows[:2], at_once=4).seconds == 1.1, "where none went beside others, all count"
-
-
-def test_moves_of_a_drain_are_expected_to_take_what_those_of_drains_took() -> None:
-    def action(kind: ActionKind, *took: int) -> OperatorAction:
-        moves = (ActionMove("t/n/1", "a:1", "b:1", "moved", 0, each) for each in took)
-        return OperatorAction(kind, 0, "ann", moves=tuple(moves))
-
-    seen = [action(ActionKind.DRAIN, 1900, 4000), action(ActionKind.DRAIN, 6500)]
-    rounds = move_time([{"status": "moved", "started_at_ms": 0, "ended_at_ms": 1200}])
-    drains = move_time_by_hand(seen, ActionKind.DRAIN, rounds)
-    assert (drains.seconds, drains.quickest_s, drains.slowest_s) == (4.0, 1.9, 6.5)
-    assert drains.basis == "the median of 3 moves of a drain seen here"
-    assert move_time_by_hand(seen, ActionKind.REFILL, rounds) is rounds
-
-
-def test_redeliveries_are_expected_as_moves_of_the_kind_had_them_and_by_a_rule_until_then() -> None:
-    def row(start: int, end: int, seconds: float | None) -> dict[str, object]:
-        figures = json.dumps({UNACKNOWLEDGED: seconds})
-        return {"status": "moved", "started_at_ms": start, "ended_at_ms": end, "figures": figures}
-
-    before = {"status": "moved", "started_at_ms": 0, "ended_at_ms": 1, "figures": None}
-    assert move_time([before]).redelivery == Redelivery(), "written before it was measured"
-    rows = [row(0, 1000, 0.2), row(2000, 3000, 0.4), row(9000, 9900, 3.0), row(9100, 9800, None)]
-    alone, beside = move_time(rows), move_time(rows, at_once=4)
-    assert alone.redelivery == Redelivery(0.2, 0.4, "measured at 2 moves seen here, one at a time")
-    assert beside.redelivery == Redelivery(
-        3.0, 3.0, "measured at one move seen here, beside others"
-    )
-    assert move_time(rows, 5.0).redelivery == alone.redelivery, "no time that is given changes it"
-
-    def drained(*seconds: float | None) -> OperatorAction:
-        made = (ActionMove("t/n/1", "a:1", "b:1", "moved", 0, 9, unacknowledged_s=each)
-                for each in seconds)  # fmt: skip
-        return OperatorAction(ActionKind.DRAIN, 0, "ann", moves=tuple(made))
-
-    drain = move_time_by_hand([drained(0.5, None, 0.7)], ActionKind.DRAIN, alone)
-    assert drain.redelivery == Redelivery(0.5, 0.7, "measured at 2 moves of a drain seen here")
-    unknown = move_time_by_hand([drained(None)], ActionKind.DRAIN, alone)
-    assert unknown.redelivery == alone.redelivery
-    refill = move_time_by_hand(
-        [drained(0.5)], ActionKind.REFILL, move_time([], by_hand=[drained(0.5)])
-    )
-    assert refill.redelivery.basis == "measured at one move by hand seen here"
-    assert refill.basis == "the median of one move by hand seen here"
-
-
-def test_moves_by_hand_that_moved_nothing_say_nothing_of_how_long_one_takes() -> None:
-    took = {"moved": 2000, "elsewhere": 4000, "failed": 60_000, "withheld": 1}
-    moves = [ActionMove("t/n/1", "a:1", "b:1", each, 0, ms) for each, ms in took.items()]
-    rounds = move_time([])
-    drain = OperatorAction(ActionKind.DRAIN, 0, "ann", moves=tuple(moves))
-    found = move_time_by_hand([drain], ActionKind.DRAIN, rounds)
-    assert (found.seconds, found.quickest_s, found.slowest_s) == (3.0, 2.0, 4.0)
-    failed = replace(drain, moves=tuple(moves[2:]))
-    assert move_time_by_hand([failed], ActionKind.DRAIN, rounds) is rounds
-
-
-def test_nothing_that_a_cluster_is_called_becomes_markup() -> None:
-    evil = "<script>alert(1)</script>"
-    reported: Any = {f"{evil}b1:80": dict(UNEVEN["b1:80"] or {}), "$b^2$:80": {}}
-    made = advise(
-        snapshot(reported, source=evil), strategy(), MoveTime(1, 1, evil), 0, notes=(evil,)
-    )
-    page = page_of(made)
-    assert made.steps
-    assert "<script" not in page
-    assert page.count("&lt;script&gt;") > 5
-    fetched = re.findall(r"(?:src|href)=.?https?:|url\(.?https?:|@import", page)
-    assert not fetched, "it needs no network"
-
-
-def test_a_page_of_many_brokers_is_curves_and_one_of_none_is_a_page() -> None:
-    many: Any = {f"b{number}:80": {bundle_name(number): float(number)} for number in range(60)}
-    assert "brokers, the most loaded first" in page_of(plan(many))
-    assert "Nothing to move" in page_of(plan({}))
-    assert page_of(plan(UNEVEN)) == page_of(plan(UNEVEN)), "the same plan is the same page"
-    assert any("and 40 brokers between" in line for line in lines_of(plan(many)))
-
-
-def test_a_terminal_shows_what_a_plan_brings_and_how_long_it_takes() -> None:
-    made = replace(plan(UNEVEN), took=MoveTime(2.0, 9.0, "as it was", 1.0))
-    first, cost, *_ = lines_of(made)
-    before, after = made.before.imbalance, made.after.imbalance
-    assert before > after
-    assert first.endswith(f"moves, imbalance {before:.2f} -> {after:.2f}")
-    assert cost.endswith("(2.0 s each, 1.0 to 9.0 s, as it was)")
-
-
-def test_a_terminal_shows_the_ten_most_and_the_ten_least_loaded_brokers() -> None:
-    many: Any = {
-        f"b{number:02}:80": {bundle_name(number): 1000.0 * (number + 1)} for number in range(25)
-    }
-    shown = [line.split()[0] for line in lines_of(plan(many)) if re.match(r"b\d\d:80 ", line)]
-    assert shown == [f"b{number:02}:80" for number in (*range(24, 14, -1), *range(9, -1, -1))]
-
-
-@pytest.mark.parametrize(("reasons", "more"), [(19, ""), (20, ""), (21, "1"), (50, "30")])
-def test_a_terminal_shows_twenty_reasons_and_how_many_more_there_are(
-    reasons: int, more: str
-) -> None:
-    [why, *_] = plan(UNEVEN).not_done
-    said = list(lines_of(replace(plan({}), not_done=(why,) * reasons)))
-    assert said.count(f"  {why.why}") == min(reasons, 20)
-    assert said[-1] == (f"  and {more} more (--json, --html)" if more else f"  {why.why}")
-    assert "0 moves, imbalance" in said[0]
-
-
 def test_producers_and_consumers_of_a_bundle_are_counted_together(tmp_path: Path) -> None:
     writer = writer_of(tmp_path)
     recorded(writer, 1)
@@ -490,23 +333,3 @@ async def test_topics_are_those_of_every_broker_that_answers() -> None:
     found, trouble = await topics_of(cast("Admin", Brokers()), where, asked)
     assert {bundle: set(topics) for bundle, topics in found.items()} == {one: {"x"}, two: {"x"}}
     assert trouble == ("the topics of c:80 are not known: not now",)
-
-
-def bars(svg: str, colour: str) -> list[float]:
-    """How long the bars of a colour are, from the top down; the legend's is left out."""
-    path = r'<path d="M (\S+) \S+ \s*L (\S+) \S+ [^"]*" [^>]*style="fill: '
-    return [float(b) - float(a) for a, b in re.findall(path + colour, svg)][:-1]
-
-
-def test_each_broker_has_its_bars_of_before_and_after_beside_its_name() -> None:
-    a, b, c = map(bundle_name, range(3))
-    made = plan({"b1:80": {a: 900.0}, "b2:80": {b: 300.0}, "$b^3$:80": {c: 600.0}})
-    after = [("b1:80", 600.0), ("$b^3$:80", 300.0), ("b2:80", 900.0)]
-    moved = dict(after)
-    loads = tuple(replace(each, bytes_per_s=moved[each.broker]) for each in made.after.brokers)
-    svg = brokers_plot(replace(made, after=replace(made.after, brokers=loads)))
-    before, then = bars(svg, BEFORE), bars(svg, AFTER)
-    assert [each / before[0] for each in before] == pytest.approx([1, 2 / 3, 1 / 3])
-    assert [each / then[0] for each in then] == pytest.approx([load / 600 for _, load in after])
-    assert ">$b^3$:80<" in svg, "a name is no formula"
-    assert "<dc:date>" not in svg, "the same plan is the same page tomorrow"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import json
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
@@ -171,10 +172,16 @@ async def test_the_exchange_goes_on_when_the_topics_move(
             await broker.namespaces.moves.unload(bundle)
     one.brokers.clear()
     other.brokers.clear()
-    # Both may have published already since the topics moved: each has something new to say.
-    for broker in (first, second):
-        exchanges.reports[broker.id] = replace(REPORT, cpu=ResourceUsage(90, 100))
-    await until(lambda: len(one.brokers) == len(other.brokers) == 2, "the brokers know")
+    usage = itertools.cycle((90, 40))
+
+    def both_know() -> bool:
+        # What one publishes while the other is on its way to the topics' new owner is lost, so
+        # each has something new to say until both have heard it.
+        changed = replace(REPORT, cpu=ResourceUsage(next(usage), 100))
+        exchanges.reports.update({first.id: changed, second.id: changed})
+        return len(one.brokers) == len(other.brokers) == 2
+
+    await until(both_know, "the brokers know")
 
 
 @pytest.mark.client

@@ -241,6 +241,12 @@ def test_what_a_role_was_not_granted_is_refused_by_name(
     cluster: Cluster, connect: Connect, what: str
 ) -> None:
     field, values, answer, reason = DENIED[what]
+    cluster.place(TOPIC, cluster.brokers[0])
+    granted = connect(cluster, **shown_by(cluster, "admin"))
+    granted.receive(Type.CONNECTED)
+    granted.command("lookup_topic", topic=TOPIC, request_id=1)
+    granted.receive(Type.LOOKUP_RESPONSE)
+    # The broker serves the topic, and knows all that it would answer.
     raw = connect(cluster, **shown_by(cluster, "stranger"))
     raw.receive(Type.CONNECTED)
     raw.command(field, **values)

@@ -50,6 +50,7 @@ class Cluster:
     changes_by_record: bool = False
     my_id: str = ME
     tally: BundleTally = field(default_factory=BundleTally)
+    at_rest: bool = False
 
     def service(self, *, balanced: bool = True) -> LookupService:
         as_any = cast("Any", self)
@@ -94,6 +95,9 @@ class Cluster:
     async def request(self, bundle: BundleName, request: Assign) -> None:
         self.assigned.append(request.broker)
         self.where = self.after_assign
+
+    def serves_at_rest(self, bundle: BundleName) -> bool:
+        return self.at_rest
 
     async def wait_until_served(self, bundle: BundleName) -> None:
         await pass_time(1)
@@ -159,6 +163,25 @@ async def test_a_broker_names_itself_when_it_serves_the_bundle() -> None:
     cluster = Cluster(where=BundleLocation(owner(ME)))
     assert await cluster.service().lookup_bundle(BUNDLE) == connect(ME)
     assert cluster.waited_for == [BUNDLE]
+
+
+@on_jumping_loop
+async def test_a_bundle_that_nothing_changes_is_looked_up_without_asking() -> None:
+    service = (cluster := Cluster(where=BundleLocation(owner(ME)), at_rest=True)).service()
+    assert service.served_here(BUNDLE) is None, "no address is known yet"
+    assert await service.lookup_bundle(BUNDLE) == connect(ME)
+    assert not cluster.waited_for
+    assert service.served_here(TWIN) == connect(ME)
+    assert cluster.tally.lookups == {("Owned", "Total"): 1}
+    cluster.at_rest = False
+    assert service.served_here(BUNDLE) is None
+
+
+@on_jumping_loop
+async def test_anothers_addresses_are_not_taken_for_this_brokers() -> None:
+    service = Cluster(where=BundleLocation(owner(OTHER)), at_rest=True).service()
+    await service.lookup_bundle(BUNDLE)
+    assert service.served_here(BUNDLE) is None
 
 
 @on_jumping_loop

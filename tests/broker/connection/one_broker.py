@@ -100,6 +100,9 @@ class Everything:
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
 
+    def lookup_now(self, topic: TopicName) -> LookupConnect | None:
+        return None
+
     async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupConnect:
         return LookupConnect("localhost:0", self.url, "http://localhost:0")
 

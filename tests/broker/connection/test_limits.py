@@ -1,5 +1,7 @@
 """How many may connect, and ask, at once."""
 
+import pytest
+
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.connection import ConnectionConfig
@@ -49,6 +51,7 @@ def test_no_more_connections_from_one_address_than_allowed() -> None:
 
 def test_no_more_lookups_at_once_than_allowed(topic: str) -> None:
     world = SlowOwner()
+    at_once = LookupConnect("localhost:0", "pulsar://localhost:0", None)
     config = ConnectionConfig(lookups_max=2)
     with OneBroker(config=config, world=world) as broker, RawClient(broker.service_url) as client:
         client.connect()
@@ -56,6 +59,11 @@ def test_no_more_lookups_at_once_than_allowed(topic: str) -> None:
             client.command("lookup_topic", topic=topic, request_id=number)
         answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
         assert (answer.request_id, answer.error) == (2, ServerError.TooManyRequests)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(world, "lookup_now", lambda _topic: at_once)
+            client.command("lookup_topic", topic=topic, request_id=3)
+            answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+            assert (answer.request_id, answer.error) == (3, ServerError.TooManyRequests)
 
         async def finish() -> None:
             world.go_on.set()

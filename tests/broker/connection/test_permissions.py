@@ -72,6 +72,7 @@ async def test_without_authorization_every_client_may_do_everything(answer: bool
         authorization = cast("Authorization", Answers(answer, enabled=enabled))
         permits = ClientPermissions(authorization)
         may = answer or not enabled
+        assert permits.unlimited is not enabled
         assert await permits.is_superuser() is may
         for asking in (
             permits.topic(TOPIC, "PRODUCE", "not you"),

@@ -23,7 +23,14 @@ def namespace() -> str:
     return f"public/ns-{uuid.uuid4().hex[:8]}"
 
 
-def test_lookup(broker: OneBroker, client: RawClient, topic: str) -> None:
+@pytest.mark.parametrize("at_once", [False, True])
+def test_lookup(
+    broker: OneBroker, client: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch, at_once: bool
+) -> None:
+    if at_once:
+        here = LookupConnect("localhost:0", broker.service_url, None)
+        monkeypatch.setattr(broker.everything, "lookup_now", {TopicName.parse(topic): here}.get)
+        monkeypatch.delattr(Everything, "lookup")
     client.command("lookup_topic", topic=topic, request_id=4)
     answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
     assert answer.request_id == 4
@@ -331,8 +338,16 @@ def test_a_topic_in_use_without_a_schema_gets_none_from_a_consumer(
         )
 
 
-def test_a_lookup_for_a_listener_that_no_broker_advertises(client: RawClient, topic: str) -> None:
+@pytest.mark.parametrize("at_once", [None, LookupConnect("localhost:0", "pulsar://it:1", None)])
+def test_a_lookup_for_a_listener_that_no_broker_advertises(
+    broker: OneBroker,
+    client: RawClient,
+    topic: str,
+    monkeypatch: pytest.MonkeyPatch,
+    at_once: LookupConnect | None,
+) -> None:
     """It used to be answered with the address that every other client gets."""
+    monkeypatch.setattr(broker.everything, "lookup_now", lambda _topic: at_once)
     client.command("lookup_topic", topic=topic, request_id=4, advertised_listener_name="outside")
     answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
     assert (answer.response, answer.error) == (answer.Failed, ServerError.ServiceNotReady)

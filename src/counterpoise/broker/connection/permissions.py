@@ -30,6 +30,11 @@ class ClientPermissions:
         self.caller = Caller(None)
         """The client's role; none until it has been authenticated."""
 
+    @property
+    def unlimited(self) -> bool:
+        """Whether this broker lets every client do everything: nothing has to be asked."""
+        return not self._authorization.enabled
+
     async def topic(
         self, topic: TopicName, operation: str, refusal: str, subscription: str | None = None
     ) -> None:

@@ -108,10 +108,15 @@ class Lookups:
         self._most = most
         self._under_way = 0
 
+    @property
+    def full(self) -> bool:
+        """Whether as many are running as may: the next is refused."""
+        return self._under_way >= self._most
+
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:
         """Count one running lookup; raises `BrokerError` (TooManyRequests) at the limit."""
-        if self._under_way >= self._most:
+        if self.full:
             raise BrokerError(
                 ServerError.TooManyRequests, "Failed due to too many pending lookup requests"
             )

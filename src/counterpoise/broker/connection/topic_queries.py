@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.bundles.lookup_result import LookupRedirect, for_listener
+from counterpoise.broker.bundles.lookup_result import LookupRedirect, LookupResult, for_listener
 from counterpoise.broker.connection.client_link import ClientLink, topic_name
 from counterpoise.broker.connection.ports import ConnectionConfig, Services
 from counterpoise.broker.connection.shared_parts import SharedByConnections
 from counterpoise.broker.connection.topics_hash import topics_hash
+from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire import encode
@@ -50,12 +52,26 @@ class TopicQueries:
             response(partitions=count, request_id=event.request_id, response=response.Success)
         )
 
-    async def lookup(self, event: commands.CommandLookupTopic) -> bytes:
-        """LOOKUP: the broker that serves a topic."""
+    def lookup(self, event: commands.CommandLookupTopic) -> None:
+        """LOOKUP: the broker that serves a topic, at once where this one surely does."""
+        if self._link.permits.unlimited and not self._lookups.full:
+            try:
+                found = self._services.namespaces.lookup_now(TopicName.parse(event.topic))
+                if found is not None:
+                    self._link.outbox.write(self._where(event, found))
+                    return
+            except (BrokerError, InvalidName):
+                pass  # It is refused below, as any request is.
+        self._link.answer(self._lookup(event), partial(encode.refuse, event))
+
+    async def _lookup(self, event: commands.CommandLookupTopic) -> bytes:
         topic = topic_name(event.topic)
         with self._lookups.one():
             await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to Lookup")
             found = await self._services.namespaces.lookup(topic, authoritative=event.authoritative)
+        return self._where(event, found)
+
+    def _where(self, event: commands.CommandLookupTopic, found: LookupResult) -> bytes:
         answer = for_listener(event.advertised_listener_name or self._link.listener, found)
         response = commands.CommandLookupTopicResponse
         kind, authoritative = response.Connect, True

@@ -25,8 +25,9 @@ _JAVA = (
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
     # Java would begin with a 64th of the machine's memory, keep two fifths of it free, and return
-    # none of it while it is idle.
-    "-Xms64m",
+    # none of it while it is idle. What is new here is soon garbage, or stays.
+    "-Xms48m",
+    "-XX:NewRatio=5",
     "-XX:MinHeapFreeRatio=15",
     "-XX:MaxHeapFreeRatio=30",
     "-XX:-UsePerfData",

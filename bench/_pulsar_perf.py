@@ -1,24 +1,31 @@
-"""`pulsar-perf produce`, Apache Pulsar's own load generator, as a measuring instrument.
+"""`pulsar-perf`, Apache Pulsar's own load generator, as a measuring instrument.
 
 A client in Java that publishes more than a million messages a second when batched, so that with it
 too the broker is what is measured.
 """
 
+import contextlib
 import os
 import re
 import subprocess
 import tempfile
+import time
 import uuid
+from collections.abc import Iterator
 from pathlib import Path
 
+from bench._admin import RefusedError, call
 from bench._ours import Ours
 from bench._real_pulsar import RealPulsar, log_to_console
 from counterpoise.app.clusters.java import find_java
 
 TOOL = "org.apache.pulsar.testclient.PulsarPerfTestTool"
+START_S = 30
+"""How long its producer may take until the first message is stored."""
 PENDING = {True: 20_000, False: 5_000}
 """Messages under way, batched or not: without a limit the client's own heap is what is measured."""
 _TOTAL = re.compile(r"Aggregated throughput stats --- +\d+ records sent --- +([\d.]+) msg/s")
+_RECEIVED = re.compile(r"Aggregated throughput stats --- +\d+ records received --- +([\d.]+) msg/s")
 _TRANSACTIONS = re.compile(
     r"Aggregated throughput stats --- +\d+ transaction executed --- +([\d.]+) transaction/s"
     r".*?(\d+) transaction open failed.*?(\d+) transaction end failed.*?(\d+) message send failed"
@@ -34,10 +41,43 @@ def produce(
     lib: Path, server: Ours | RealPulsar, *, batched: bool, seconds: int
 ) -> dict[str, float]:
     """Messages of 100 bytes a second, over about ``seconds``, the client's warming up included."""
-    words = ["produce", "-s", "100", "-r", "10000000", "-m", "0", "-time", str(seconds), "-i", "1"]
-    words += ["-o", str(PENDING[batched]), *(() if batched else ("-db",)), _topic()]
+    words = _producing(_topic(), batched=batched, seconds=seconds)
     found = _TOTAL.search(_said(lib, server, words, within_s=seconds + 60))
     return {"messages_per_second": float(_there(found)[1])}
+
+
+def consume(
+    lib: Path, server: Ours | RealPulsar, kind: str, *, batched: bool, seconds: int
+) -> dict[str, float]:
+    """Messages of 100 bytes a second that a consumer is sent while `produce` publishes.
+
+    ``kind``: the subscription's type, as in ``Exclusive``. The consumer comes once messages do.
+    """
+    topic = _topic()
+    producing = _producing(topic, batched=batched, seconds=seconds + START_S)
+    words = ["consume", "-st", kind, "-sp", "Latest", "-time", str(seconds), "-i", "1", topic]
+    with _tool(lib, server, producing) as producer:
+        url = f"{server.admin_url}/admin/v2/{topic.replace('://', '/')}/stats"
+        ends = time.monotonic() + START_S
+        while not _published(url):
+            if time.monotonic() > ends:
+                raise SystemExit(f"pulsar-perf published nothing within {START_S} s")
+            time.sleep(0.1)
+        found = _RECEIVED.search(_said(lib, server, words, within_s=seconds + 60))
+        producer.kill()
+    return {"messages_per_second": float(_there(found)[1])}
+
+
+def _producing(topic: str, *, batched: bool, seconds: int) -> list[str]:
+    words = ["produce", "-s", "100", "-r", "10000000", "-m", "0", "-time", str(seconds), "-i", "1"]
+    return [*words, "-o", str(PENDING[batched]), *(() if batched else ("-db",)), topic]
+
+
+def _published(url: str) -> bool:
+    try:
+        return bool(call("GET", url)["msgInCounter"])
+    except RefusedError:
+        return False  # The topic is not there yet.
 
 
 def transact(
@@ -69,6 +109,22 @@ def _there(found: re.Match[str] | None) -> re.Match[str]:
 
 def _said(lib: Path, server: Ours | RealPulsar, words: list[str], *, within_s: float) -> str:
     """What the tool printed; its figures are log lines."""
+    with _tool(lib, server, words) as running:
+        try:
+            said, complaint = running.communicate(timeout=within_s)
+        except subprocess.TimeoutExpired:
+            running.kill()
+            raise
+    if running.returncode:
+        raise SystemExit(f"pulsar-perf failed:\n{said[-2000:]}{complaint[-2000:]}")
+    return said
+
+
+@contextlib.contextmanager
+def _tool(
+    lib: Path, server: Ours | RealPulsar, words: list[str]
+) -> Iterator[subprocess.Popen[str]]:
+    """The tool at work on a server; ended with the block."""
     with tempfile.TemporaryDirectory(prefix="counterpoise-perf-") as text:
         folder = Path(text)
         log_to_console(folder / "log4j2.properties", level="info")
@@ -78,15 +134,16 @@ def _said(lib: Path, server: Ours | RealPulsar, words: list[str], *, within_s: f
             encoding="utf-8",
         )
         java = (str(find_java()), "-Xmx1g", "-Dlog4j.configurationFile=log4j2.properties")
-        done = subprocess.run(
+        running = subprocess.Popen(
             [*java, TOOL, "client.conf", *words],
             cwd=folder,
             env={**os.environ, "CLASSPATH": f"{lib}/*"},
-            capture_output=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             text=True,
-            check=False,
-            timeout=within_s,
         )
-    if done.returncode:
-        raise SystemExit(f"pulsar-perf failed:\n{done.stdout[-2000:]}{done.stderr[-2000:]}")
-    return done.stdout
+        with running:
+            try:
+                yield running
+            finally:
+                running.kill()

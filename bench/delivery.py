@@ -7,11 +7,13 @@ the limit. Rounds alternate between the two; medians are compared, and the ratio
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from tests.conformance.jars import pulsar_lib
 
+from bench import _pulsar_perf
 from bench.beside_pulsar import (
     RATE,
     Server,
@@ -66,6 +68,9 @@ MODES = (
     Mode("100 subscriptions", "exclusive", "cumulative", 5_000, 1, 100),
 )
 
+LIVE = (("Exclusive", True), ("Exclusive", False), ("Shared", False))
+"""Types of subscription, and whether its messages are batched."""
+
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
     """Measure; ``out`` is not needed."""
@@ -77,7 +82,19 @@ def measured(modes: Sequence[Mode], *, quick: bool) -> list[Figure]:
     """The figures of each way of consuming; the quick form measures ours alone."""
     lib = None if quick else pulsar_lib()
     with one_broker_each(lib) as servers:
-        return [figure for mode in modes for figure in _mode(servers, mode, quick=quick)]
+        figures = [figure for mode in modes for figure in _mode(servers, mode, quick=quick)]
+        if lib is not None and _pulsar_perf.available(lib):
+            figures += [_live(lib, servers, kind, batched=batched) for kind, batched in LIVE]
+    return figures
+
+
+def _live(lib: Path, servers: Servers, kind: str, *, batched: bool) -> Figure:
+    """A consumer beside its producer, both pulsar-perf's: on few cores they take the broker's."""
+    consume = partial(_pulsar_perf.consume, lib, kind=kind, batched=batched, seconds=8)
+    results = alternate(servers, ROUNDS, consume)
+    name = f"live by pulsar-perf: {kind.lower()}, {'batched' if batched else 'unbatched'}"
+    figure = beside(name, "msg/s", results, RATE, at_least=2.0 if batched else 1.5)
+    return replace(figure, note=spread(results, RATE))
 
 
 def _mode(servers: Servers, mode: Mode, *, quick: bool) -> list[Figure]:

@@ -25,8 +25,22 @@ SETTINGS = {
     "brokerServiceCompactionThresholdInBytes": "25",
     "defaultRetentionTimeInMinutes": "26",
     "defaultRetentionSizeInMB": "27",
+    "delayedDeliveryEnabled": "false",
+    "delayedDeliveryTickTimeMillis": "28",
+    "delayedDeliveryMaxDelayInMillis": "29",
+    "brokerDeleteInactiveTopicsEnabled": "false",
+    "brokerDeleteInactiveTopicsMode": "delete_when_subscriptions_caught_up",
+    "brokerDeleteInactiveTopicsFrequencySeconds": "30",
+    "subscriptionTypesEnabled": "Shared,Failover",
+    "allowAutoSubscriptionCreation": "false",
 }
 CONFIG = from_conf(BrokerConfig, SETTINGS)
+INACTIVE = {
+    "inactiveTopicDeleteMode": "delete_when_subscriptions_caught_up",
+    "maxInactiveDurationSeconds": 30,
+    "deleteWhileInactive": False,
+}
+UNLIMITED = {"limit": -1, "limitSize": -1, "limitTime": -1, "policy": "producer_request_hold"}
 
 
 def rate(messages: int, size: int) -> dict[str, object]:
@@ -59,7 +73,33 @@ def rate(messages: int, size: int) -> dict[str, object]:
         ("maxSubscriptionsPerTopic", 24),
         ("compactionThreshold", 25),
         ("retentionPolicies", {"retentionTimeInMinutes": 26, "retentionSizeInMB": 27}),
+        (
+            "delayedDeliveryPolicies",
+            {"active": False, "tickTime": 28, "maxDeliveryDelayInMillis": 29},
+        ),
+        ("inactiveTopicPolicies", INACTIVE),
+        ("subscriptionTypesEnabled", ["Shared", "Failover"]),
+        ("autoSubscriptionCreationOverride", {"allowAutoSubscriptionCreation": False}),
+        ("entryFilters", {"entryFilterNames": ""}),
+        ("backLogQuotaMap", {"destination_storage": UNLIMITED, "message_age": UNLIMITED}),
+        ("publishRate", None),
     ],
 )
 def test_a_policy_follows_from_its_own_setting(policy: str, value: object) -> None:
     assert applied_by_broker(CONFIG, policy) == value
+
+
+def test_a_topic_may_be_inactive_for_longer_than_brokers_look() -> None:
+    more = {
+        "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": "31",
+        "dispatchThrottlingRateRelativeToPublishRate": "true",
+    }
+    config = from_conf(BrokerConfig, SETTINGS | more)
+    found = applied_by_broker(config, "inactiveTopicPolicies")
+    assert found == INACTIVE | {"maxInactiveDurationSeconds": 31}
+    for name, relative in (
+        ("dispatchRate", True),
+        ("subscriptionDispatchRate", True),
+        ("replicatorDispatchRate", False),
+    ):
+        assert applied_by_broker(config, name)["relativeToPublishRate"] is relative

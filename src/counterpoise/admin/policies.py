@@ -273,7 +273,7 @@ def why_refused(name: str, value: Json) -> str | None:
 def _why_not_created(kind: Json, partitions: Json) -> str | None:
     why = None
     if kind not in ("partitioned", "non-partitioned"):
-        why = f"Unknown topic type [{kind}]"
+        why = f"Unknown topic type [{'null' if kind is None else kind}]"
     elif kind == "non-partitioned" and partitions is not None:
         why = "[defaultNumPartitions] is not allowed to be set when the type is non-partition."
     elif kind == "partitioned" and partitions is None:

@@ -21,6 +21,10 @@ from counterpoise.admin.shapes import Json, Shape, nullable, text
 
 log = logging.getLogger(__name__)
 
+_BAD_REQUESTS = frozenset(
+    ("persistence", "retention_policies", "retentionPolicies", "entryFilters")
+)
+"""Policies whose wrong values Pulsar answers with 400 instead of 412."""
 BACKLOG_QUOTA_TYPE = {"backlogQuotaType": text("destination_storage", "message_age")}
 
 
@@ -42,6 +46,10 @@ class PolicyHolder(ABC):
         """
         self.base, self._query, self._access = base, query, access
         self._per_cluster = per_cluster
+
+    async def require(self, request: web.Request) -> None:
+        """Return if what has the policy is there, where Pulsar asks that before the value."""
+        del request
 
     @abstractmethod
     async def value(self, request: web.Request, name: str) -> Json:
@@ -100,13 +108,14 @@ class PolicyHolder(ABC):
         remove = self.remover(policy)
 
         async def write(request: web.Request) -> web.StreamResponse | None:
+            await self.require(request)
             value = _given(request, policy)
             if value is None:
                 return await remove(request)
             refused = why_refused(policy.name, value)
             if refused is not None:
-                is_quorum = policy.name == "persistence"
-                raise bad_request(refused) if is_quorum else precondition_failed(refused)
+                is_bad = policy.name in _BAD_REQUESTS
+                raise bad_request(refused) if is_bad else precondition_failed(refused)
             if policy.low is not None and value < policy.low:
                 subject = policy.refused_as or policy.path
                 raise precondition_failed(f"{subject} must be {policy.low} or more")

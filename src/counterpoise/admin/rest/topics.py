@@ -223,7 +223,8 @@ async def last_message_id(request: web.Request) -> web.Response:
 async def topic_in_namespace(request: web.Request) -> TopicName:
     """The topic in the path; 404 if its namespace does not exist."""
     topic = topic_of(request)
-    await require_namespace(request, topic.namespace_name)
+    if await broker_of(request).policies.namespace(topic.namespace_name) is None:
+        raise not_found("Namespace not found")
     return topic
 
 
@@ -236,7 +237,9 @@ async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
     if topic not in broker.topics.loaded:
         known = topic.is_persistent and await broker.policies.topic_exists(topic)
         if not known and not await _is_known_partition(request, topic):
-            raise not_found(f"Topic {topic} not found")
+            is_partition = await _partition_count(request, topic) is not None
+            why = "Topic partitions were not yet created"
+            raise not_found(why if is_partition else f"Topic {topic} not found")
     return await broker.topics.get(topic, create=False)
 
 
@@ -246,10 +249,16 @@ def path_of(topic: TopicName) -> str:
 
 
 async def _is_known_partition(request: web.Request, topic: TopicName) -> bool:
+    count = await _partition_count(request, topic)
+    return count is not None and topic.partition_index < count
+
+
+async def _partition_count(request: web.Request, topic: TopicName) -> int | None:
+    """How many partitions the topic of a partition has; None for what is no partition of one."""
     if topic.partition_index < 0:
-        return False
+        return None
     found = await broker_of(request).policies.partitioned_topic(topic.partitioned_name).get()
-    return found is not None and topic.partition_index < int(found["partitions"])
+    return None if found is None else int(found["partitions"])
 
 
 async def _non_persistent(request: web.Request) -> list[TopicName]:

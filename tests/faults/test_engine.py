@@ -65,6 +65,47 @@ def test_the_first_fault_that_strikes_decides() -> None:
     assert engine.on(SENT) is None
     with pytest.raises(InvalidFault, match="there is no fault 2"):
         engine.find(2)
+    third = engine.add(Fault(Operation.ACK, DROP))
+    assert third.number == 3, "no number comes again"
+    assert engine.faults == [first, third]
+    assert engine.find(3) is third
+    engine.clear()
+    assert engine.faults == []
+
+
+@pytest.mark.parametrize("operation", Operation)
+def test_what_has_no_answer_cannot_be_answered_with_an_error(operation: Operation) -> None:
+    one_way = operation.name in ("FLOW", "REDELIVER", "RECEIPT", "MESSAGE")
+    without_topic = operation.name in ("CONNECT", "TOPICS")
+    for impossible, make in (
+        (one_way, lambda: Fault(operation, FaultEffect.error("MetadataError"))),
+        (without_topic, lambda: Fault(operation, FaultEffect.delay(1), FaultTarget("t"))),
+        (operation is Operation.CONNECT, lambda: Fault(operation, DROP)),
+        (False, lambda: Fault(operation, FaultEffect(EffectKind.DISCONNECT))),
+    ):
+        if impossible:
+            with pytest.raises(InvalidFault, match=operation.name):
+                make()
+        else:
+            assert make().operation is operation
+    assert operation_named(operation) is operation_named(operation.name.lower()) is operation
+
+
+def test_an_error_has_the_message_that_was_given_or_says_what_it_is() -> None:
+    assert FaultEffect.error("MetadataError", "no disk").message == "no disk"
+    said = FaultEffect.error(ServerError.MetadataError)
+    assert (said.code, said.message) == (
+        ServerError.MetadataError,
+        "MetadataError: a fault that a test has set",
+    )
+
+
+def test_a_schedule_is_made_of_what_was_said_one_after_the_other() -> None:
+    assert ALWAYS.but(times=3).but(every=2) == Schedule(times=3, every=2)
+    assert ALWAYS.but(every=2).but(times=1) == Schedule(times=1, every=2)
+    assert ALWAYS.but(probability=1) == Schedule(probability=1, seed=0)
+    with pytest.raises(InvalidFault, match=r"every\(2\): .* twice"):
+        ALWAYS.but(every=4).but(every=2)
 
 
 @pytest.mark.parametrize(
@@ -81,6 +122,8 @@ def test_the_first_fault_that_strikes_decides() -> None:
         (FaultTarget(client="till"), False),
         (FaultTarget(broker="b:1"), True),
         (FaultTarget(broker="b:2", topic="orders"), False),
+        (FaultTarget(broker="b:1", client="other", topic="orders"), False),
+        (FaultTarget(topic="default/orders"), False),
     ],
     ids=str,
 )
@@ -127,11 +170,12 @@ def test_a_fault_says_what_it_does() -> None:
     fault = Fault(
         Operation.SEND,
         FaultEffect.error(ServerError.PersistenceError),
-        FaultTarget("orders", "till-1"),
+        FaultTarget("orders", "till-1", "b:1"),
         Schedule(times=2, every=3),
     )
     assert str(fault) == (
-        "SEND of topic orders by client till-1 answered with PersistenceError: every 3, 2 times"
+        "SEND of topic orders by client till-1 at broker b:1 "
+        "answered with PersistenceError: every 3, 2 times"
     )
 
 

@@ -54,6 +54,7 @@ def changed(body: bytes, length: int | None = None) -> bytes:
     [
         (SENT.to_bytes()[:-1] + b"x", "its checksum does not match"),
         (changed(b"\x09" + bytes(12)), "its kind is 9"),
+        (changed(bytes(13)), "its kind is 0"),
         (changed(bytes(13), length=12), "its length is 12"),
         (changed(bytes(13), length=2**28 + 1), f"its length is {2**28 + 1}"),
     ],

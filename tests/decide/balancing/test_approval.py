@@ -93,11 +93,13 @@ def test_bundles_of_a_namespace_are_on_their_way_for_so_long_an_hour() -> None:
         PastMove(NOON - 59 * MINUTE, 0.1, "t/n", 2.0),
         PastMove(NOON - 60 * MINUTE, 0.1, "t/n", 9.0),  # an hour ago
         PastMove(NOON - MINUTE, 0.1, "other/ns", 2.0),
-        *[PastMove(NOON - MINUTE, 0.1, "third/ns")] * 3,  # their time is not known
-        *[PastMove(NOON - MINUTE, 0.1, "fourth/ns", took) for took in (1.0, 8.0, 9.0)],
+        *[PastMove(NOON - MINUTE, 0.1, "third/ns")] * 5,  # their time is not known
+        *[PastMove(NOON - MINUTE, 0.1, "fourth/ns", took) for took in (1.0, 1.1, 1.2, 8.0, 9.0)],
     )
     assert let_through(rules, lately) == [0, 1]
-    assert let_through(ApprovalRules(unavailable_an_hour_s=2.5)) == [0, 1]
+    assert let_through(ApprovalRules(unavailable_an_hour_s=2.0)) == [0, 1], "a second each"
+    six = ApprovalRules(unavailable_an_hour_s=6.0)
+    assert let_through(six, lately) == [0, 1], "the limit itself is allowed"
     other = [move(9, "other/ns"), *MOVES, move(10, "a/third")]
     approved, withheld = approve(other, lately, NOON, rules)
     assert approved == [other[0], *MOVES[:2], other[-1]]

@@ -56,6 +56,16 @@ def test_the_bundles_own_broker_competes_and_then_the_bundle_stays() -> None:
     assert stays(shed("t/n/y0", "b2"), chosen(shed("t/n/y0", "b2"))) is None
 
 
+def test_a_bundle_for_which_no_broker_is_left_stays_with_the_reason() -> None:
+    chooser = Chooser(LeastLongTermMessageRate(), snapshot(LOADS).view, PlacementOptions())
+    memory = LeastLongTermMessageRate().initial_memory()
+    none = select_as_leader(shed("t/n/x0", "b1"), [], chooser, memory, UNEVEN)
+    rejection = stays(shed("t/n/x0", "b1"), none)
+    assert rejection is not None
+    assert rejection.sentence == f"t/n/x0 stays: {none.placement.reason}"
+    assert chosen(shed("t/new/n0", "b1")).placement.admissible == ("b1", "b2", "b3")
+
+
 def test_what_brokers_were_given_and_have_not_reported_counts() -> None:
     assert chosen(shed("t/n/w0", ""), given={"b1": 2}).broker == "b2"
 

@@ -12,7 +12,8 @@ import pytest
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.policies import PlacementPolicies
-from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.decide.balancing.round import Strategy, decide, placed, shed, store_weights
+from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
@@ -24,7 +25,7 @@ from counterpoise.load.topk import as_published
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate, simulate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
-from tests.decide.balancing.test_round import UNEVEN
+from tests.decide.balancing.test_round import UNEVEN, seen
 from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import bundle_name
 
@@ -63,6 +64,39 @@ def test_it_acts_when_it_has_found_the_cluster_uneven_often_enough_and_names_des
     for move in acts.moves:  # by which --max-load-a-round goes
         assert move.part == pytest.approx(carried[move.bundle] / 99_045, rel=1e-6)
     assert acts.imbalance == pytest.approx(90_045 / (99_045 / 3) - 1)
+
+
+def test_a_leaders_transfer_goes_where_the_strategy_said_and_other_bundles_are_not_placed() -> None:
+    """Its owner is ordered to give the bundle to that broker: no filter is asked again."""
+    crowded = FilterOptions(max_topics=1)
+    *_, leads = rounds(replace(transfer(), as_leader=crowded), 4, UNEVEN)
+    assert {(move.destination, move.placement) for move in leads.moves} == {
+        ("b3:80", "the strategy chose it")
+    }
+
+
+def test_a_broker_decides_on_the_stores_themselves_and_sends_nothing_back() -> None:
+    by, memory = transfer(), RoundMemory()
+    by = replace(by, balance=replace(by.balance, thrash_span_ms=600_000))
+    view = cluster_view(seen(UNEVEN), START)
+    averages = averaged(view, store_weights(by), {})
+    for _ in range(4):
+        stores = store_view(view, averages, UnreportedFacts({}, view.brokers), 100)
+        proposed = shed(stores, memory, by)
+        made = placed(proposed, view.brokers, memory, by)
+        memory = made.memory
+    carried = [3 * sum((loads or {}).values()) for loads in UNEVEN.values()]
+    assert made.imbalance == pytest.approx(max(carried) / (sum(carried) / 3) - 1)
+    assert (made.brokers, made.bundles, made.poll_id) == (3, 11, START)
+    assert [(each.bundle, each.destination) for each in made.moves] == [
+        (each.bundle, each.destination) for each in proposed.decisions
+    ]
+    first = proposed.decisions[0]
+    back = {first.bundle: (Hop(START - 1, str(first.destination), first.source),)}
+    again = placed(proposed, view.brokers, replace(memory, trails=back), by)
+    assert first.bundle not in {each.bundle for each in again.moves}
+    assert "thrash" in {each.rule for each in again.rejections}
+    assert len(again.moves) == len(made.moves) - 1
 
 
 def test_averages_that_brokers_report_are_believed() -> None:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from counterpoise.decide.balancing.costly import (
@@ -41,8 +41,8 @@ def test_two_costly_moves_in_a_row_leave_a_bundle_alone_until_the_span_is_over()
         f"{A} stays until 04:13 UTC, for 300 more minutes: its last moves hurt (one took 7.5 s, "
         "where 1.0 s are usual; one took 9.0 s, where 1.0 s are usual) (--costly-span)"
     )
-    moves = [EndedMove(A, START - HOUR, 7.5), EndedMove(A, START, 9.0)]
-    earlier = with_costs({}, (1.0,) * 9, moves)[0]
+    moves = [EndedMove(A, START - 2 * HOUR, 60.0), EndedMove(A, START - HOUR, 7.5)]
+    earlier = with_costs({}, (1.0,) * 9, [*moves, EndedMove(A, START, 9.0)])[0]
     assert left_for_cost(START + HOUR, earlier, SPAN) == {A: why}, "since the last of them"
     assert left_for_cost(START + SPAN - 1, costs, SPAN)
     assert not left_for_cost(START + SPAN, costs, SPAN)
@@ -58,6 +58,10 @@ def test_what_does_not_leave_it_alone() -> None:
     assert free(after(4.9, 4.9)), "clients hardly notice"
     assert free(after(7.9, 7.9, usual_s=2.0)), "moves take long on this cluster"
     assert free(after(0.1, 0.1, failed=True))
+    assert not free(after(5.0, 5.0)), "the limits themselves"
+    assert not free(after(8.0, 8.0, usual_s=2.0))
+    both = {**after(9.0, 9.0, bundle=OTHER), **after(9.0, 9.0)}
+    assert [*left_for_cost(START, both, SPAN)] == [A, OTHER]
     assert not free(after(9.0, 9.0, failed=True)), "its topics were closed meanwhile"
     few = with_costs({}, (1.0,) * 4, [EndedMove(A, START, 60.0)] * 2)[0]
     assert free(few), "what is usual is not known"
@@ -70,6 +74,7 @@ def test_a_failure_that_no_client_noticed_ends_no_row() -> None:
     assert 0.1 not in took_s
 
 
+@example([(A, 1.0)] * KNOWN + [(OTHER, 2.0)])
 @given(st.lists(st.tuples(st.sampled_from((A, OTHER)), st.floats(0.01, 4.9)), max_size=200))
 def test_quick_moves_leave_nothing_alone_and_little_is_remembered(
     moves: Sequence[tuple[str, float]],
@@ -131,3 +136,5 @@ def test_moves_that_were_stopped_by_slow_publishing_hurt_those_of_the_broker_tha
     [why] = left_for_cost(START, memory.costs, SPAN).values()
     assert f"publish latency of {first.destination} rose from 5.0 ms to 80.0 ms" in why.sentence
     assert memory.after([ended(first, 0.5)], rise=elsewhere).costs == {}
+    taken = replace(ended(first, 0.5), status=MoveStatus.ELSEWHERE, owner="b9:80")
+    assert RoundMemory().after([taken], rise=elsewhere).costs, "by its owner, whichever was planned"

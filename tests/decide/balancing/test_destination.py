@@ -16,6 +16,7 @@ from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.memory import NO_MEMORY
+from counterpoise.decide.placement.least_message_rate import LeastLongTermMessageRate
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.selection import Chooser
@@ -136,6 +137,49 @@ def test_the_reason_why_a_bundle_stays_names_its_broker_and_policy(view: Cluster
         logged = placed.rejections[0].sentence
         assert logged.startswith(f"{bundle_name(0, of)} stays: no other broker may have it")
         assert logged.count(f"is no broker of isolation policy '{name}'") == len(OTHERS)
+
+
+def test_a_destination_that_was_asked_for_is_refused_with_what_is_said_of_it_alone(
+    view: ClusterView,
+) -> None:
+    alone = policies(isolation={"p": IsolationPolicy((MINE,), primary=("b1",))})
+    asked = Decision(DecisionKind.TRANSFER, bundle_name(0, MINE), "b1:80", "b3:80", "test", "why")
+    chooser = Chooser(LeastUsage(), view, PlacementOptions())
+    placed = Destinations(view, view.brokers, alone).of(asked, chooser, NO_MEMORY, frozenset())
+    [why] = placed.rejections
+    assert why.sentence == (
+        f"{asked.bundle} stays: b3:80, which the strategy chose, may not have it "
+        "(b3:80 is no broker of isolation policy 'p')"
+    )
+    nowhere = Destinations(view, view.brokers, policies(facts={"b1:80": KNOWN}))
+    placed = nowhere.of(asked._replace(destination=None), chooser, NO_MEMORY, frozenset())
+    assert placed.rejections[0].sentence == (
+        f"{asked.bundle} stays: no other broker may have it ({placed.reason})"
+    )
+
+
+def test_a_bundles_own_broker_is_no_destination_however_little_it_carries(
+    view: ClusterView,
+) -> None:
+    rate = LeastLongTermMessageRate()
+    calm = Decision(DecisionKind.UNLOAD, bundle_name(90, "t/0"), "b2:80", None, "test", "because")
+    chooser = Chooser(rate, view, PlacementOptions())
+    for around in (None, policies()):
+        places = Destinations(view, view.brokers, around)
+        assert places.of(calm, chooser, rate.initial_memory(), frozenset()).broker == "b3:80"
+
+
+def test_a_bundle_of_a_group_that_all_serve_alike_stays_with_pulsars_reason(
+    view: ClusterView,
+) -> None:
+    held = {name: Counter({MINE: 1}) for name in ("b1:80", *OTHERS)}
+    around = policies(bundle_counts=held, groups={MINE: "g"})
+    asked = Decision(DecisionKind.UNLOAD, bundle_name(0, MINE), "b1:80", None, "test", "because")
+    chooser = Chooser(LeastUsage(), view, PlacementOptions())
+    placed = Destinations(view, view.brokers, around).of(asked, chooser, NO_MEMORY, frozenset())
+    assert [each.sentence for each in placed.rejections] == [
+        f"{asked.bundle} stays: every candidate serves its anti-affinity group as much, 1 times"
+    ]
 
 
 def test_what_the_strategy_itself_says_of_a_bundle_that_stays_is_kept_under_policies_too() -> None:

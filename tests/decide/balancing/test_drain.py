@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from counterpoise.decide.balancing.drain import DrainRules, EmptyBroker
@@ -12,6 +13,7 @@ from counterpoise.decide.balancing.warm_up import first_moves
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.round_robin import RoundRobinBrokerSelector
+from counterpoise.load.rates import Rates
 from tests.decide.balancing.clusters import bundles, snapshot
 
 LOADS = {"b1": bundles("x", 5.0), "b2": [], "b3": [], "b4": []}
@@ -39,6 +41,53 @@ def test_a_move_says_which_part_of_the_load_it_carries_none_where_that_is_not_kn
     parts = [move.part for move in drained(snapshot(odd)).moves]
     assert sorted(parts)[0] == 0.0
     assert all(0.0 <= part <= 1.0 for part in parts)
+
+
+def test_a_part_is_of_the_short_average() -> None:
+    seen = snapshot({"b1": bundles("x", 5.0), "b2": bundles("y", 15.0)})
+    twice = replace(seen.view.bundle, long=Rates.of(*[np.full(2, 9.0)] * 4))
+    [move] = drained(replace(seen, view=replace(seen.view, bundle=twice))).moves
+    assert move.part == pytest.approx(0.25)
+
+
+def test_a_broker_that_no_report_knows_yet_is_emptied_all_the_same() -> None:
+    seen = snapshot({"b2": bundles("y", 1.0), "b3": bundles("z", 9.0)})
+    listed = replace(seen, owned={**seen.owned, "b1": ["t/n/new"]})
+    [move] = EmptyBroker("b1", RULES).plan(listed, RoundMemory()).moves
+    assert (move.bundle, move.source, move.destination) == ("t/n/new", "b1", "b2")
+    assert EmptyBroker("b1", RULES).placed_by == RULES.placement.name
+
+
+def test_a_cluster_without_brokers_has_none_to_empty() -> None:
+    why = EmptyBroker("b1").refusal(snapshot({}))
+    assert why == "b1 is no broker of this cluster: it has none"
+
+
+def test_without_policies_everything_may_go_anywhere_but_what_is_bound() -> None:
+    bound = ["pulsar/system/0x40000000_0x80000000", "pulsar/system/0x00000000_0x40000000"]
+    seen = replace(snapshot(LOADS), policies=None)
+    seen = replace(seen, owned={**seen.owned, "b1": ["t/n/x0", *bound]})
+    assert [move.bundle for move in drained(seen).moves] == ["t/n/x0"]
+    assert EmptyBroker("b1", RULES).bound(seen) == tuple(sorted(bound))
+
+
+def test_a_broker_that_is_to_get_the_bundles_gets_them_while_it_is_not_full() -> None:
+    """Of two brokers that remain each carries half. A bundle that is not to move again goes there
+    all the same.
+    """
+    three = {"b1": bundles("x", 4.0, 4.0, 4.0), "b2": bundles("y", 0.0), "b3": bundles("z", 0.0)}
+    to_b3 = replace(RULES, first_to=frozenset(["b3"]))
+    first = EmptyBroker("b1", to_b3).plan(snapshot(three), RoundMemory())
+    went = {move.bundle: move.destination for move in first.moves}
+    # 8 is more than the half of 12, so the third goes elsewhere.
+    assert went == {"t/n/x0": "b3", "t/n/x1": "b3", "t/n/x2": "b2"}
+    last = replace(to_b3, last_move_of=frozenset(["t/n/x2"]))
+    again = EmptyBroker("b1", last).plan(snapshot(three), RoundMemory())
+    assert {move.destination for move in again.moves} == {"b3"}
+    policy = {"p": IsolationPolicy(("t/n",), primary=("b1", "b2"))}
+    barred = EmptyBroker("b1", to_b3).plan(snapshot(three, isolation=policy), RoundMemory())
+    assert {move.destination for move in barred.moves} == {"b2"}, "others get what it may not have"
+    assert len(barred.moves) == 3
 
 
 def test_a_broker_that_is_alone_cannot_be_emptied() -> None:
@@ -77,7 +126,7 @@ def test_a_cordoned_broker_is_given_nothing_and_is_among_the_reasons() -> None:
     held = replace(three, cordoned={"b1": "itself", "b3": order})
     assert {move.destination for move in drained(held).moves} == {"b2"}
     assert not EmptyBroker("b1").refusal(held)
-    both = replace(three, cordoned={"b2": order, "b3": order})
+    both = replace(three, cordoned={"b3": order, "b2": order})
     assert EmptyBroker("b1").refusal(both) == (
         "b1 cannot be emptied: b2 is cordoned: ann drained it; b3 is cordoned: ann drained it"
     )

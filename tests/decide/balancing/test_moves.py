@@ -55,6 +55,43 @@ def test_what_each_way_to_end_leaves_behind(
     assert at_once.moves_took_s == (), "no move takes no time: it was not measured"
 
 
+def test_former_moves_are_kept_and_trails_for_the_span_or_for_ever() -> None:
+    old, hop = (Hop(POLL - 1000, "b7", "b8"),), Hop(ENDED, "b1", "b2")
+    before = RoundMemory(
+        recently_unloaded={"other": 1}, unloaded_brokers={"b9": 1}, decided_at_ms=POLL,
+        trails={"other": old},
+    )  # fmt: skip
+    after = before.after([outcome(MoveStatus.MOVED)])
+    assert after.recently_unloaded == {"other": 1, BUNDLE: ENDED}
+    assert after.unloaded_brokers == {"b9": 1, "b1": ENDED}
+    assert after.trails == {"other": old, BUNDLE: (hop,)}
+    for span_ms, kept in ((1000, {}), (1001, {"other": old})):
+        assert before.after([outcome(MoveStatus.MOVED)], span_ms).trails == {**kept, BUNDLE: (hop,)}
+
+
+PLACES_IT = "had taken it by then; the next lookup of one of its topics places it"
+
+
+@pytest.mark.parametrize(
+    ("status", "to", "owner", "where"),
+    [
+        (MoveStatus.ELSEWHERE, "b2", "b3", "for b2, and b3 took it first"),
+        (MoveStatus.ELSEWHERE, "", "", "for any broker, and another broker took it first"),
+        (MoveStatus.UNOWNED, "b2", "", f", and no broker, b2 included, {PLACES_IT}"),
+        (MoveStatus.UNOWNED, "", "", f", and no broker, any broker included, {PLACES_IT}"),
+        (MoveStatus.MOVED, "b2", "b2", ""),
+    ],
+)
+def test_a_bundle_that_did_not_reach_its_destination_is_said_to_be_where_it_is(
+    status: MoveStatus, to: str, owner: str, where: str
+) -> None:
+    decision = Decision(DecisionKind.TRANSFER, BUNDLE, "b1", to or None, "r", "because")
+    move = Move(move_id(POLL, BUNDLE), POLL, decision, "x")
+    assert move.destination == to
+    unloaded = f"{BUNDLE} was unloaded from b1 {where}".replace(" , ", ", ")
+    assert move.ended(status, owner, BEGAN, ENDED).astray == (unloaded if where else "")
+
+
 def test_a_round_has_settled_when_its_last_move_has_ended() -> None:
     ends = (ENDED, ENDED + 500, ENDED - 500)
     moves = [

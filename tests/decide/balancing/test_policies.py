@@ -6,14 +6,16 @@ from dataclasses import replace
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
 from counterpoise.decide.balancing.round import decide, placed, shed
+from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
 from counterpoise.decide.filters.options import FilterOptions
+from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.view import bundle_namespace
 from tests.decide.balancing.test_round import UNEVEN, seen, sentences, strategy
-from tests.load.story import START
+from tests.load.story import START, Loads
 from tests.pipeline.fake_cluster import bundle_name
 
 NAMESPACE = bundle_namespace(bundle_name(0))
@@ -138,3 +140,31 @@ def test_a_destination_that_the_strategy_chose_is_held_against_the_policies() ->
     refused = moved(isolation={"theirs": theirs})
     assert not refused.moves
     assert f"{bundle_name(0)} stays: {PLANNED} 'theirs')" in sentences(refused)
+
+
+def test_a_strategy_that_obeys_rules_proposes_nothing_that_a_policy_or_the_trail_forbids() -> None:
+    """A bundle that left b3 lately and whose policy allows b1 and b3 has nowhere to go."""
+    by = strategy("Counterpoise", thrash_span_ms=600_000)
+    theirs = {"theirs": IsolationPolicy((NAMESPACE,), primary=("b1", "b3"))}
+    state, left = seen(UNEVEN), Hop(START - 60_000, "b3:80", "b1:80")
+    free = decide(state, RoundMemory(), by, policies(isolation=theirs))
+    assert {move.destination for move in free.moves} == {"b3:80"}
+    trails = dict.fromkeys(UNEVEN["b1:80"] or {}, (left,))
+    barred = decide(state, RoundMemory(trails=trails), by, policies(isolation=theirs))
+    assert not barred.moves
+    assert not {"not-allowed", "nowhere-to-go", "thrash"} & {
+        each.rule for each in barred.rejections
+    }
+
+
+def test_a_leaders_bundle_stays_where_its_own_broker_has_the_fewest_of_its_namespace() -> None:
+    few: dict[str, Loads | None] = {
+        "b1:80": {bundle_name(0): 90_000.0, bundle_name(8, "t/other"): 1.0},
+        "b2:80": {bundle_name(1): 1.0, bundle_name(2): 1.0},
+    }
+    pulsars = replace(strategy(), placement=PLACEMENTS["LeastLongTermMessageRate"])
+    leader = replace(pulsars, as_leader=FilterOptions())
+    assert decide(seen(few), RoundMemory(), pulsars).moves
+    made = decide(seen(few), RoundMemory(), leader)
+    assert not made.moves
+    assert f"{bundle_name(0)} stays: its own broker is chosen again" in sentences(made)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.projection import Projection, with_owners
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rates import Rates
@@ -104,3 +104,18 @@ def test_each_average_of_the_bundle_goes_to_the_same_average_of_the_broker(
             before = getattr(view.broker, f"{average}_average").throughput()[source]
             gone = before - getattr(after, f"{average}_average").throughput()[source]
             assert gone == pytest.approx(getattr(seen_as.bundle, average).throughput()[at])
+
+
+def test_other_owners_have_their_bundles_and_what_is_not_known_is_left_as_it_was(
+    view: ClusterView,
+) -> None:
+    bundle = some_bundle(view)
+    other = with_owners(view, {bundle: CALM, "t/n/unknown": CALM})
+    both = [other.reported_by(other.broker_index(each) or 0).tolist() for each in (BUSY, CALM)]
+    assert both == [
+        [row for row in view.reported_by(0).tolist() if row != view.bundle_index(bundle)],
+        [view.bundle_index(bundle)],
+    ]
+    same = with_owners(view, {bundle: "absent:80"})
+    assert same.offsets.tolist() == view.offsets.tolist()
+    assert same.members.tolist() == view.members.tolist()

@@ -3,9 +3,10 @@
 import json
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
-from counterpoise.decide.balancing.due import is_time, traffic, waits_for
+from counterpoise.decide.balancing.due import is_incomplete, is_time, may_decide, traffic, waits_for
 from counterpoise.decide.balancing.measured import basis_of
 from counterpoise.decide.balancing.moves import MoveStatus, Round, RoundMemory, imbalance
 from counterpoise.decide.balancing.options import BalanceOptions
@@ -281,6 +282,46 @@ def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bo
     return is_time(now_ms, memory, options) and not waits_for(state, memory, options)
 
 
+@pytest.mark.parametrize(
+    ("options", "settled_ms", "why"),
+    [
+        (BalanceOptions(enabled=False), 0, "no round is made: loadBalancerEnabled is off"),
+        (BalanceOptions(shedding_enabled=False), 0, "loadBalancerSheddingEnabled is off"),
+        (BalanceOptions(), START - 9_999, "(loadBalancerReportUpdateMinIntervalMillis)"),
+        (BalanceOptions(), START - 10_000, ""),
+    ],
+)
+def test_what_a_round_waits_for_is_named_with_its_setting(
+    options: BalanceOptions, settled_ms: int, why: str
+) -> None:
+    waits = waits_for(seen(UNEVEN), RoundMemory(settled_at_ms=settled_ms), options)
+    assert why in waits
+    assert bool(waits) is bool(why)
+    # The leader of a cluster asks it alone.
+    assert may_decide(START, RoundMemory(settled_at_ms=settled_ms), options) is not bool(why)
+
+
+def test_what_is_only_consumed_or_only_published_is_missed_until_it_is_reported() -> None:
+    state = seen(UNEVEN, {**UNEVEN, "b1:80": {}})
+    for name in ("short_msg_throughput_in", "short_msg_throughput_out"):
+        none = np.zeros(len(state.averages["bundle"]))
+        one_way = replace(state, averages={**state.averages, name: none})
+        assert is_incomplete(one_way, BalanceOptions())
+
+
+@pytest.mark.parametrize(("unreported", "due"), [(100.0, True), (101.0, False)])
+def test_a_tenth_of_the_load_may_be_in_no_report(unreported: float, due: bool) -> None:
+    lost, rest = bundle_name(0), {bundle_name(1): 900.0}
+    state = seen({"b1:80": {lost: unreported, **rest}}, {"b1:80": rest})
+    assert is_incomplete(state, BalanceOptions()) is not due
+
+
+def test_a_broker_that_is_gone_is_forgotten_where_one_that_was_unloaded_is_not() -> None:
+    memory = RoundMemory(unloaded_brokers={"b1:80": START, "gone:80": START})
+    made = decide(seen(UNEVEN), memory, strategy())
+    assert made.memory.unloaded_brokers == {"b1:80": START}
+
+
 def test_a_round_is_due_when_the_interval_is_over_and_the_last_moves_can_be_seen() -> None:
     state, options = seen(UNEVEN), BalanceOptions(interval_minutes=1)
     assert is_due(state, RoundMemory(), options)
@@ -289,6 +330,8 @@ def test_a_round_is_due_when_the_interval_is_over_and_the_last_moves_can_be_seen
     assert not is_due(state, RoundMemory(settled_at_ms=START - 9_999), options)
     assert is_due(state, RoundMemory(settled_at_ms=START - 10_000), options)
     assert not is_due(state, RoundMemory(decided_at_ms=START), BalanceOptions(interval_ms=0))
+    assert is_due(state, RoundMemory(decided_at_ms=START - 1), BalanceOptions(interval_ms=0))
+    assert not is_due(state, RoundMemory(decided_at_ms=START - 9), BalanceOptions(interval_ms=10))
     assert not is_due(state, RoundMemory(), BalanceOptions(enabled=False))
     assert not is_due(state, RoundMemory(), BalanceOptions(shedding_enabled=False))
     assert not is_due(FoldState.empty(), RoundMemory(), options)
@@ -306,10 +349,11 @@ def test_reports_that_repeat_what_was_said_before_the_last_moves_are_waited_out(
         (START - 120_000, before, True),
         (START - 20_000, {name: each + 1 for name, each in before.items()}, True),
     ):
-        memory = RoundMemory(settled_at_ms=settled_ms, traffic_before=said)
+        backwards = dict(reversed(said.items()))
+        memory = RoundMemory(settled_at_ms=settled_ms, traffic_before=backwards)
         assert is_due(state, memory, options) is due
         waits = waits_for(state, memory, options)
-        assert ("waits for new measurements of b1:80" in waits) is not due, waits
+        assert ("waits for new measurements of b1:80, b2:80, b3:80" in waits) is not due, waits
 
 
 @pytest.mark.parametrize(

@@ -52,6 +52,8 @@ def test_the_reason_says_how_often_and_for_how_long() -> None:
 def test_what_came_back_and_went_on_came_back_all_the_same() -> None:
     [why] = thrashing(START, {A: hops("b1", "b2", "b1", "b3")}, HOUR).values()
     assert f"{A} came back to b1 within 60 minutes" in why.sentence
+    [why] = thrashing(START, {A: hops("b1", "b2", "b1", "b2")}, HOUR).values()
+    assert f"{A} came back to b2 within 60 minutes" in why.sentence, "the last one counts"
     [why] = thrashing(START, {A: hops("b1", "b2", "b3", "b4")}, HOUR).values()
     assert f"{A} moved 3 times within 60 minutes" in why.sentence
 

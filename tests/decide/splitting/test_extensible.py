@@ -224,3 +224,58 @@ def test_a_bundle_above_a_limit_that_is_not_split_is_never_passed_over_in_silenc
     assert rejection.subject == SECOND
     assert rejection.setting == "loadBalancerMaxNumberOfBundlesToSplitPerCycle"
     assert "1 are split already" in rejection.sentence
+
+
+def test_a_bundle_of_another_broker_below_every_limit_needs_no_word():
+    made = run({FIRST: NamespaceBundleStats(**QUIET)}, owned=set())
+    assert {each.rule for each in made.rejections} == {"below_limit"}
+    assert {each.value for each in made.rejections} == {0.0, 2.0}
+    hot = rounds(4, {FIRST: HOT, SECOND: NamespaceBundleStats(**QUIET)})
+    assert (len(hot.decisions), hot.rejections) == (1, ())
+
+
+@pytest.mark.parametrize(("count", "splits"), [(126, 2), (127, 1), (128, 0)])
+def test_a_namespace_may_have_its_maximum_but_no_more(count, splits):
+    options = SplitOptions(max_topics=100, hit_count_threshold=0)
+    made = run({FIRST: HOT, SECOND: HOT}, options=options, bundle_counts={NAMESPACE: count})
+    assert len(made.decisions) == splits
+    also = ["with those that are split now" in each.sentence for each in made.rejections]
+    assert also == [[False, False], [True], []][splits]
+    assert [each.value for each in made.rejections] == [128] * (2 - splits)
+
+
+def test_the_narrowest_bundle_that_can_be_cut_is_cut():
+    narrow = f"{NAMESPACE}/0x00000004_0x00000006"
+    [decision] = rounds(4, {narrow: HOT}).decisions
+    assert decision.boundaries == (5,)
+
+
+@pytest.mark.parametrize(
+    ("points", "why"),
+    [((), "the algorithm answers no boundary: too few"), ((5, 6), "answers 2 boundaries instead")],
+)
+def test_an_algorithms_answer_that_is_of_no_use_is_named(points, why):
+    made = rounds(4, {FIRST: HOT}, cut=lambda bundle: SplitPoints(points, "made_up", "too few"))
+    assert why in made.rejections[0].sentence
+
+
+@pytest.mark.parametrize(("limit", "reason"), [(-1, None), (0, None), (1, "Sessions")])
+def test_no_limit_of_sessions_is_set_by_zero_and_less(limit, reason):
+    options = SplitOptions(hit_count_threshold=0, max_sessions=limit)
+    made = run({FIRST: NamespaceBundleStats(topics=2, producer_count=2)}, options=options)
+    assert [each.reason for each in made.decisions] == ([reason] if reason else [])
+    settings = {each.setting for each in made.rejections}
+    assert "loadBalancerNamespaceBundleMaxSessions" not in settings
+
+
+@pytest.mark.parametrize(
+    ("topics", "held"), [(0, "holds no topic"), (1, "holds one topic"), (2, "")]
+)
+def test_what_has_fewer_than_two_topics_says_how_many(topics, held):
+    lonely = NamespaceBundleStats(topics=topics, msg_throughput_in=1e12)
+    made = rounds(4, {FIRST: lonely})
+    said = [each.sentence for each in made.rejections]
+    assert bool(said) is bool(held)
+    assert bool(made.decisions) is not bool(held)
+    assert any(held in each for each in said) is bool(held)
+    assert all("overflowed" not in each.sentence for each in made.decisions)

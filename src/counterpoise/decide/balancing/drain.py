@@ -111,7 +111,7 @@ class EmptyBroker:
                          key=lambda each: (-known_load(view, each), each))  # fmt: skip
         new_to = warming(leaving, snapshot.view, snapshot.owned, self.rules.first_to)
         for bundle in sorted(leaving, key=lambda each: each not in new_to):
-            around = draft.policies.around(namespace_of(bundle), draining=(self.broker,))
+            around = draft.policies.around(namespace_of(bundle))
             options = self.rules.placement_options
             chooser = Chooser(self.rules.placement, projection.view, options, None)
             only = dict.fromkeys(snapshot.owned.keys() - new_to.get(bundle, ()), _LATER)
@@ -210,7 +210,7 @@ def _why(chosen: Selection[Any]) -> str:
         each.sentence
         for outcome in chosen.outcomes
         for each in outcome.dropped
-        if each.rule != "draining" and each.subject != chosen.broker
+        if each.subject != chosen.broker
     ]
     return "; ".join((chosen.placement.reason, *against[:NAMED], *chosen.notes))
 

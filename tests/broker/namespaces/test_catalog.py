@@ -129,6 +129,14 @@ async def test_a_partition_may_be_created_if_its_topic_has_it(policies: Policies
         await topics.create(topic("x-partition-2"))
 
 
+async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(policies: Policies) -> None:
+    await policies.create_partitioned_topic(topic("x"), 2)
+    await policies.shared_policies(NAMESPACE).change(lambda each: {**each, "deleted": True})
+    for missing in ("x-partition-1", "y"):
+        with pytest.raises(BrokerError):
+            await catalog(policies).create(topic(missing))
+
+
 async def test_topics_of_a_namespace(policies: Policies) -> None:
     topics = catalog(policies)
     await policies.create_topic(topic("b/%2F ü+*"[2:]))

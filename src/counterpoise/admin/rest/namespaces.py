@@ -93,8 +93,12 @@ async def delete(request: web.Request) -> None:
     namespace, broker = namespace_of(request), broker_of(request)
     if await broker.policies.namespace(namespace) is None:
         raise not_found(f"Namespace {namespace} does not exist.")
+    force = flag(request, "force")
+    if force:
+        # Clients that connect again must not create the topics again.
+        await broker.policies.shared_policies(namespace).change(lambda it: {**it, "deleted": True})
     found = await all_topics(request, namespace)
-    if found and not flag(request, "force"):
+    if found and not force:
         raise conflict("Cannot delete non empty namespace")
     for topic in found:
         try:

@@ -169,7 +169,12 @@ async def test_subscriptions_that_are_not_allowed(
         await world.consumer(SHARED, subscription="two")
     assert refused.value.code is code
     assert set((await world.topic()).subscriptions) == {"one"}
-    await world.consumer(SubscriptionType.Exclusive, subscription="reader", durable=False)
+    reader = world.consumer(SubscriptionType.Exclusive, subscription="reader", durable=False)
+    if policy == "maxSubscriptionsPerTopic":
+        with pytest.raises(BrokerError):
+            await reader
+    else:
+        await reader
 
 
 async def test_zero_is_no_limit(store: MemoryLedgerStore) -> None:

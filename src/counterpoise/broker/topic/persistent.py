@@ -241,8 +241,8 @@ class PersistentTopic(TransactionalTopic):
         subscription = self._subscriptions.get(request.subscription)
         if subscription is None:
             if request.durable:
-                present = len(self._subscriptions)
-                self.rules.admit_created_by_consumer(self.name, request.subscription, present)
+                self.rules.admit_created_by_consumer(self.name, request.subscription)
+            self.rules.admit_subscription(self.name, len(self._subscriptions))
             acks = AckState(await start_index(self.log, request) - 1)
             self.check_open()
             # Another consumer may have created it while this waited for a read.

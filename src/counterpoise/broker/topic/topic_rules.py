@@ -17,6 +17,7 @@ from counterpoise.broker.topic.retention import (
     inactivity_of,
     retention_of,
 )
+from counterpoise.names.system_topics import is_system_topic
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Persistence, Quorums
 from counterpoise.wire.entry import delay_ms
@@ -114,19 +115,18 @@ class TopicRules:
                 f"(subscriptionTypesEnabled: {', '.join(sorted(self.types))})",
             )
 
-    def admit_created_by_consumer(self, topic: TopicName, name: str, present: int) -> None:
-        """Raise `BrokerError` if a consumer may not create the subscription that it asks for."""
+    def admit_created_by_consumer(self, topic: TopicName, name: str) -> None:
+        """Raise `BrokerError` if a consumer may not create a durable subscription."""
         if not self.creates_subscriptions:
             raise BrokerError(
                 ServerError.SubscriptionNotFound,
                 f"Subscription does not exist: {name} of {topic}, and consumers may not create it "
                 "(allowAutoSubscriptionCreation)",
             )
-        self.admit_subscription(topic, present)
 
     def admit_subscription(self, topic: TopicName, present: int) -> None:
         """Raise `BrokerError` (NotAllowedError) if one more subscription is not allowed."""
-        if 0 < self.subscriptions <= present:
+        if 0 < self.subscriptions <= present and not is_system_topic(topic):
             raise BrokerError(
                 ServerError.NotAllowedError,
                 f"Exceed the maximum number of subscriptions of the topic: {topic} "

@@ -124,10 +124,13 @@ async def test_of_a_topic_and_the_producers_that_wait() -> None:
     assert (limited["rateLimitedTimes"], limited["rateLimitedSeconds"]) == (4, 2.5)
     assert limited["rateLimitedBy"] == "TopicPublishRate"
     assert not [each for each in others if "rateLimitedTimes" in each]
-    idle = {**shown, "averageMsgSize": 0.0, "publishers": [{"producerName": "d"}]}
+    more = [*shown["publishers"], {**limited, "producerName": "d"}]
+    idle = {**shown, "averageMsgSize": 0.0, "publishers": more}
     total = await sum_of_stats([shown, {**shown, "averageMsgSize": 9.0}, idle])
     assert (total["averageMsgSize"], total["msgInCounter"]) == (7.0, 36)
-    assert [each["producerName"] for each in total["publishers"]] == [*"abcabcd"]
+    assert [each["producerName"] for each in total["publishers"]] == [*"abcd"]
+    rates = [each["msgRateIn"] for each in (*shown["publishers"], *total["publishers"])]
+    assert rates[3:] == [*(3 * each for each in rates[:3]), rates[0]]
     assert total["subscriptions"]["large"]["msgBacklog"] == 36
 
 

@@ -4,7 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -64,6 +64,13 @@ SUMMED_SUBSCRIPTION_FIGURES = tuple(
     """
     msgRateOut msgThroughputOut bytesOutCounter msgOutCounter msgRateRedeliver msgBacklog
     backlogSize msgBacklogNoDelayed unackedMessages
+    """.split()
+)
+SUMMED_PUBLISHER_FIGURES = ("msgRateIn", "msgThroughputIn")
+SUMMED_CONSUMER_FIGURES = tuple(
+    """
+    msgRateOut messageAckRate msgThroughputOut bytesOutCounter msgOutCounter msgRateRedeliver
+    availablePermits unackedMessages
     """.split()
 )
 
@@ -343,7 +350,8 @@ async def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
         await turns.did(1 + len(partition["subscriptions"]))
         for name in SUMMED_TOPIC_FIGURES:
             total[name] += partition[name]
-        total["publishers"] += partition["publishers"]
+        for place, publisher in enumerate(partition["publishers"]):
+            _add(total["publishers"], place, publisher, SUMMED_PUBLISHER_FIGURES)
         for name, figures in partition["subscriptions"].items():
             known = subscriptions.get(name)
             if known is None:
@@ -351,9 +359,23 @@ async def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
                 continue
             for figure in SUMMED_SUBSCRIPTION_FIGURES:
                 known[figure] += figures[figure]
-            known["consumers"] += figures["consumers"]
+            there, consumers = known["consumers"], figures["consumers"]
+            first = 0 if len(there) == len(consumers) else len(there)
+            for place, consumer in enumerate(consumers, first):
+                _add(there, place, consumer, SUMMED_CONSUMER_FIGURES)
     total["subscriptions"] = subscriptions
     return total
+
+
+def _add(sums: list[JsonObject], place: int, client: JsonObject, figures: Iterable[str]) -> None:
+    """Add a producer or consumer of one partition to the one at its place in the others' lists.
+
+    Pulsar counts them so, as the one that its client has of the partitioned topic.
+    """
+    if place >= len(sums):
+        sums.append(client)
+        return
+    sums[place] = {**sums[place], **{name: sums[place][name] + client[name] for name in figures}}
 
 
 def _position(position: tuple[int, int]) -> str:

@@ -22,6 +22,10 @@ SETTINGS = {
     "maxUnackedMessagesPerConsumer": "22",
     "maxUnackedMessagesPerSubscription": "23",
     "maxSubscriptionsPerTopic": "24",
+    "managedLedgerDefaultEnsembleSize": "28",
+    "managedLedgerDefaultWriteQuorum": "27",
+    "managedLedgerDefaultAckQuorum": "26",
+    "managedLedgerDefaultMarkDeleteRateLimit": "29.0",
     "brokerServiceCompactionThresholdInBytes": "25",
     "defaultRetentionTimeInMinutes": "26",
     "defaultRetentionSizeInMB": "27",
@@ -72,6 +76,15 @@ def rate(messages: int, size: int) -> dict[str, object]:
         ("maxUnackedMessagesOnSubscription", 23),
         ("maxSubscriptionsPerTopic", 24),
         ("compactionThreshold", 25),
+        (
+            "persistence",
+            {
+                "bookkeeperEnsemble": 28,
+                "bookkeeperWriteQuorum": 27,
+                "bookkeeperAckQuorum": 26,
+                "managedLedgerMaxMarkDeleteRate": 29.0,
+            },
+        ),
         ("retentionPolicies", {"retentionTimeInMinutes": 26, "retentionSizeInMB": 27}),
         (
             "delayedDeliveryPolicies",

@@ -187,6 +187,7 @@ def test_there_are_no_more_tenants_namespaces_topics_and_partitions_than_setting
         "maxNamespacesPerTenant": 1,
         "maxTopicsPerNamespace": 3,
         "maxNumPartitionsPerPartitionedTopic": 2,
+        "topicLevelPoliciesEnabled": False,
     }
     with Cluster(brokers=1, config=config) as cluster:
         api = Api(cluster.admin_url)
@@ -201,7 +202,13 @@ def test_there_are_no_more_tenants_namespaces_topics_and_partitions_than_setting
         assert api("PUT", "/admin/v2/namespaces/one/m").status == 412
         topics = "/admin/v2/persistent/one/n"
         assert api("PUT", f"{topics}/cut/partitions", 3).status == 406
+        creation = {"allowAutoTopicCreation": True, "topicType": "partitioned"}
+        creation_at = "/admin/v2/namespaces/one/n/autoTopicCreation"
+        for count, status in ((3, 406), (2, 204)):
+            asked = {**creation, "defaultNumPartitions": count}
+            assert api("POST", creation_at, asked).status == status
         assert api("PUT", f"{topics}/cut/partitions", 2).status == 204
+        assert api("POST", f"{topics}/cut/maxProducers", 1).status == 405
         assert api("PUT", f"{topics}/a").status == 204
         assert api("PUT", f"{topics}/b").status == 412
         assert api("PUT", f"{topics}/b/partitions", 1).status == 412

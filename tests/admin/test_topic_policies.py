@@ -52,6 +52,39 @@ def test_what_holds_is_the_topics_own_or_else_its_namespaces(api: Api, namespace
     assert api.get(f"{topic}/publishRate?applied=true") == rate
 
 
+@pytest.mark.parametrize(
+    ("retention", "quota"),
+    [
+        ({"retentionSizeInMB": 10, "retentionTimeInMinutes": -1}, {"limitSize": 10 << 20}),
+        ({"retentionSizeInMB": -1, "retentionTimeInMinutes": 10}, {"limitTime": 600}),
+    ],
+)
+@pytest.mark.parametrize("of_topic", [False, True])
+def test_retention_has_to_exceed_the_backlog_quota(
+    api: Api, namespace: str, retention: dict[str, int], quota: dict[str, int], of_topic: bool
+) -> None:
+    shared = f"/admin/v2/namespaces/{namespace}"
+    at = f"/admin/v2/persistent/{namespace}/one" if of_topic else shared
+    if of_topic:
+        assert api("PUT", at).status == 204
+    smaller = {name: limit - 1 for name, limit in quota.items()}
+    quota, smaller = ({**each, "policy": "producer_exception"} for each in (quota, smaller))
+    assert api("POST", f"{shared}/retention", retention).status == 204
+    assert api("POST", f"{at}/backlogQuota", quota).status == 412
+    assert api("POST", f"{at}/backlogQuota", smaller).status == 204
+    assert api("DELETE", f"{shared}/retention").status == 204
+    assert api("POST", f"{at}/backlogQuota", quota).status == 204
+    assert api("POST", f"{at}/retention", retention).status == 412
+    assert api("POST", f"{at}/backlogQuota", {"limitSize": 1}).status == 400
+
+
+def test_replication_clusters_of_a_topic_include_its_own(api: Api, namespace: str) -> None:
+    at = f"/admin/v2/persistent/{namespace}/one"
+    assert api("PUT", at).status == 204
+    for refused in ([], ["elsewhere"]):
+        assert api("POST", f"{at}/replication", refused).status == 412
+
+
 def test_the_strategy_in_force_may_be_that_of_the_older_policy(api: Api, namespace: str) -> None:
     topic, older = f"/admin/v2/persistent/{namespace}/one", "schemaAutoUpdateCompatibilityStrategy"
     assert api("PUT", topic).status == 204

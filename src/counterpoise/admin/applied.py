@@ -59,6 +59,14 @@ def applied_by_broker(config: BrokerConfig, name: str) -> Json:
                 "tickTime": topics.delay_tick_ms,
                 "maxDeliveryDelayInMillis": topics.delay_max_ms,
             }
+        case "persistence":
+            managed = config.storage.managed
+            return {
+                "bookkeeperEnsemble": managed.ensemble,
+                "bookkeeperWriteQuorum": managed.write_quorum,
+                "bookkeeperAckQuorum": managed.ack_quorum,
+                "managedLedgerMaxMarkDeleteRate": managed.mark_deletes_per_s,
+            }
         case "retentionPolicies":
             return {
                 "retentionTimeInMinutes": topics.retention_minutes,

@@ -270,6 +270,17 @@ def why_refused(name: str, value: Json) -> str | None:
     return None
 
 
+def exceeds_retention(quota: Json, retention: Json) -> bool:
+    """Whether a backlog may grow to what its retention policy does not keep."""
+    if not isinstance(quota, dict) or not isinstance(retention, dict):
+        return False
+    size = quota.get("limitSize")
+    size = quota.get("limit") if size is None else size
+    kept = (retention.get("retentionSizeInMB") or 0) << 20
+    kept_s = (retention.get("retentionTimeInMinutes") or 0) * 60
+    return 0 < kept <= (size or 0) or 0 < kept_s <= (quota.get("limitTime") or 0)
+
+
 def _why_not_created(kind: Json, partitions: Json) -> str | None:
     why = None
     if kind not in ("partitioned", "non-partitioned"):

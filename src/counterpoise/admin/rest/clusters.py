@@ -72,8 +72,9 @@ def _checked(data: dict[str, Json]) -> dict[str, Json]:
 
 @routes.get(BASE, access.KNOWN)
 async def names(request: web.Request) -> web.Response:
-    """The names of all clusters."""
-    return answer(await broker_of(request).policies.clusters())
+    """The names of all clusters; ``global`` was one in Pulsar 1."""
+    found = await broker_of(request).policies.clusters()
+    return answer([each for each in found if each != "global"])
 
 
 @routes.get(CLUSTER, access.cluster("GET_CLUSTER"))

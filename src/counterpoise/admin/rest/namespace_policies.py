@@ -42,8 +42,13 @@ exist."""
 class _Namespaces(PolicyHolder):
     """Reads and changes the policies of namespaces."""
 
+    LEVEL, RETENTION, QUOTAS = "namespace", "retention_policies", "backlog_quota_map"
+    CHECKED = ("destination_storage",)
+
     async def value(self, request: web.Request, name: str) -> Json:
         return (await _policies(request)).get(name)
+
+    inherited = value
 
     async def update(
         self, request: web.Request, change: Callable[[dict[str, Json]], object]
@@ -59,7 +64,7 @@ for _each in POLICIES:
     if _each.path == "offloadPolicies":
         path = f"{NAMESPACE}/removeOffloadPolicies"
         routes.delete(path, access.NAMESPACE_POLICY)(NAMESPACES.remover(_each))
-routes.extend(NAMESPACES.quota_routes("backlog_quota_map"))
+routes.extend(NAMESPACES.quota_routes())
 
 
 @routes.put(f"{NAMESPACE}/properties", access.TENANT_ADMIN, Shape(map_of(text())))

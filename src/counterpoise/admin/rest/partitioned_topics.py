@@ -95,7 +95,7 @@ async def create(request: web.Request) -> None:
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
     if exists:
         raise conflict("This topic already exists")
-    _require_count(request, count)
+    require_partitions(request, count)
     if topic.is_persistent:
         await require_room(request, topic, count)
     try:
@@ -109,7 +109,7 @@ async def create(request: web.Request) -> None:
 async def update(request: web.Request) -> None:
     """Give a partitioned topic more partitions."""
     topic, count = topic_of(request), _partitions(body_of(request))
-    _require_count(request, count)
+    require_partitions(request, count)
     now = await _partition_count(request, topic, HTTPStatus.CONFLICT)
     if count < now:
         raise RestError(
@@ -289,7 +289,8 @@ def _partitions(value: Json) -> int:
     return int(value)
 
 
-def _require_count(request: web.Request, count: int) -> None:
+def require_partitions(request: web.Request, count: int) -> None:
+    """406 if no topic may have so many partitions."""
     most = broker_of(request).live.config.creation_limits.partitions
     if 0 < most < count:
         why = f"Number of partitions should be less than or equal to {most}"

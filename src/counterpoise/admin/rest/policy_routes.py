@@ -13,9 +13,10 @@ from counterpoise.admin import route
 from counterpoise.admin.access import AccessRule
 from counterpoise.admin.errors import bad_request, precondition_failed
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.policies import BACKLOG_QUOTA, Policy, why_refused
+from counterpoise.admin.policies import BACKLOG_QUOTA, Policy, exceeds_retention, why_refused
 from counterpoise.admin.request import answer, broker_of, nothing
 from counterpoise.admin.rest.clusters import require_known_clusters
+from counterpoise.admin.rest.partitioned_topics import require_partitions
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import Json, Shape, nullable, text
 
@@ -30,6 +31,14 @@ BACKLOG_QUOTA_TYPE = {"backlogQuotaType": text("destination_storage", "message_a
 
 class PolicyHolder(ABC):
     """Base class of the policy routes of namespaces and of topics."""
+
+    LEVEL: str
+    """What has the policies: "topic" or "namespace"."""
+    RETENTION: str
+    QUOTAS: str
+    """The names of the policies for retention and backlog quotas."""
+    CHECKED: tuple[str, ...]
+    """The types of backlog quota that retention has to exceed."""
 
     def __init__(
         self,
@@ -56,6 +65,10 @@ class PolicyHolder(ABC):
         """The policy's value that the request asks for; None if it was never set."""
 
     @abstractmethod
+    async def inherited(self, request: web.Request, name: str) -> Json:
+        """The policy's value, of the topic or else of its namespace; None if neither sets it."""
+
+    @abstractmethod
     async def update(
         self, request: web.Request, change: Callable[[dict[str, Json]], object]
     ) -> None:
@@ -73,9 +86,9 @@ class PolicyHolder(ABC):
             yield route.Route(policy.method, path, self._writer(policy), writes, body, query)
         yield route.Route("DELETE", path, self.remover(policy), writes, query=self._query)
 
-    def quota_routes(self, member: str) -> Iterable[route.Route]:
+    def quota_routes(self) -> Iterable[route.Route]:
         """The routes of backlog quotas, of which one policy holds several by type."""
-        routes, query = route.Routes(), {**BACKLOG_QUOTA_TYPE, **self._query}
+        member, routes, query = self.QUOTAS, route.Routes(), {**BACKLOG_QUOTA_TYPE, **self._query}
 
         @routes.get(f"{self.base}/backlogQuotaMap", self._access, self._query)
         async def read(request: web.Request) -> web.Response:
@@ -84,7 +97,18 @@ class PolicyHolder(ABC):
         @routes.post(f"{self.base}/backlogQuota", self._access, Shape(BACKLOG_QUOTA), query)
         async def write(request: web.Request) -> None:
             kind, quota = _quota_type(request), body_of(request)
+            if quota.get("policy") is None:
+                raise bad_request(
+                    "Set backlog quota failed because the data validation failed. "
+                    "policy cannot be null"
+                )
             quota = {name: _number(it) for name, it in quota.items()}
+            retention = await self.inherited(request, self.RETENTION)
+            if kind in self.CHECKED and exceeds_retention(quota, retention):
+                raise precondition_failed(
+                    f"Backlog Quota exceeds configured retention quota for {self.LEVEL}. "
+                    "Please increase retention quota and retry"
+                )
             await self.update(request, lambda it: it.setdefault(member, {}).update({kind: quota}))
 
         @routes.delete(f"{self.base}/backlogQuota", self._access, query)
@@ -119,8 +143,16 @@ class PolicyHolder(ABC):
             if policy.low is not None and value < policy.low:
                 subject = policy.refused_as or policy.path
                 raise precondition_failed(f"{subject} must be {policy.low} or more")
+            if policy.name == "autoTopicCreationOverride":
+                require_partitions(request, value.get("defaultNumPartitions") or 0)
             if policy.path == "replication":
-                await require_known_clusters(request, value)
+                await self._check_clusters(request, value)
+            if policy.name == self.RETENTION:
+                quotas = await self.inherited(request, self.QUOTAS) or {}
+                if any(exceeds_retention(quotas.get(kind), value) for kind in self.CHECKED):
+                    raise precondition_failed(
+                        f"Retention Quota must exceed configured backlog quota for {self.LEVEL}."
+                    )
             if not policy.is_read:
                 self._warn(request, policy.path, "read by nothing here (docs/UNREAD.md)")
             elif policy.name == "persistence" and not _is_on_bookkeeper(request):
@@ -134,6 +166,16 @@ class PolicyHolder(ABC):
             return None
 
         return write
+
+    async def _check_clusters(self, request: web.Request, names: list[str]) -> None:
+        if not names:
+            raise precondition_failed("ClusterIds should not be null or empty")
+        if self.LEVEL == "topic" and broker_of(request).config.cluster_name not in names:
+            raise precondition_failed(
+                "Can not remove local cluster from the local topic-level replication clusters "
+                "policy"
+            )
+        await require_known_clusters(request, names)
 
     def remover(self, policy: Policy) -> route.Handler:
         """The handler that removes a policy."""

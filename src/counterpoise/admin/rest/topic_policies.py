@@ -13,7 +13,7 @@ from aiohttp import web
 
 from counterpoise.admin import access, route
 from counterpoise.admin.applied import applied_by_broker
-from counterpoise.admin.errors import not_found, precondition_failed
+from counterpoise.admin.errors import not_allowed, not_found, precondition_failed
 from counterpoise.admin.policies import DISPATCH_RATE, TOPIC_POLICIES
 from counterpoise.admin.request import answer, broker_of, flag, nothing, topic_of
 from counterpoise.admin.rest.policy_routes import PolicyHolder, in_place
@@ -23,12 +23,14 @@ from counterpoise.admin.shapes import FLAG, Json, Shape, nullable
 from counterpoise.names.topic import TopicName
 
 QUERY = {"applied": FLAG, "isGlobal": FLAG, **route.AUTHORITATIVE}
-QUOTAS = "backLogQuotaMap"
 OF_SUBSCRIPTIONS = "subscriptionPolicies"
 
 
 class _Topics(PolicyHolder):
     """Reads and changes the policies of topics."""
+
+    LEVEL, RETENTION, QUOTAS = "topic", "retentionPolicies", "backLogQuotaMap"
+    CHECKED = ("destination_storage", "message_age")
 
     async def require(self, request: web.Request) -> None:
         await topic_with_policies(request)
@@ -40,11 +42,15 @@ class _Topics(PolicyHolder):
             return own
         if name == "schemaCompatibilityStrategy":
             return (await broker.schemas.rules(topic)).strategy
-        cluster = broker.config.cluster_name
-        applied = (await broker.policies.applied(topic, cluster)).get(name)
+        applied = await self.inherited(request, name)
         if applied in (None, "UNDEFINED", {}):
             return applied_by_broker(broker.live.config, name)
         return applied
+
+    async def inherited(self, request: web.Request, name: str) -> Json:
+        broker = broker_of(request)
+        found = await broker.policies.applied(topic_of(request), broker.config.cluster_name)
+        return found.get(name)
 
     async def update(
         self, request: web.Request, change: Callable[[dict[str, Json]], object]
@@ -61,7 +67,7 @@ TOPICS = _Topics(TOPIC, QUERY, access.TOPIC_POLICY)
 routes = route.Routes()
 for _each in TOPIC_POLICIES:
     routes.extend(TOPICS.routes(_each))
-routes.extend(TOPICS.quota_routes(QUOTAS))
+routes.extend(TOPICS.quota_routes())
 OF_SUBSCRIPTION = f"{TOPIC}/{{subscription}}/dispatchRate"
 
 
@@ -108,6 +114,11 @@ async def topic_with_policies(request: web.Request) -> TopicName:
     the policies of their topic.
     """
     topic = topic_of(request)
+    if not broker_of(request).config.topics.own_policies:
+        raise not_allowed(
+            "Topic level policies is disabled, to enable the topic level policy and retry. "
+            "(topicLevelPoliciesEnabled)"
+        )
     if topic.partition_index >= 0:
         raise precondition_failed("Not allowed to set/get topic policy for a partition")
     policies = broker_of(request).policies

@@ -146,6 +146,8 @@ class TopicOptions:
     """Whether every producer has to encrypt what it publishes."""
     max_subscriptions: int = option(0, "maxSubscriptionsPerTopic", "subscriptions", low=0)
     """How many subscriptions a topic may have; 0 is no limit."""
+    own_policies: bool = option(True, "topicLevelPoliciesEnabled")
+    """Whether a topic may be given policies of its own."""
     types: tuple[str, ...] = option(
         ("Exclusive", "Shared", "Failover", "Key_Shared"), "subscriptionTypesEnabled", dynamic=True
     )

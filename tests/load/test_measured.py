@@ -2,6 +2,7 @@
 
 import pytest
 
+from counterpoise.load.extensible import TopBundlesLoadData
 from counterpoise.load.fields import LoadDataError, read_number
 from counterpoise.load.measured import (
     Measured,
@@ -11,7 +12,7 @@ from counterpoise.load.measured import (
     measured_of,
 )
 from counterpoise.load.poll_rows import Fetched, Gap, poll_rows
-from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.rows import RATES
 
 
@@ -27,6 +28,21 @@ def test_a_long_value_is_cut_to_sixty_characters() -> None:
     with pytest.raises(LoadDataError) as raised:
         read_number("x" * 100, "field")
     assert str(raised.value).endswith("got '" + "x" * 56 + "...")
+
+
+def test_a_list_that_is_none_is_named_with_its_place() -> None:
+    with pytest.raises(LoadDataError, match=r"stored\.topBundlesLoadData: expected an array, got int 5"):
+        TopBundlesLoadData.from_json({"topBundlesLoadData": 5}, "stored")
+
+
+def test_loads_of_topics_stand_beside_their_bundles_and_are_no_news() -> None:
+    first, second = "t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff"
+    stats = {first: NamespaceBundleStats(topics=1), second: NamespaceBundleStats(topics=2)}
+    seen = measured_of(LocalBrokerData().updated(SystemResourceUsage(), stats, 7))
+    both = seen.with_topic_loads({second: "{}", "t/n/0x0_0x1": "{1}"})
+    named = zip(both.bundles["bundle"].tolist(), both.bundles["topic_loads"].tolist(), strict=True)
+    assert dict(named) == {first: "", second: "{}"}
+    assert (both.figures, both.reported_ms) == (seen.figures, 7)
 
 
 def test_every_figure_of_a_report_stands_in_its_own_column() -> None:

@@ -1,10 +1,12 @@
 """Rows as columns: names that are looked for among others."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.load.rows import TEXT, places
+from counterpoise.load.rates import Rates
+from counterpoise.load.rows import COLUMNS, TEXT, ReportRows, places
 
 
 class Twin(str):
@@ -36,3 +38,21 @@ def test_each_name_is_found_where_it_stands_or_nowhere(
     expected = [among.index(name) if same and name in among else -1 for name in names]
     assert found.tolist() == expected
     assert found.dtype == np.int64
+
+
+def test_rows_without_all_of_their_columns_are_none() -> None:
+    empty = ReportRows.of([])
+    assert len(empty) == 0
+    few = {name: column for name, column in empty.columns.items() if name not in ("note", "kind")}
+    with pytest.raises(ValueError, match=r"lack the columns \['kind', 'note'\]"):
+        ReportRows(few)
+    one = ReportRows.of([{"poll_id": 7, "broker": "b:1", "kind": "gap", "note": "no answer"}])
+    assert len(one) == 1
+    assert one.silent == {"b:1": "no answer"}
+    assert one.columns.keys() == COLUMNS.keys()
+
+
+def test_entries_without_traffic_are_as_many_as_were_asked_for() -> None:
+    none = Rates.zeros(3)
+    assert len(none) == 3
+    assert (none.rate() + none.throughput()).tolist() == [0.0] * 3

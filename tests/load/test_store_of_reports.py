@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from counterpoise.load.rates import Rates
 from counterpoise.load.store_of_reports import HISTORY, Ema, UnreportedFacts, averaged, store_view
@@ -91,3 +93,26 @@ def test_bundles_that_rank_alike_are_published_by_their_slots_in_javas_table() -
     alike = {"a": (1.0,), "p": (1.0,)}
     assert as_published(alike, 1, 11) == ["p"]
     assert as_published(alike, 1, 12) == ["a"]
+
+
+ranked = st.dictionaries(
+    st.text("abcdefgh", min_size=1, max_size=3), st.tuples(st.integers(0, 4), st.integers(0, 2))
+)
+
+
+@given(ranked, st.integers(-1, 12), st.integers(0, 60))
+def test_whatever_the_slots_the_busiest_are_published_and_the_busiest_last(
+    ranks: Mapping[str, tuple[int, int]], most: int, more: int
+) -> None:
+    found = as_published(ranks, most, len(ranks) + more)
+    busiest = sorted(ranks.values(), reverse=True)[: max(0, most)]
+    assert [ranks[name] for name in found] == busiest[::-1]
+    assert len(set(found)) == len(found)
+
+
+@pytest.mark.parametrize("most", [0, 1, 3, 4])
+def test_a_leader_lists_as_brokers_publish_and_counts_all_that_it_reads(most: int) -> None:
+    loads = {f"t/n/0x{n}": 1e6 * (n + 1) for n in (2, 0, 3, 1)} | {"t/n/0x9": 0.0}
+    seen, known = view(loads), UnreportedFacts({}, ["b:1"], as_leader=True)
+    found = store_view(seen, {"b:1": Ema(0.5, 100.0, NOW)}, known, most)
+    assert found.top == ((*((f"t/n/0x{n}", 1e6 * (n + 1)) for n in range(4)),)[4 - most :],)

@@ -213,3 +213,30 @@ def test_load_data_is_too_old_after_its_time_and_the_newest_of_it_is_named() -> 
     assert transfer(view(1_800_001, 1_800_000)).figures["average"] == 0.25
     [why] = transfer(view(5_000_000, 2_000_000)).rejections
     assert "the newest load data is 2,000 s old; after 1,800 s it says nothing" in why.sentence
+
+
+@pytest.mark.parametrize("rules", [{"with_policies": frozenset(["back"])},
+                                   {"allowed": {"back": frozenset(["b:1"])}}])  # fmt: skip
+def test_what_may_not_return_is_not_swapped(rules: dict[str, Any]) -> None:
+    busy = {"x": 4.0, "y": 4.0}
+    first = two(busy, {"back": 1.5, "also": 1.9}, rules=BundleRules())
+    assert moved(first) == ["back", "x"]
+    assert moved(replace(first, rules=BundleRules(**rules))) == ["also", "x"]
+    assert moved(two(busy, {"none": 0.0, "back": 1.9})) == ["back", "x"], "that carries nothing"
+    free = replace(SWAP, bundles_with_policies=True)
+    policy = replace(first, rules=BundleRules(with_policies=frozenset(["back", "x"])))
+    assert moved(policy) == ["also", "y"]
+    assert moved(policy, free) == ["back", "x"]
+
+
+def test_one_broker_that_is_uneven_by_what_is_asked_has_nowhere_to_move_anything() -> None:
+    lonely = replace(SWAP, target_std=-1.0)
+    view = two({"x": 1.0, "y": 7.0}, {})
+    alone = LoadStoreView(
+        NOW, view.brokers[:1], view.load[:1], view.throughput[:1], view.throughput_average[:1],
+        view.updated_at[:1], view.top[:1], (), frozenset(), {},
+    )  # fmt: skip
+    [why] = transfer(alone, lonely).rejections
+    assert why.sentence.endswith("there is only one broker: nowhere to move anything")
+    [why] = transfer(view, replace(SWAP, max_brokers_per_cycle=0)).rejections
+    assert "= 0 lets no broker shed" in why.sentence

@@ -78,6 +78,19 @@ def test_no_step_fits_whose_broker_does_not_answer() -> None:
         )
 
 
+def test_no_step_fits_whose_broker_is_gone_or_whose_bundle_has_no_owner() -> None:
+    made, now = plan(UNEVEN), seen(UNEVEN)
+    first = made.steps[0]
+    for broker in (first.source, first.destination):
+        owned = {name: has for name, has in now.owned.items() if name != broker}
+        found = checked(made, replace(now, owned=owned))
+        assert found.changed[first.bundle] == f"{broker} is no broker of the cluster any more"
+    owned = {name: [b for b in has if b != first.bundle] for name, has in now.owned.items()}
+    found = checked(made, replace(now, owned=owned))
+    assert found.changed == {first.bundle: "no broker owns it any more: it was unloaded, or split"}
+    assert found.to_do == made.steps[1:]
+
+
 def test_no_step_fits_whose_destination_is_cordoned() -> None:
     made, now = plan(UNEVEN), seen(UNEVEN)
     first = made.steps[0]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from counterpoise.decide.advice.plan import AdvisedPlan, Cost, MoveTime
+from counterpoise.decide.advice.plan import AdvisedPlan, BrokerLoad, Cost, MoveTime
 from counterpoise.decide.advice.planned import (
     AdviceOptions,
     advise,
@@ -22,6 +22,7 @@ from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.projection import Projection
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.plan import Decision, DecisionKind, StrategyPlan
+from counterpoise.load.rates import Rates
 from counterpoise.load.view import ClusterView
 from tests.decide.balancing.clusters import bundles, snapshot
 from tests.decide.balancing.test_round import strategy
@@ -69,6 +70,13 @@ def test_a_move_that_leaves_its_destination_the_fuller_one(carried: float, swaps
     )
 
 
+@pytest.mark.parametrize("seen", [view_of([0.0], [0.0]), snapshot({"b1": bundles("x", 9)}).view,
+                                  snapshot({"b2": bundles("x", 9)}).view])  # fmt: skip
+def test_nothing_is_said_of_brokers_without_figures(seen: ClusterView) -> None:
+    move = move_of("t/n/x0")
+    assert gain_lacks(seen, move) == swap_of(seen, move) == ""
+
+
 def test_a_bundle_that_is_not_reported_costs_its_connections() -> None:
     cost = cost_of(view_of([1], [1]), "t/n/new", {"t/n/new": 5}, TOOK)
     assert cost == Cost(0, 5, 0.0, TOOK.seconds)
@@ -80,6 +88,20 @@ def test_brokers_of_one_host_go_on_measuring_the_same_machine() -> None:
     after = replace(seen, broker=replace(seen.broker, usage=used))
     found = with_hosts_usage(after, seen).broker.usage
     assert found[:, 0].tolist() == [0.0, 0.0, 0.5]
+
+
+def test_a_picture_has_each_figure_in_its_place() -> None:
+    seen = snapshot({"b1": bundles("x", 9.0, 1.0, 2.0), "b2": []}).view
+    zero = np.zeros(2)
+    busy = replace(
+        seen.broker, topics=np.array([7, 0]), usage=np.full((2, 5), 50.0, np.float32),
+        traffic=Rates(np.array([4.0, 0.0]), np.array([1.0, 0.0]), np.array([12.0, 0.0]), zero),
+    )  # fmt: skip
+    found = picture(replace(seen, broker=busy))
+    assert found.imbalance == 1.0
+    assert found.brokers == (
+        BrokerLoad("b1", 12.0, 5.0, 0.5, 3, 7), BrokerLoad("b2", 0.0, 0.0, 0.5, 0, 0),
+    )  # fmt: skip
 
 
 def test_a_usage_that_is_no_number_is_none() -> None:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 
+import numpy as np
 import pytest
 
 from counterpoise.decide.advice.plan import SplitAdvice
@@ -199,3 +200,85 @@ def test_the_hottest_bundles_come_first() -> None:
     reported: dict[str, Loads | None] = {"b1:80": loads, **{f"b{n}:80": {} for n in range(2, 10)}}
     found = advise_splits(looked_at(6, reported), SplitOptions())
     assert [each.bundle for each in found] == sorted(loads, key=lambda each: -loads[each])
+
+
+def in_order(*shares: float) -> dict[str, TopicLoad]:
+    """Topics on the left half of the bundle, from its lower bound on, with these shares."""
+    names = sorted((f"persistent://public/default/x{n}" for n in range(200)), key=topic_hash)
+    return {name: TopicLoad(msg_throughput_in=s) for name, s in zip(names, shares, strict=False)}
+
+
+@pytest.mark.parametrize(
+    ("shares", "algorithm", "larger"),
+    [
+        # Of five topics Pulsar cuts behind the second; the best place is behind the first.
+        ((60.0, 5.0, 5.0, 5.0, 25.0), "topic_count_equally_divide", 65),
+        ((60.0, 6.0, 5.0, 5.0, 24.0), "specified_positions_divide", 60),
+    ],
+)
+def test_a_place_of_ones_own_is_named_where_it_divides_more_evenly(
+    shares: tuple[float, ...], algorithm: str, larger: int
+) -> None:
+    topics = in_order(*shares)
+    found = advice(topics)
+    assert (found.verdict, found.algorithm) == ("split", algorithm)
+    assert f"the larger part has {larger}% of it" in found.why
+    if algorithm == "specified_positions_divide":
+        first, second, *_ = map(topic_hash, topics)
+        boundary = int(found.command.rpartition("--split-boundaries ")[2])
+        assert first < boundary <= second
+        assert f"cut at 0x{boundary:08x} by" in found.why
+
+
+@pytest.mark.parametrize(
+    ("shares", "verdict"), [((10.0, 80.0, 10.0), "leave"), ((20.0, 60.0, 20.0), "split")]
+)
+def test_a_heavy_topic_between_light_ones_is_not_worth_a_cut(
+    shares: tuple[float, ...], verdict: str
+) -> None:
+    found = advice(in_order(*shares))
+    assert found.verdict == verdict
+    part = f"{100 - shares[0]:.0f}% of it"
+    assert (f"the best cut leaves {part} in one part" in found.why) is (verdict == "leave")
+    assert bool(found.command) is (verdict == "split")
+
+
+@pytest.mark.parametrize(("topics", "verdict"), [(0, "partition"), (1, "partition"), (2, "wait")])
+def test_a_bundle_with_fewer_than_two_topics_is_left_whole(topics: int, verdict: str) -> None:
+    seen = looked_at(6, REPORTED).view
+    few = replace(seen.bundle, topics=np.full(len(seen.bundles), topics))
+    [found] = advise_splits(SplitEvidence(replace(seen, bundle=few)), SplitOptions())
+    assert found.verdict == verdict
+    assert (f"it has {topics} topic, and a split leaves" in found.why) is (topics < 2)
+
+
+@pytest.mark.parametrize(("count", "verdict"), [(127, "split"), (128, "leave")])
+def test_a_namespace_may_have_its_maximum_of_bundles(count: int, verdict: str) -> None:
+    assert advice(even(), counts={"public/default": count}).verdict == verdict
+    two = replace(looked_at(6, REPORTED), topics={WHOLE: even()})
+    full = SplitOptions(maximum_bundles=1)
+    assert advise_splits(two, full)[0].verdict == "leave", "reported ones are counted"
+    assert advise_splits(two, SplitOptions(maximum_bundles=2))[0].verdict == "split"
+
+
+@pytest.mark.parametrize(
+    ("reports", "long", "verdict"), [(4, 1.0, "wait"), (5, 1.0, "split"), (5, 0.5, "split"),
+                                     (5, 0.499, "wait")],
+)  # fmt: skip
+def test_a_bundle_was_hot_for_long_if_its_long_average_is_half_of_the_short_one(
+    reports: int, long: float, verdict: str
+) -> None:
+    seen = replace(looked_at(6, REPORTED), topics={WHOLE: even()})
+    columns, row = seen.view.bundle, seen.view.bundle_index(WHOLE)
+    samples = columns.samples.copy()
+    samples[row] = (10, reports, 1000, 900)
+    through = columns.short.throughput_in * long
+    slow = replace(columns.short, throughput_in=through, throughput_out=2 * through)
+    view = replace(seen.view, bundle=replace(columns, samples=samples, long=slow))
+    assert advise_splits(replace(seen, view=view), SplitOptions())[0].verdict == verdict
+    # Limits are about the long averages, as Pulsar's are.
+    limit = SplitOptions(max_msg_rate=int(seen.view.bundle.short.rate()[row]) - 1)
+    quiet = replace(slow, rate_in=0 * through, rate_out=0 * through)
+    rare = replace(seen, view=replace(view, bundle=replace(view.bundle, long=quiet)))
+    assert "MsgRate" in hot_bundles(seen, limit)[WHOLE]
+    assert "MsgRate" not in hot_bundles(rare, limit)[WHOLE]

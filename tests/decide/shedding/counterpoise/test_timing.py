@@ -8,6 +8,9 @@ from counterpoise.decide.shedding.counterpoise.search import Prices, search
 from counterpoise.decide.shedding.counterpoise.timing import Bought, buy, prices_of
 from counterpoise.load.rates import Floats
 
+MUCH = 1e9
+"""An excess of the fullest broker at which a move costs no more than its price."""
+
 
 def cluster(now: Floats, later: Floats, owners: list[int], brokers: int) -> LoadColumns:
     """Bundles whose loads are parts of the mean broker's, now and later."""
@@ -90,19 +93,27 @@ def test_a_forecast_that_no_move_rests_on_may_be_wrong() -> None:
 
 
 def test_a_move_is_dearer_in_a_small_cluster_and_cheaper_the_longer_it_waits() -> None:
-    now = prices_of(0.3, 10, 60.0, 0.0).lasting
+    now = prices_of(0.3, 10, 60.0, 0.0, MUCH).lasting
     assert now == pytest.approx(0.03)
-    assert prices_of(0.3, 100, 60.0, 0.0).lasting == pytest.approx(now / 10)
-    assert prices_of(0.3, 10, 60.0, 30.0).lasting == pytest.approx(now / 1.5)
-    assert prices_of(0.3, 10, 60.0, 1e6).lasting == pytest.approx(now / 2)
+    assert prices_of(0.3, 100, 60.0, 0.0, MUCH).lasting == pytest.approx(now / 10)
+    assert prices_of(0.3, 10, 60.0, 30.0, MUCH).lasting == pytest.approx(now / 1.5)
+    assert prices_of(0.3, 10, 60.0, 1e6, MUCH).lasting == pytest.approx(now / 2)
+
+
+@pytest.mark.parametrize(
+    ("excess", "times"), [(0.8, 1.01), (0.08, 2), (0.06, 25 / 9), (0.0, 4), (-1, 4)]
+)
+def test_a_move_is_dearer_the_more_even_the_cluster_is(excess: float, times: float) -> None:
+    dear = prices_of(0.3, 10, 60.0, 0.0, excess)
+    assert dear.lasting == pytest.approx(times * prices_of(0.3, 10, 60.0, 0.0, MUCH).lasting)
 
 
 def test_a_move_for_a_burst_costs_as_much_in_a_large_cluster_and_never_less_than_others() -> None:
-    passing = prices_of(0.3, 10, 60.0, 0.0).passing
-    assert prices_of(0.3, 100, 60.0, 0.0).passing == pytest.approx(passing)
-    assert prices_of(0.3, 10, 60.0, 60.0).passing == pytest.approx(passing)
-    assert passing > prices_of(0.3, 10, 60.0, 0.0).lasting
-    assert prices_of(0.3, 2, 60.0, 0.0).passing == prices_of(0.3, 2, 60.0, 0.0).lasting
+    passing = prices_of(0.3, 10, 60.0, 0.0, MUCH).passing
+    assert prices_of(0.3, 100, 60.0, 0.0, MUCH).passing == pytest.approx(passing)
+    assert prices_of(0.3, 10, 60.0, 60.0, MUCH).passing == pytest.approx(passing)
+    assert passing > prices_of(0.3, 10, 60.0, 0.0, MUCH).lasting
+    assert prices_of(0.3, 2, 60.0, 0.0, MUCH).passing == prices_of(0.3, 2, 60.0, 0.0, MUCH).lasting
 
 
 def test_a_move_that_leaves_more_to_be_moved_after_a_burst_must_win_its_own_price() -> None:

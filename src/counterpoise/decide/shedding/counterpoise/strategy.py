@@ -34,7 +34,7 @@ from counterpoise.decide.shedding.counterpoise.forecast import (
 from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory, Floats32, Tracks
 from counterpoise.decide.shedding.counterpoise.options import CounterpoiseOptions
 from counterpoise.decide.shedding.counterpoise.reasons import explained, why_nothing
-from counterpoise.decide.shedding.counterpoise.search import search
+from counterpoise.decide.shedding.counterpoise.search import Prices, search
 from counterpoise.decide.shedding.counterpoise.timing import PATIENCE, buy, prices_of
 from counterpoise.decide.shedding.explain import no_broker
 from counterpoise.load.rates import Floats, Indices
@@ -132,7 +132,7 @@ class Counterpoise:
         filling = np.array([cold.get(name, 0) >= COLD_ROUNDS for name in view.brokers])
         cluster = replace(cluster, filling=filling & cluster.destination)
         minutes = options.horizon_minutes
-        prices = prices_of(options.move_price, len(view.brokers), minutes, memory.waited_min)
+        prices = _prices(cluster, options, memory.waited_min)
         doubt = _doubt(view, tracks, ahead, memory.waited_min)
         found = search(cluster, options.max_moves, prices)
         bought = buy(cluster, found, prices, doubt)
@@ -214,6 +214,12 @@ def _movable(view: ClusterView, tracks: Tracks, now_ms: int, options: Counterpoi
     lately = (tracks.moved_ms > 0) & (now_ms - tracks.moved_ms < grace_ms)
     movable: Masks = view.bundle.movable & ~view.bundle.recently_unloaded & ~lately
     return movable
+
+
+def _prices(cluster: LoadColumns, options: CounterpoiseOptions, waited_min: float) -> Prices:
+    use = cluster.weight @ cluster.utilisation
+    excess = float(use.max()) - 1.0
+    return prices_of(options.move_price, len(use), options.horizon_minutes, waited_min, excess)
 
 
 def _doubt(view: ClusterView, tracks: Tracks, load: Floats32, waited_min: float) -> Floats:

@@ -12,12 +12,25 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from counterpoise.decide.shedding.counterpoise.columns import LoadColumns
-from counterpoise.decide.shedding.counterpoise.search import Found, Prices, Step, carry, objective
+from counterpoise.decide.shedding.counterpoise.search import (
+    LEAST,
+    Found,
+    Prices,
+    Step,
+    carry,
+    objective,
+)
 from counterpoise.load.rates import Floats
 
 PATIENCE: Final = 2.0
 """How far the price of a move may fall by waiting: to half."""
-PASSING: Final = 0.15
+SLIGHT: Final = 0.08
+"""Where the fullest broker is so far above the mean, a move has to win twice its price: the less
+uneven a cluster is, the less of its excess is felt, as queues grow faster than load does."""
+DEARER_MAX: Final = 3.0
+"""A price rises no further for that: a broker that joins has to be filled, however even the others
+are."""
+PASSING: Final = 0.16
 """What a move for a burst must win at least, as a part of ``counterpoiseMovePrice``.
 
 It leaves the time after the burst less even, so that another move follows, and a burst may be over
@@ -43,13 +56,16 @@ class Bought(NamedTuple):
     prices: Prices
 
 
-def prices_of(move_price: float, brokers: int, horizon_min: float, waited_min: float) -> Prices:
+def prices_of(
+    move_price: float, brokers: int, horizon_min: float, waited_min: float, excess: float
+) -> Prices:
     """By how much a move has to lower the objective now, given the time in which it is assumed
-    to pay off.
+    to pay off, and how far the fullest broker is above the mean.
     """
     pays = min(horizon_min + waited_min, PATIENCE * horizon_min)
     hourly = move_price * HOUR_MINUTES
-    lasting = hourly / pays / brokers
+    dearer = 1.0 + min((SLIGHT / max(excess, LEAST)) ** 2, DEARER_MAX)
+    lasting = dearer * hourly / pays / brokers
     return Prices(lasting, max(hourly / horizon_min * PASSING, lasting))
 
 

@@ -131,8 +131,11 @@ class NamespaceBundles:
 
     namespace: NamespaceName
     boundaries: tuple[int, ...]
-    bundles: tuple[BundleName, ...] = field(init=False, repr=False, compare=False)
     _lowers: tuple[int, ...] = field(init=False, repr=False, compare=False)
+    _named: dict[int, BundleName] = field(
+        init=False, repr=False, compare=False, default_factory=dict
+    )
+    """Names by their places: few of a namespace's thousands of bundles are ever asked for."""
 
     def __post_init__(self) -> None:
         points = self.boundaries
@@ -143,9 +146,6 @@ class NamespaceBundles:
             why_not = "boundaries must rise, each only once"
         if why_not:
             raise InvalidName(", ".join(self.boundary_texts), why_not)
-        ranges = (BundleRange(*pair) for pair in pairwise(points))
-        bundles = tuple(BundleName(self.namespace, each) for each in ranges)
-        object.__setattr__(self, "bundles", bundles)
         object.__setattr__(self, "_lowers", points[1:-1])
 
     @staticmethod
@@ -163,6 +163,11 @@ class NamespaceBundles:
         return NamespaceBundles(namespace, tuple(sorted(set(map(parse_boundary, boundaries)))))
 
     @property
+    def bundles(self) -> tuple[BundleName, ...]:
+        """All bundles, in the order of their ranges."""
+        return tuple(map(self._at, range(len(self.boundaries) - 1)))
+
+    @property
     def boundary_texts(self) -> list[str]:
         """The boundaries as the metadata store and the admin API write them."""
         return [format_boundary(point) for point in self.boundaries]
@@ -173,11 +178,11 @@ class NamespaceBundles:
         A boundary belongs to the bundle that begins there. For 0xffffffff Pulsar 4.0.7 fails with
         an IndexOutOfBoundsException; here that point is in the last bundle.
         """
-        return self.bundles[bisect_right(self._lowers, point)]
+        return self._at(bisect_right(self._lowers, point))
 
     def bundle_of(self, topic: TopicName) -> BundleName:
         """The bundle to which a topic of this namespace belongs by its hash."""
-        return self.bundles[bisect_right(self._lowers, topic_hash(str(topic)))]
+        return self._at(bisect_right(self._lowers, topic_hash(str(topic))))
 
     def validate(self, bundle: BundleRange) -> BundleName:
         """The bundle with exactly this range; raises `InvalidName` if there is none."""
@@ -206,6 +211,13 @@ class NamespaceBundles:
             for each in self.bundles
             if parent.lower <= each.range.lower and each.range.upper <= parent.upper
         )
+
+    def _at(self, place: int) -> BundleName:
+        found = self._named.get(place)
+        if found is None:
+            found = BundleName(self.namespace, BundleRange(*self.boundaries[place : place + 2]))
+            self._named[place] = found
+        return found
 
 
 def cut(

@@ -77,7 +77,7 @@ async def test_no_more_entries_wait_for_a_slow_consumer_than_are_looked_at_ahead
     low = next(key for key in "abcdefgh" if StickyRanges.slot(key.encode()) < 32768)
     high = next(key for key in "abcdefgh" if StickyRanges.slot(key.encode()) >= 32768)
     topic, producer = await world.topic(), await world.producer()
-    keys = [low] * 5 + [low, high]
+    keys = [low] * 5 + [high]
     topic.log.extend(
         [entry(key, partition_key=key) for key in keys],
         [1] * len(keys),
@@ -87,6 +87,25 @@ async def test_no_more_entries_wait_for_a_slow_consumer_than_are_looked_at_ahead
     assert world.wire.payloads(quick) == []
     slow.flow(2)
     assert (world.wire.payloads(slow), world.wire.payloads(quick)) == ([low] * 2, [high])
+
+
+async def test_what_expires_while_it_waits_stands_in_the_way_of_no_other_key() -> None:
+    world = World(MemoryLedgerStore(), options=TopicOptions(look_ahead=2))
+    high = KeySharedMeta(sticky_ranges=((32768, 65535),))
+    consumer = await world.consumer(KEYED, key_shared=high)
+    sides = {StickyRanges.slot(key.encode()) >= 32768: key for key in "abcdefgh"}
+    producer = await world.producer()
+    for acked in (False, True):
+        await publish_keys(world, producer, 3 * sides[False])
+        await publish_keys(world, producer, sides[True])
+        waiting = consumer.subscription.backlog
+        if acked:
+            consumer.ack_individual([(*at[3:], ()) for at in world.wire.receipted[-4:-1]])
+        else:
+            consumer.subscription.skip(3)
+        assert (waiting, len(world.wire.payloads())) == (4, 1)
+        consumer.ack_individual(world.wire.ids(consumer))
+        world.wire.deliveries.clear()
 
 
 async def test_a_slow_consumer_does_not_stop_other_keys(world: World) -> None:

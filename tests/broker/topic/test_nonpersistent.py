@@ -6,9 +6,11 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import World, batch, entry, publish
+from tests.quota.jumping import on_jumping_loop
 
 NAME = TopicName.parse("non-persistent://t/n/x")
 
@@ -36,6 +38,23 @@ async def test_only_what_is_published_now_and_fits(volatile: World, kind: Subscr
     assert consumer.subscription.backlog == 0
     consumer.ack_individual(volatile.wire.ids(consumer))
     consumer.redeliver()
+
+
+async def test_a_batch_takes_as_many_permits_as_it_has_messages(volatile: World) -> None:
+    consumer = await volatile.consumer(permits=4)
+    publish(await volatile.producer(), 0, 0, batch(3))
+    await volatile.wire.until(lambda: len(volatile.wire.deliveries) == 1)
+    assert consumer.permits == 1
+
+
+@on_jumping_loop
+async def test_a_failover_waits_for_no_acknowledgements() -> None:
+    world = World(MemoryLedgerStore())
+    world.name = NAME
+    await world.consumer(SubscriptionType.Failover, priority_level=1)
+    second = await world.consumer(SubscriptionType.Failover)
+    await world.publish(await world.producer(), "a")
+    assert world.wire.payloads(second) == ["a"]
 
 
 async def test_every_subscription_gets_it(volatile: World) -> None:

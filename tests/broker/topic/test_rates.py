@@ -63,7 +63,7 @@ def test_idleness_is_no_rate_and_leaves_no_trace(time: Time, idle: int) -> None:
     time.passes(1)
     assert meter.rate == 500
     time.passes(idle)
-    assert meter.rate == 0
+    assert meter.rate == meter.byte_rate == 0
     for _ in range(2 * WINDOW):
         meter.count(10, 40)
         time.passes(1)

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counterpoise.broker.topic.dispatch import selectors
 from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
 from counterpoise.broker.topic.dispatch.selectors import (
     LAST_SLOT,
@@ -96,9 +97,10 @@ def test_sticky_ranges_are_inclusive_and_leave_gaps() -> None:
     sticky: StickyRanges[str] = StickyRanges()
     sticky.add("low", "low", [(0, 99), (200, 299)])
     sticky.add("mid", "mid", [(100, 150)])
+    sticky.add("one", "one", [(151, 151)])
     found = {slot: sticky.select(slot) for slot in (0, 99, 100, 150, 151, 199, 200, 299, 300)}
     assert found == {
-        0: "low", 99: "low", 100: "mid", 150: "mid", 151: None,
+        0: "low", 99: "low", 100: "mid", 150: "mid", 151: "one",
         199: None, 200: "low", 299: "low", 300: None,
     }  # fmt: skip
     sticky.remove("low")
@@ -226,6 +228,16 @@ class JavaHalves:
 
     def select(self, slot: int) -> int | None:
         return self.map[min(k for k in self.map if k >= slot)] if self.map else None
+
+
+def test_halving_ends_at_single_slots(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selectors, "LAST_SLOT", 3)
+    halves: HalvedRanges[str] = HalvedRanges()
+    for name in "abcd":
+        halves.add(name, name)
+    with pytest.raises(RangesRefusedError, match="for one more of 4"):
+        halves.add("e", "e")
+    assert sorted(str(halves.select(slot)) for slot in range(1, 5)) == list("abcd")
 
 
 @given(st.lists(st.integers(-1, 20), max_size=60))

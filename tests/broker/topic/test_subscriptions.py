@@ -8,10 +8,12 @@ import pytest
 from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, batch, publish
+from tests.quota.jumping import on_jumping_loop
 
 SHARED = SubscriptionType.Shared
 
@@ -103,6 +105,27 @@ async def test_what_a_topic_has_sent_stays_counted_when_a_subscription_goes(worl
     assert (topic.meter_out.messages, topic.meter_out.bytes) == sent
 
 
+@on_jumping_loop
+async def test_an_unloaded_topic_waits_for_those_alone_that_have_something() -> None:
+    world = World(MemoryLedgerStore())
+    await world.publish(await world.producer(), *"ab")
+    topic = await world.topic()
+    created = await topic.create_subscription("s", InitialPosition.Earliest)  # type: ignore[attr-defined]
+    assert created.acknowledging().done(), "there is no consumer"
+    consumer = await world.consumer(permits=0)
+    assert created.acknowledging().done(), "it was sent nothing"
+    consumer.flow(2)
+    for acknowledge in (consumer.ack_individual, lambda ids: consumer.ack_cumulative(*ids[0][:2])):
+        waits = created.acknowledging()
+        assert not waits.done()
+        ids = world.wire.ids(consumer)
+        acknowledge(ids[:1])
+        assert waits.done()
+    consumer.ack_individual(world.wire.ids(consumer))
+    assert created.acknowledging().done(), "it has acknowledged all"
+    consumer.close()
+
+
 async def test_the_last_message_id(world: World) -> None:
     consumer = await world.consumer()
     assert consumer.last_message_id()[0].entry_id == -1
@@ -143,6 +166,8 @@ async def test_ledgers_go_once_every_subscription_is_done_with_them() -> None:
     assert topic.log.begin == 6
     late = await world.consumer(subscription="late")
     assert world.wire.payloads(late) == ["6", "7", "8", "9"]
+    await late.seek_to(EARLIEST)
+    assert late.subscription.backlog == 4
 
 
 @pytest.mark.parametrize("acknowledge", ["ack_individual", "ack_cumulative"])
@@ -244,6 +269,8 @@ async def test_create_subscription_without_a_consumer(world: World) -> None:
     await topic.create_subscription("early", InitialPosition.Earliest)
     await topic.create_subscription("late")
     assert (topic.subscriptions["early"].backlog, topic.subscriptions["late"].backlog) == (1, 0)
+    given = await topic.create_subscription("given", properties={"team": "a"})
+    assert (given.properties, topic.log.cursors["given"].properties) == ({"team": "a"},) * 2
     with pytest.raises(BrokerError, match="already exists"):
         await topic.create_subscription("late")
 

@@ -259,6 +259,16 @@ async def test_who_wants_little_does_not_wait_for_who_wants_much() -> None:
     assert [each for each in order if each != "little"] == list(range(1000))
 
 
+async def test_what_one_client_leaves_of_its_share_is_for_the_next() -> None:
+    turns, order = DeliveryTurns(turn=1000), []
+    turns.spend(1000)
+    turns.wait(lambda: order.append("little"), "little", 1)
+    for _ in range(100):
+        turns.wait(lambda: order.append("much"), "much", 10)
+    await asyncio.sleep(0)
+    assert len(order) > 80
+
+
 async def test_clients_share_each_turn_of_the_loop() -> None:
     turns, counts = DeliveryTurns(turn=TURN), Counter[int]()
 
@@ -274,6 +284,7 @@ async def test_clients_share_each_turn_of_the_loop() -> None:
         before = counts.total()
         await asyncio.sleep(0)
         assert counts.total() - before <= TURN // SEEK_WORK + 10
+        assert len(counts) == 10, "each has its share of the first turn"
     assert max(counts.values()) - min(counts.values()) <= max(counts.values()) // 5
 
 

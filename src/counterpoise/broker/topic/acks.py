@@ -94,7 +94,7 @@ class AckState:
     def ack_range(self, first: int, last: int) -> bool:
         """Acknowledge ``first`` to ``last``; returns whether that changed anything."""
         if first <= self.mark + 1:
-            return last > self.mark and self.ack_through(last) >= 0
+            return self.ack_through(last) > 0
         changed = 0
         for block in range(first // _WIDTH, last // _WIDTH + 1):
             base = block * _WIDTH

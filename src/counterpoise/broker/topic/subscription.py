@@ -226,7 +226,7 @@ class Subscription(SubscriptionCursor):
 
     def _ack_part(self, index: int, ack_set: Sequence[int]) -> int:
         """Acknowledge part of a batch, if enabled; returns how many messages are left."""
-        if not self._commons.options.batch_index_acks or index >= self.log.end:
+        if not self._commons.options.batch_index_acks:
             return int(any(ack_set))
         # A client may send as many words as a frame has: what is kept is bounded by the batch.
         chunk = self.log.cached(index)
@@ -306,6 +306,7 @@ class Subscription(SubscriptionCursor):
             self._touch()
         if self.dispatcher is not None:
             self.dispatcher.acked_through(index)
+            self.dispatcher.dispatch()
 
     def set_stable_end(self, index: int) -> None:
         """Deliver nothing from this index on: an open transaction has a message there."""

@@ -30,9 +30,8 @@ class FailoverOrder(Generic[M]):
         self._topic_hash = murmur3_32(topic.encode())
         self._partition = partition
         self._levels: list[int] = []
-        # By priority: (distance on the ring, name, number of joining, member), sorted.
-        self._lines: dict[int, list[tuple[int, str, int, M]]] = {}
-        self._joined = 0
+        # By priority: (distance on the ring, name, member), sorted; equals as they joined.
+        self._lines: dict[int, list[tuple[int, str, M]]] = {}
         self._distances: dict[M, int] = {}
 
     def add(self, member: M, name: str, priority: int) -> None:
@@ -42,14 +41,13 @@ class FailoverOrder(Generic[M]):
             line = self._lines[priority] = []
             insort(self._levels, priority)
         distance = self._distances[member] = self._distance(name)
-        insort(line, (distance, name, self._joined, member), key=lambda e: e[:3])
-        self._joined += 1
+        insort(line, (distance, name, member), key=lambda e: e[:2])
 
     def remove(self, member: M, name: str, priority: int) -> None:
         """Remove a member."""
         line = self._lines[priority]
         at = bisect_left(line, (self._distances.pop(member), name), key=lambda e: e[:2])
-        while line[at][3] is not member:
+        while line[at][2] is not member:
             at += 1
         del line[at]
         if not line:
@@ -60,9 +58,9 @@ class FailoverOrder(Generic[M]):
         """The active member; raises if there is none."""
         line = self._lines[self._levels[0]]
         if self._partition >= 0:
-            return line[self._partition % len(line)][3]
+            return line[self._partition % len(line)][2]
         # Points that meet: Pulsar's ring keeps the last one by name.
-        return line[bisect_right(line, line[0][0], key=lambda e: e[0]) - 1][3]
+        return line[bisect_right(line, line[0][0], key=lambda e: e[0]) - 1][2]
 
     def _distance(self, name: str) -> int:
         """Distance from the topic's point to the member's nearest point; 0 without a ring."""

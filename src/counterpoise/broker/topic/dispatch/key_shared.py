@@ -9,7 +9,7 @@ bound.
 from __future__ import annotations
 
 from collections import OrderedDict
-from heapq import heappop, heappush
+from heapq import heapify, heappop, heappush
 from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
@@ -115,9 +115,31 @@ class KeySharedDispatcher(SharedDispatcher):
 
     def acked(self, recipient: Recipient, index: int) -> int:
         """An entry was acknowledged; its key may now be free for another consumer."""
+        was_sent = index in self._holder
         messages = super().acked(recipient, index)
-        self._slots.pop(index, None)
+        slot = self._slots.pop(index, None)
+        if slot in self._waiting and not was_sent:
+            self._keep_waiting(slot, [each for each in self._waiting[slot] if each != index])
         return messages
+
+    def acked_through(self, index: int) -> None:
+        """Every entry up to ``index`` was acknowledged."""
+        super().acked_through(index)
+        for slot, waiting in list(self._waiting.items()):
+            self._keep_waiting(slot, [each for each in waiting if each > index])
+
+    def _keep_waiting(self, slot: int, left: list[int]) -> None:
+        """The other entries of a slot wait no longer: their places are free to look ahead."""
+        done = len(self._waiting[slot]) - len(left)
+        if not done:
+            return
+        self._waiting_count -= done
+        if left:
+            heapify(left)
+            self._waiting[slot] = left
+            self._enter_lane(slot)
+        else:
+            del self._waiting[slot]
 
     def replay(self, index: int) -> None:
         """Queue an entry for delivery under its key."""

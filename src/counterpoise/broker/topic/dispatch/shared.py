@@ -60,13 +60,13 @@ class SharedDispatcher(Dispatcher):
         self._burst_bytes = BURST_BYTES
 
     def apply(self, rules: TopicRules) -> None:
-        """Apply a change of policies: consumers that were blocked may continue."""
+        """Apply a change of policies: consumers may continue, or have to acknowledge first."""
         self._max_unacked_consumer = rules.unacked_of_consumer or _NO_LIMIT
         self._max_unacked = rules.unacked_of_subscription or _NO_LIMIT
         self._delays, self._early_ms = rules.delays, rules.early_ms
         for each in self.consumers:
-            if each.blocked and each.unacked < self._max_unacked_consumer:
-                each.blocked = False
+            was_blocked, each.blocked = each.blocked, each.unacked >= self._max_unacked_consumer
+            if was_blocked and not each.blocked:
                 self._enter(each)
         self.dispatch()
 

@@ -234,9 +234,12 @@ class SingleActiveDispatcher(Dispatcher):
         self.dispatch()
 
     def _notify_joined(self, recipient: Recipient) -> None:
-        """Notify a consumer that was active from the start, if it still is."""
-        if recipient is self._serving:
-            self._notify(recipient, is_active=True)
+        """Notify a consumer that was active from the start whether it still is."""
+        if recipient is self._notified:
+            is_active = recipient is self._serving
+            if not is_active:
+                self._notified = None
+            self._notify(recipient, is_active=is_active)
 
     def _notify(self, recipient: Recipient, *, is_active: bool) -> None:
         """Send a Failover consumer ACTIVE_CONSUMER_CHANGE."""

@@ -1,0 +1,508 @@
+"""A subscription of each type beside a plain model, step by step."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from counterpoise.admin.subscription_json import subscription_json
+from counterpoise.broker.base import clock
+from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import EARLIEST, LATEST, KeySharedMeta
+from counterpoise.broker.topic.subscription import Subscription
+from counterpoise.names.topic import TopicName
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import Chunk, Position
+from counterpoise.wire.bit_words import words_of
+from counterpoise.wire.encode_runs import Delivery
+from counterpoise.wire.values import SubscriptionType
+from tests.broker.topic.conftest import Wire, World, batch, entry, publish
+from tests.broker.topic.delivery_model import MANY, Client, Model, Stored
+from tests.quota.jumping import JumpingLoop, pass_time
+
+STARTED_S = 1000
+EXAMPLES = 70
+UNKEYED = (SubscriptionType.Shared, SubscriptionType.Failover)
+
+
+class ModelledWire(Wire):
+    """The connection of one consumer; the model sees what it is sent at once."""
+
+    def __init__(self, model: Model) -> None:
+        super().__init__()
+        self.model = model
+        self.broken: list[AssertionError] = []
+
+    def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
+        try:
+            self.model.delivered(consumer_id, messages)
+        except AssertionError as wrong:
+            self.broken.append(wrong)
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a story is played on."""
+
+    kind: SubscriptionType
+    of_consumer: int
+    of_subscription: int
+    turn: int
+    look_ahead: int
+    delay_ms: int
+    partition: int
+    by_ring: bool
+    chunks: bool
+    batch_index_acks: bool
+    sticky: bool
+    out_of_order: bool
+
+
+def setting_of(kind: SubscriptionType) -> st.SearchStrategy[Setting]:
+    return st.builds(
+        Setting,
+        st.just(kind),
+        of_consumer=st.sampled_from([2, 5, 50_000]),
+        of_subscription=st.sampled_from([3, 8, 200_000]),
+        turn=st.sampled_from([1, 3, 20]),
+        look_ahead=st.sampled_from([2, 20_000]),
+        delay_ms=st.sampled_from([0, 1000]),
+        partition=st.sampled_from([-1, 0, 1]),
+        by_ring=st.booleans(),
+        chunks=st.booleans(),
+        batch_index_acks=st.booleans(),
+        sticky=st.just(False) if kind in UNKEYED else st.booleans(),
+        out_of_order=st.booleans(),
+    )
+
+
+STEPS = ["publish"] * 6 + ["flow"] * 5 + ["ack"] * 4 + ["join"] * 3
+STEPS += ["nack", "nack all", "part", "any", "cumulative", "cumulative", "leave"]
+STEPS += ["pause", "resume", "seek", "skip", "clear", "expire", "limit", "budget"]
+STEPS += ["cold", "warm", "stable", "pass", "pass", "unload"]
+STEP = st.tuples(st.sampled_from(STEPS), st.integers(0, 11), st.integers(0, 11))
+SCRIPT = st.lists(STEP, min_size=20, max_size=50)
+"""What happens: a name of a method of `Story`, and its two numbers."""
+
+
+class Story:
+    """A topic and its model, which take the same steps."""
+
+    def __init__(self, setting: Setting) -> None:
+        self.setting = setting
+        options = TopicOptions(
+            max_unacked_per_consumer=setting.of_consumer,
+            max_unacked_per_subscription=setting.of_subscription,
+            round_robin_messages=setting.turn,
+            look_ahead=setting.look_ahead,
+            failover_delay_ms=setting.delay_ms,
+            failover_consistent_hashing=setting.by_ring,
+            batch_index_acks=setting.batch_index_acks,
+            delay_is_strict=True,
+            retention_minutes=-1,
+            retention_megabytes=-1,
+        )
+        self.world = World(MemoryLedgerStore(ledger_entries=5), options=options)
+        name = "persistent://t/n/x"
+        if setting.partition >= 0:
+            name += f"-partition-{setting.partition}"
+        self.world.name = TopicName.parse(name)
+        self.model = Model(
+            setting.kind,
+            of_consumer=setting.of_consumer,
+            of_subscription=setting.of_subscription,
+            turn=setting.turn,
+            look_ahead=setting.look_ahead,
+            delay_ms=setting.delay_ms,
+            topic=name,
+            partition=-1 if setting.by_ring else setting.partition,
+            sticky=setting.sticky,
+            out_of_order=setting.out_of_order,
+            now_ms=self.now_ms,
+        )
+        self.consumers: dict[int, tuple[Consumer, ModelledWire]] = {}
+        self.wires: list[ModelledWire] = []
+        self.uuids = 0
+
+    async def begin(self) -> None:
+        self.producer = await self.world.producer()
+        topic = await self.world.topic()
+        if "s" not in topic.subscriptions:
+            await topic.create_subscription("s", EARLIEST)  # type: ignore[attr-defined]
+        self.topic, log = topic, topic.log  # type: ignore[attr-defined]
+        in_memory = log.cached
+
+        async def read(index: int, _: int) -> Chunk:
+            await asyncio.sleep(0)
+            chunk, at = in_memory(index), 0
+            assert chunk is not None
+            at = index - chunk.first
+            return Chunk(index, chunk.entries[at : at + 3], chunk.messages[at : at + 3])
+
+        log.cached = lambda index: None if self.model.is_cold else in_memory(index)
+        log.read = read
+
+    @property
+    def subscription(self) -> Subscription:
+        return self.topic.subscriptions["s"]
+
+    def pick(self, n: int) -> tuple[Client, Consumer] | None:
+        if not self.consumers:
+            return None
+        numbers = list(self.consumers)
+        number = numbers[n % len(numbers)]
+        return self.model.clients[number], self.consumers[number][0]
+
+    def now_ms(self) -> int:
+        return round((STARTED_S + asyncio.get_running_loop().time()) * 1000)
+
+    async def settle(self) -> None:
+        for _ in range(12 if self.model.is_cold else 4):
+            await asyncio.sleep(0)
+        self.check()
+        self.model.began = self.model.bursts
+
+    # Steps.
+
+    async def publish(self, n: int, m: int) -> None:
+        due, chunk = 0, None
+        number = len(self.model.log)
+        fields: dict[str, object] = {"publish_time": self.now_ms(), "sequence_id": number}
+        if self.setting.kind not in UNKEYED and n % 4:
+            key = fields["partition_key"] = "abc"[n % 3]
+        else:
+            key = f"p-{number}"
+        if n in (5, 10):
+            due = fields["deliver_at_time"] = self.now_ms() + 100 * m
+            if due <= self.now_ms():
+                due = 0
+        if n == 7:
+            body = batch(1 + m % 4, **fields)
+        elif n in (8, 11) and self.setting.chunks:
+            uuid, part = divmod(self.uuids, 3)
+            self.uuids += 1
+            chunk = (f"u{uuid}", part, part == 2)
+            parts = {"uuid": f"u{uuid}", "chunk_id": part, "num_chunks_from_msg": 3}
+            body = entry(number, **parts, **fields)
+        else:
+            body = entry("x" * m, **fields)
+        wire, before = self.world.wire, len(self.world.wire.receipted)
+        messages = 1 + m % 4 if n == 7 else 1
+        self.model.budget.largest = max(self.model.budget.largest, messages)
+        self.model.log.append(Stored(self._next_at(), body, messages, key, due, chunk))
+        publish(self.producer, number, number, body)
+        await wire.until(lambda: len(wire.receipted) > before)
+        assert wire.receipted[-1][3:] == self.model.log[-1].at
+
+    def _next_at(self) -> tuple[int, int]:
+        log = self.topic.log
+        last = log.ledgers[-1]
+        if last.entries < 5:
+            return last.ledger_id, last.entries
+        return last.ledger_id + 1, 0
+
+    async def join(self, n: int, m: int) -> None:
+        kind = self.setting.kind
+        if len(self.consumers) == (1 if kind is SubscriptionType.Exclusive else 4):
+            return
+        wire = ModelledWire(self.model)
+        number = self.world.next_id() + 1
+        priority = 0 if kind is SubscriptionType.Key_Shared else m % 2
+        client = Client(number, "abc"[n % 3], priority)
+        if self.setting.sticky:
+            # Half of the slots, or a quarter that is free.
+            lows = {each.ranges[0][0] for each in self.model.clients.values()}
+            low = next(each for each in range(0, 65536, 16384) if each not in lows)
+            is_half = kind is SubscriptionType.Exclusive
+            client.ranges = [(0, 32767)] if is_half else [(low, low + 16383)]
+        self.wires.append(wire)
+        consumer = await self.world.consumer(
+            kind,
+            permits=0,
+            wire=wire,
+            consumer_name=client.name,
+            priority_level=client.priority,
+            key_shared=KeySharedMeta(
+                sticky_ranges=client.ranges or None, allow_out_of_order=self.setting.out_of_order
+            ),
+        )
+        assert consumer.consumer_id == number
+        self.model.join(client)
+        self.consumers[number] = (consumer, wire)
+        assert consumer.subscription.dispatcher is not None
+        consumer.subscription.dispatcher.flow = self.model.budget
+
+    async def flow(self, n: int, m: int) -> None:
+        if (picked := self.pick(n)) is not None:
+            client, consumer = picked
+            client.permits += 1 + m
+            self.model.entered(client)
+            consumer.flow(1 + m)
+
+    async def leave(self, n: int, m: int) -> None:
+        if (picked := self.pick(n)) is not None:
+            client, consumer = picked
+            self.model.leave(client)
+            del self.consumers[client.number]
+            consumer.close()
+            consumer.close()
+
+    def _ids(self, indexes: Sequence[int]) -> list[tuple[int, int, tuple[int, ...]]]:
+        return [(*self.model.log[each].at, ()) for each in indexes]
+
+    async def ack(self, n: int, m: int) -> None:
+        if (picked := self.pick(n)) is not None:
+            client, consumer = picked
+            chosen = client.got[m % 3 :][: 1 + m // 2]
+            self._ack(client, consumer, chosen)
+
+    async def any(self, n: int, m: int) -> None:
+        """A consumer acknowledges an entry that it may not have."""
+        if (picked := self.pick(n)) is not None and self.model.log:
+            self._ack(*picked, [m % len(self.model.log)])
+
+    def _ack(self, client: Client, consumer: Consumer, chosen: list[int]) -> None:
+        client.got = [each for each in client.got if each not in chosen]
+        for each in chosen:
+            self.model.ack(client, each)
+        consumer.ack_individual([*self._ids(chosen), (99_999, 0, ()), (0, 77, ())])
+
+    async def part(self, n: int, m: int) -> None:
+        """A consumer acknowledges some messages of a batch."""
+        if (picked := self.pick(n)) is None:
+            return
+        client, consumer = picked
+        batches = [each for each in client.got if self.model.log[each].messages > 1]
+        if not batches:
+            return
+        index = batches[m % len(batches)]
+        left = [each for each in range(self.model.log[index].messages) if (m + 1) >> each & 1]
+        words = words_of(sum(1 << each for each in left))
+        if not left:
+            client.got.remove(index)
+            self.model.ack(client, index)
+            words = [0]
+        elif self.setting.batch_index_acks:
+            self.model.ack_part(client, index, left)
+        elif not self.model.single and client.held.get(index, 0) > 1:
+            # Something is left, it is not known what.
+            client.held[index] = 1
+            self.model.unblock(client)
+        consumer.ack_individual([(*self.model.log[index].at, words)])
+
+    async def cumulative(self, n: int, m: int) -> None:
+        picked = self.pick(n)
+        if picked is None or not self.model.log:
+            return
+        client, consumer = picked
+        index = m % len(self.model.log)
+        ledger_id, entry_id = self.model.log[index].at
+        if n > 9:
+            # All there is, and more.
+            index, ledger_id = len(self.model.log) - 1, 99_999
+        if self.model.single:
+            self.model.ack_through(client, index)
+            client.got = [each for each in client.got if each > index]
+        consumer.ack_cumulative(ledger_id, entry_id)
+
+    async def nack(self, n: int, m: int) -> None:
+        if (picked := self.pick(n)) is not None:
+            client, consumer = picked
+            chosen = client.got[m % 3 :][: 1 + m // 3]
+            ids = [self.model.log[each].at for each in chosen]
+            self.model.give_back(client, chosen)
+            consumer.redeliver(ids)
+
+    async def nack_all(self, n: int, m: int) -> None:
+        if (picked := self.pick(n)) is not None:
+            client, consumer = picked
+            self.model.give_back(client, list(client.held))
+            consumer.redeliver()
+
+    async def pause(self, n: int, m: int) -> None:
+        if (picked := self.pick(n)) is not None:
+            client, _ = picked
+            client.writable, client.waits_since = False, None
+            self.consumers[client.number][1].writable = False
+
+    async def resume(self, n: int, m: int) -> None:
+        if (picked := self.pick(n)) is not None:
+            client, consumer = picked
+            client.writable = self.consumers[client.number][1].writable = True
+            self.model.entered(client)
+            consumer.resume()
+
+    async def seek(self, n: int, m: int) -> None:
+        log = self.model.log
+        if n == 0:
+            await self.subscription.seek_to(EARLIEST)
+            self.model.seek(0)
+        elif n == 1:
+            await self.subscription.seek_to(LATEST)
+            self.model.seek(len(log))
+        elif log and n < 9:
+            await self.subscription.seek_to(Position(*log[m % len(log)].at))
+            self.model.seek(m % len(log))
+        else:
+            await self.subscription.seek_to_time(self.now_ms() + 1)
+            self.model.seek(len(log))
+        for number, (consumer, wire) in self.consumers.items():
+            assert consumer.closed
+            assert wire.closed_consumers == [(number, None)]
+            consumer.close()
+        self.consumers.clear()
+        assert self.topic.log.cursors["s"] == self.subscription.cursor_state()
+
+    async def skip(self, n: int, m: int) -> None:
+        backlog = self.model.backlog
+        if n and backlog:
+            self.model.ack_through(
+                None, backlog[:n][-1] if n <= len(backlog) else len(self.model.log) - 1
+            )
+            self.subscription.skip(n)
+
+    async def clear(self, n: int, m: int) -> None:
+        if n == 0:
+            self.model.ack_through(None, len(self.model.log) - 1)
+            self.subscription.skip(None)
+
+    async def expire(self, n: int, m: int) -> None:
+        if n == 0:
+            await self.subscription.expire(self.now_ms() + 1)
+            self.model.ack_through(None, len(self.model.log) - 1)
+
+    def wake(self) -> None:
+        self.subscription.wake()
+
+    async def limit(self, n: int, m: int) -> None:
+        self.model.limit(1 + m)
+        self.topic.apply(replace(self.topic.rules, unacked_of_consumer=1 + m))
+
+    async def budget(self, n: int, m: int) -> None:
+        self.model.budget.free = None if n < 6 else m // 2
+        self.wake()
+
+    async def stable(self, n: int, m: int) -> None:
+        """A transaction begins, or the one that is open ends."""
+        self.model.stable = MANY if n % 2 else len(self.model.log)
+        self.subscription.set_stable_end(self.model.stable)
+        self.wake()
+
+    async def cold(self, n: int, m: int) -> None:
+        self.model.is_cold = True
+
+    async def warm(self, n: int, m: int) -> None:
+        self.model.is_cold = False
+
+    async def pass_(self, n: int, m: int) -> None:
+        # Never at the very millisecond at which something is due.
+        await pass_time(0.1 * n + 0.05)
+
+    async def unload(self, n: int, m: int) -> None:
+        if n > 3:
+            return
+        await self.world.registry.unload_topic(self.world.name)
+        for number, (consumer, wire) in self.consumers.items():
+            assert consumer.closed
+            assert wire.closed_consumers == [(number, None)]
+        self.consumers.clear()
+        self.model.all_leave()
+        self.model.limit(self.setting.of_consumer)
+        self.model.stable, self.model.budget.taken = MANY, (0, 0, 0)
+        self.model.sent, self.model.acks, self.model.resent = (0, 0, 0), 0, 0
+        await self.begin()
+
+    # What holds after each.
+
+    def check(self) -> None:
+        for wire in self.wires:
+            assert not wire.broken, wire.broken
+        model, subscription = self.model, self.subscription
+        assert model.kept_back() == [], "kept back"
+        assert subscription.backlog == len(model.backlog)
+        state = subscription.cursor_state(whole=True)
+        at = [each.at for each in model.log]
+        if model.mark >= 0:
+            assert state.mark_delete == at[model.mark]
+        assert list(state.acked) == [(at[a], at[b]) for a, b in model.ranges()]
+        partial = {place: tuple(words) for place, words in state.partial}
+        left = {at[n]: tuple(words_of(sum(1 << k for k in ms))) for n, ms in model.left.items()}
+        assert partial == left
+        out = subscription.meters.out
+        assert (out.messages, out.bytes) == model.sent[:2]
+        assert subscription.meters.acked.messages == model.acks
+        assert subscription.meters.redelivered.messages == model.resent
+        assert model.budget.taken == model.sent
+        for number, (consumer, _) in self.consumers.items():
+            client = model.clients[number]
+            assert consumer.permits == client.permits
+            assert (consumer.pending, consumer.unacked) == (client.held, client.unacked)
+            assert consumer.blocked is client.blocked
+            assert (consumer.meters.out.messages, consumer.meters.out.bytes) == client.sent[:2]
+            assert consumer.entries_out == client.sent[2]
+            assert consumer.meters.redelivered.messages == client.sent_again
+            assert consumer.meters.acked.messages == client.acked
+        if subscription.dispatcher is not None and self.consumers:
+            if model.single:
+                behind = subscription.dispatcher.behind
+                unsent = sum(n >= model.read for n in model.to_send())
+                assert unsent <= behind <= len(model.log) - model.read
+            else:
+                assert subscription.blocked is (model.unacked >= model.of_subscription)
+        active = model.active
+        assert (subscription.active and subscription.active.consumer_id) == (
+            active and active.number
+        )
+        for number, (_, wire) in self.consumers.items():
+            if self.setting.kind is not SubscriptionType.Failover:
+                assert wire.active == []
+            elif model.now_ms() > model.settled_at:
+                assert wire.active[-1:] == [(number, number == (active and active.number))]
+
+    async def end(self) -> None:
+        await pass_time(2)
+        await self.settle()
+        saved = self.topic.log.cursors["s"]
+        if self.model.mark >= 0:
+            assert saved == self.subscription.cursor_state()
+        shown = await subscription_json(self.subscription)
+        assert shown["msgBacklog"] == len(self.model.backlog)
+        assert shown["unackedMessages"] == self.model.unacked
+
+
+async def play(setting: Setting, script: list[tuple[str, int, int]]) -> None:
+    story = Story(setting)
+    await story.begin()
+    for what, n, m in script:
+        if what == "pass":
+            await story.pass_(n, m)
+        else:
+            await getattr(story, what.replace(" ", "_"))(n, m)
+        await story.settle()
+    await story.end()
+
+
+@pytest.mark.parametrize("kind", SubscriptionType)
+def test_a_subscription_does_as_its_model(
+    kind: SubscriptionType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def now_s() -> float:
+        try:
+            return STARTED_S + asyncio.get_running_loop().time()
+        except RuntimeError:
+            return STARTED_S
+
+    monkeypatch.setattr(clock, "time", SimpleNamespace(time=now_s))
+
+    @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
+    @given(setting_of(kind), SCRIPT)
+    def run(setting: Setting, script: list[tuple[str, int, int]]) -> None:
+        with asyncio.Runner(loop_factory=JumpingLoop) as runner:
+            runner.run(play(setting, script))
+
+    run()

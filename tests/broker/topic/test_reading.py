@@ -1,0 +1,85 @@
+"""What dispatchers read of a log that memory does not have, and that the disk may not give."""
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from counterpoise.broker.topic.ports import EARLIEST
+from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import Chunk, StorageError
+from counterpoise.wire.values import SubscriptionType
+from tests.broker.topic.conftest import World
+from tests.quota.jumping import on_jumping_loop, pass_time
+
+
+class ColdLog:
+    """A topic's log that is read only; what a read does is up to the test."""
+
+    def __init__(self, log: Any) -> None:
+        self.reads = self.cancelled = 0
+        self.fails = ""
+        self.hangs = False
+        self._in_memory = log.cached
+        log.cached = lambda _: None
+        log.read = self.read
+
+    async def read(self, index: int, _: int) -> Chunk:
+        self.reads += 1
+        if self.hangs:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                self.cancelled += 1
+                raise
+        if self.fails:
+            raise StorageError(self.fails)
+        chunk = self._in_memory(index)
+        assert isinstance(chunk, Chunk)
+        return Chunk(chunk.first, [*chunk.entries], [*chunk.messages])
+
+
+async def cold_world() -> tuple[World, ColdLog]:
+    world = World(MemoryLedgerStore())
+    await world.publish(await world.producer(), *"abc")
+    return world, ColdLog((await world.topic()).log)  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("kind", SubscriptionType)
+def test_a_read_that_failed_is_tried_again_in_five_seconds_and_said_once(
+    kind: SubscriptionType, caplog: pytest.LogCaptureFixture
+) -> None:
+    @on_jumping_loop
+    async def play() -> None:
+        world, log = await cold_world()
+        log.fails = "the disk is away"
+        await world.consumer(kind)
+        await pass_time(4.9)
+        assert (log.reads, caplog.text.count("the disk is away")) == (1, 1)
+        await pass_time(5)
+        assert (log.reads, caplog.text.count("the disk is away")) == (2, 1)
+        log.fails = ""
+        await pass_time(5)
+        assert world.wire.payloads() == ["a", "b", "c"]
+        log.fails = "the disk is away"
+        await world.publish(await world.producer(), "d")
+        await pass_time(1)
+        assert caplog.text.count("the disk is away") == 2, "it is another time"
+
+    play()
+
+
+@on_jumping_loop
+async def test_a_subscription_that_is_sought_or_closed_reads_no_more() -> None:
+    world, log = await cold_world()
+    log.hangs = True
+    consumer = await world.consumer()
+    await pass_time(1)
+    await consumer.subscription.seek_to(EARLIEST)
+    await pass_time(1)
+    assert (log.reads, log.cancelled) == (1, 1)
+    again = await world.consumer()
+    await pass_time(1)
+    await again.unsubscribe()
+    await pass_time(1)
+    assert (log.reads, log.cancelled) == (2, 2)

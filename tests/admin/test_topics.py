@@ -153,7 +153,7 @@ def test_figures_of_a_topic(api: Api, namespace: str, connect: Connect) -> None:
 
 def test_a_refusal_has_its_reason_in_the_status_line_too(api: Api) -> None:
     """Java's lookups show a person nothing else; Pulsar's server has 1,024 characters at most."""
-    names = {"none": "none", "n\u00fcne": "n?ne"}
+    names = {"none": "none", "n\u00fcne": "n?ne", "n{1}ne": "n{1}ne"}
     for name, shown in names.items():
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(f"{api.url}{TOPICS}/public/default/{quote(name)}/stats")

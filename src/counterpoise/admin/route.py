@@ -99,7 +99,11 @@ class Route:
             return web.Response(status=HTTPStatus.NO_CONTENT) if found is None else found
 
         make = {"GET": web.get, "PUT": web.put, "POST": web.post, "DELETE": web.delete}
-        return make[self.method](self.path, enter)
+        path = self.path
+        for name in _JAVA:
+            # Alone, a parameter matches no braces.
+            path = path.replace(f"{{{name}}}", f"{{{name}:[^/]+}}")
+        return make[self.method](path, enter)
 
 
 class Decorator(Protocol):

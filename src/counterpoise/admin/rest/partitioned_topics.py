@@ -79,6 +79,8 @@ async def get(request: web.Request) -> web.Response:
         return answer(await _metadata(request, topic))
     create = flag(request, "checkAllowAutoCreation")
     count = await broker.catalog.partitions(topic, auto_create=create)
+    if not create and not topic.is_persistent and topic.partition_index < 0:
+        await require_loaded(request, topic)
     return answer({"partitions": count, "deleted": False})
 
 

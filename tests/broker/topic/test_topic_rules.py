@@ -38,7 +38,10 @@ async def test_producers(store: MemoryLedgerStore) -> None:
 
 
 async def test_consumers_of_a_subscription(store: MemoryLedgerStore) -> None:
-    world = World(store, options=TopicOptions(max_consumers_per_subscription=1))
+    world = World(store, options=TopicOptions(max_consumers_per_subscription=1, key_shared=False))
+    with pytest.raises(BrokerError) as disabled:
+        await world.consumer(SubscriptionType.Key_Shared, subscription="keys")
+    assert disabled.value.code is ServerError.NotAllowedError
     first = await world.consumer(SHARED)
     with pytest.raises(BrokerError, match="Subscription reached max consumers limit: 1") as full:
         await world.consumer(SHARED)

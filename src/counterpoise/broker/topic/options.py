@@ -154,6 +154,8 @@ class TopicOptions:
     """The types of subscription that consumers may ask for."""
     creates_subscriptions: bool = option(True, "allowAutoSubscriptionCreation", dynamic=True)
     """Whether a consumer creates a durable subscription that is not there."""
+    key_shared: bool = option(True, "subscriptionKeySharedEnable")
+    """Whether consumers may ask for Key_Shared, whatever the policies say."""
     key_shared_ring: bool = option(True, "subscriptionKeySharedUseConsistentHashing")
     """Whether Key_Shared consumers share the keys by points on a ring, so that a newcomer takes a
     little of everyone's, or by halving the largest share."""

@@ -39,6 +39,8 @@ class TopicRules:
     encryption_required: bool = False
     types: frozenset[str] = frozenset()
     """The types of subscription that are enabled; all, if it is empty."""
+    key_shared: bool = True
+    """Whether the broker has Key_Shared at all."""
     creates_subscriptions: bool = True
     """Whether a consumer may create its durable subscription."""
     ttl_s: int = 0
@@ -108,6 +110,11 @@ class TopicRules:
 
     def admit_type(self, topic: TopicName, kind: SubscriptionType) -> None:
         """Raise `BrokerError` (NotAllowedError) if the subscription type is not enabled."""
+        if kind is SubscriptionType.Key_Shared and not self.key_shared:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                "Key_Shared subscription is disabled by broker. (subscriptionKeySharedEnable)",
+            )
         if self.types and kind.name not in self.types:
             raise BrokerError(
                 ServerError.NotAllowedError,
@@ -159,6 +166,7 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
         limit("maxMessageSize"),
         options.encryption_required or found.get("encryption_required") is True,
         frozenset(map(str, types) if isinstance(types, list) and types else options.types),
+        options.key_shared,
         creation.get("allowAutoSubscriptionCreation") is True
         if isinstance(creation, Mapping)
         else options.creates_subscriptions,

@@ -31,7 +31,9 @@ def test_a_long_value_is_cut_to_sixty_characters() -> None:
 
 
 def test_a_list_that_is_none_is_named_with_its_place() -> None:
-    with pytest.raises(LoadDataError, match=r"stored\.topBundlesLoadData: expected an array, got int 5"):
+    with pytest.raises(
+        LoadDataError, match=r"stored\.topBundlesLoadData: expected an array, got int 5"
+    ):
         TopBundlesLoadData.from_json({"topBundlesLoadData": 5}, "stored")
 
 

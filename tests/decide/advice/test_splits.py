@@ -119,6 +119,7 @@ def test_a_bundle_that_may_not_move_is_not_split() -> None:
     heartbeat = "pulsar/b1:80/0x00000000_0xffffffff"
     reported: dict[str, Loads | None] = {"b1:80": {heartbeat: 90_000.0, OTHER: 10.0}, "b2:80": {}}
     assert not advise_splits(looked_at(6, reported), SplitOptions())
+    assert not hot_bundles(looked_at(6, reported), SplitOptions(max_msg_rate=100))
 
 
 def test_what_is_hot_now_and_was_not_in_the_long_run_waits() -> None:
@@ -247,8 +248,12 @@ def test_a_heavy_topic_between_light_ones_is_not_worth_a_cut(
 def test_a_bundle_with_fewer_than_two_topics_is_left_whole(topics: int, verdict: str) -> None:
     seen = looked_at(6, REPORTED).view
     few = replace(seen.bundle, topics=np.full(len(seen.bundles), topics))
-    [found] = advise_splits(SplitEvidence(replace(seen, bundle=few)), SplitOptions())
+    evidence = SplitEvidence(replace(seen, bundle=few))
+    [found] = advise_splits(evidence, SplitOptions())
     assert found.verdict == verdict
+    assert "MsgRate" in hot_bundles(evidence, SplitOptions(max_msg_rate=100))[WHOLE]
+    listed = replace(evidence, topics={WHOLE: even()})
+    assert advise_splits(listed, SplitOptions())[0].verdict == "split", "as brokers list them"
     assert (f"it has {topics} topic, and a split leaves" in found.why) is (topics < 2)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,6 +53,21 @@ def test_a_backlog_is_what_is_left(made: tuple[list[tuple[int, int]], CursorPosi
     assert count.total == len(everything)
     assert count.acknowledged(cursor) == len(beyond)
     assert count.backlog(cursor) == len(left - beyond)
+
+
+@pytest.mark.parametrize(
+    ("mark", "before", "last", "acknowledged", "left"),
+    [(1, -1, 1, 0, 8), (1, -1, 4, 3, 5), (1, 4, 99, 5, 3), (4, 3, 5, 1, 4), (99, 0, 5, 0, 0)],
+)
+def test_a_range_counts_as_far_as_it_goes_beyond_what_is_marked_and_within_the_ledger(
+    mark: int, before: int, last: int, acknowledged: int, left: int
+) -> None:
+    count = EntryCount([(7, 10)])
+    cursor = CursorPositions(Position(7, mark), ((Position(7, before), Position(7, last)),))
+    assert count.acknowledged(cursor) == acknowledged
+    assert count.backlog(cursor) == left
+    words = sum(1 << entry for entry in range(before + 1, min(last, 60) + 1))
+    assert count.backlog(CursorPositions(cursor.mark_delete, (), ((7, (words,)),))) == left
 
 
 def state(ledger: int, entry: int) -> bytes:

@@ -101,3 +101,14 @@ def test_pulsars_map_names_bookies_by_id_or_address() -> None:
     assert read_racks(value, addresses) == {"b1": "/eu/r1", "b2": "/r2"}
     for nonsense in (b"", b"{", b"[]", b'{"g": 1}', b'{"g": {"b1": 1}}'):
         assert read_racks(nonsense, addresses) == {}
+
+
+def test_more_racks_are_not_wanted_than_bookies_store_an_entry() -> None:
+    racks = {"b0": "/a", "b1": "/a"}
+    alone = place([None, None], ["b0", "b1"], racks, 1, 3)
+    assert alone is not None
+    assert alone.is_spread
+    pair = place([None, None], ["b0", "b1"], racks, 2, 3)
+    assert pair is not None
+    assert not pair.is_spread
+    assert place([None, None, None], ["b0", "b1"], racks, 1, 1) is None

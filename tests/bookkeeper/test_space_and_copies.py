@@ -58,6 +58,15 @@ async def test_sums_are_those_of_what_bookies_store() -> None:
         assert {name: row.open_ledgers for name, row in rows.items()} == {"b1": 0, "b2": 1, "b3": 1}
 
 
+async def test_the_topic_that_takes_the_most_space_with_its_copies_comes_first() -> None:
+    async with FakeCluster().serve() as cluster:
+        await cluster.ledger(1, [b"x" * 9], custom=of_topic(SMALL), quorums=(1, 1))
+        await cluster.ledger(2, [b"x" * 5], custom=of_topic(LARGE))
+        async with cluster.reading() as reading:
+            found = [(row.bytes, row.stored_bytes) for row in await space_rows(reading, BY_TOPIC)]
+        assert found == [(5, 10), (9, 9)]
+
+
 async def test_copies_are_those_of_the_entry_that_has_lost_most() -> None:
     async with FakeCluster().serve() as cluster:
         # Two copies of each entry, on neighbours: the first entry is on the two that are there.

@@ -23,6 +23,7 @@ from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.load.store_view import LoadStoreView
 
 MODULAR = ("OverloadShedder", "ThresholdShedder", "UniformLoadShedder", "AvgShedder")
+OURS = "Counterpoise"
 SHEDDERS_TIMED = (*MODULAR, "TransferShedder")
 SQUARE = ("OverloadShedder", "ThresholdShedder")
 """Strategies whose Java class goes through all bundles for each broker."""
@@ -31,6 +32,8 @@ MILLION = (1000, 1000)
 TRANSFER_ROUNDS = 500
 """As many as Java's TransferShedder has."""
 TIMER = Path(__file__).parent / "java" / "SheddingTime.java"
+
+MINUTE_MS = 60_000
 
 Size = tuple[int, int]
 
@@ -64,13 +67,14 @@ def time_ours(size: Size, rounds: int) -> Times:
     """Every strategy on a cluster of this size; the second call of those that wait for one."""
     times: Times = {}
     view = cluster(*size)
-    for name in MODULAR:
+    for name in (*MODULAR, OURS):
         shedder: Any = SHEDDERS[name]
         options = shedder.options(low_hits=2) if name == "AvgShedder" else shedder.options()
         memory = shedder.initial_memory()
-        for call in (1, 2) if name == "AvgShedder" else (1,):
+        for call in (1, 2) if name in ("AvgShedder", OURS) else (1,):
             best, made = _best(
-                partial(shedder.plan, view, memory, options, 0, Random(0)) for _ in range(rounds)
+                partial(shedder.plan, view, memory, options, MINUTE_MS * call, Random(0))
+                for _ in range(rounds)
             )
             times[name, size, call] = Timed(best * 1000, len(made.decisions))
             memory = made.memory

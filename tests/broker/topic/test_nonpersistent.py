@@ -7,8 +7,10 @@ from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import NO_POSITION
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.values import SubscriptionType
+from counterpoise.wire.events import Send
+from counterpoise.wire.values import SubscriptionType, TransactionId
 from tests.broker.topic.conftest import World, batch, entry, publish
 from tests.quota.jumping import on_jumping_loop
 
@@ -69,6 +71,16 @@ async def test_nothing_is_kept(volatile: World) -> None:
     with pytest.raises(BrokerError, match="cannot be sought"):
         await consumer.seek_to(EARLIEST)
     assert await consumer.last_batch_index() == -1
+    assert consumer.last_message_id() == (NO_POSITION, NO_POSITION)
+    topic, producer = await volatile.topic(), await volatile.producer()
+    assert topic.last_message_id() == NO_POSITION
+    with pytest.raises(BrokerError, match="has no end"):
+        await volatile.registry.terminate(NAME)
+    topic.publish_in_transaction(producer, TransactionId(0, 1), Send(0, 7, 7, 1, False, entry("a")))
+    [(number, sequence_id, refusal)] = volatile.wire.errors
+    assert (number, sequence_id) == (producer.producer_id, 7)
+    assert refusal.code is ServerError.NotAllowedError
+    producer.close()
     consumer.close()
     assert dict((await volatile.topic()).subscriptions) == {}
     assert not await volatile.store.exists("t/n/non-persistent/x")

@@ -15,7 +15,7 @@ from counterpoise.broker.transactions.buffer import (
     in_transaction,
     marker_entry,
 )
-from counterpoise.wire.entry import build
+from counterpoise.wire.entry import build, metadata_of, split
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.values import TransactionId
 
@@ -29,6 +29,18 @@ def message(transaction: TransactionId | None) -> bytes:
         else {"txnid_most_bits": transaction[0], "txnid_least_bits": transaction[1]}
     )
     return build(MessageMetadata(producer_name="p", sequence_id=0, publish_time=1, **fields), b"")
+
+
+def test_an_entry_is_given_its_transaction_once_and_keeps_the_rest() -> None:
+    one, two = TransactionId(1, 3), TransactionId(0, 4)
+    metadata = MessageMetadata(producer_name="p", sequence_id=7, publish_time=1, partition_key="k")
+    given = in_transaction(build(metadata, b"body"), one)
+    assert entry_of_transaction(given) == EntryOfTransaction(one, None)
+    found = metadata_of(given)
+    assert (found.sequence_id, found.partition_key) == (7, "k")
+    assert bytes(split(given)[1]) == b"body"
+    assert in_transaction(given, two) == given
+    assert in_transaction(b"no metadata", one) == b"no metadata"
 
 
 class Hidden(set[int]):

@@ -45,12 +45,14 @@ async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> Bac
     while index < log.end and entries < most:
         chunk = log.cached(index) or await log.read(index, _SURVEYED_BYTES)
         for held in chunk.messages[index - chunk.first :]:
-            if entries < most and not acks.is_acked(index):
+            if not acks.is_acked(index):
+                if entries == most:
+                    return BacklogSurvey(entries, messages, first, last, complete=False)
                 first, last = index if not entries else first, index
                 entries += 1
                 messages += held
             index += 1
-    return BacklogSurvey(entries, messages, first, last, index >= log.end)
+    return BacklogSurvey(entries, messages, first, last, complete=index >= log.end)
 
 
 async def earliest_in_backlog(of: Backlogged) -> int | None:

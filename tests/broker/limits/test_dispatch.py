@@ -11,6 +11,7 @@ from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.broker.limits.dispatch_flow import BACKLOGGED
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.rates import Rate, TopicRates, rates_of
+from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.quota import NO_LIMIT, LimitLevel
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.limits.conftest import LimitedTopics, timers
@@ -352,3 +353,17 @@ def test_what_a_topic_says_of_subscriptions_may_be_anything() -> None:
     assert found.subscriptions == {"a": Rate(5)}
     for odd in (None, [], "x", 5):
         assert not rates_of({"subscriptionPolicies": odd}, RateOptions()).subscriptions
+
+
+@on_jumping_loop
+async def test_a_subscription_that_ends_or_is_sought_leaves_no_limit_behind() -> None:
+    limited = LimitedTopics()
+    limited.rates = TopicRates(subscription_dispatch=Rate(messages=10))
+    consumer = await limited.world.consumer()
+    assert len(limited.limits.dispatch.all()) == 1
+    await consumer.seek_to(EARLIEST)
+    assert limited.limits.dispatch.all() == []
+    consumer = await limited.world.consumer()
+    assert len(limited.limits.dispatch.all()) == 1
+    await consumer.unsubscribe()
+    assert limited.limits.dispatch.all() == []

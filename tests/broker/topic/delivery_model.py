@@ -322,6 +322,16 @@ class Model:
                 self._release(client, index)
                 self.again[index] = self.again.get(index, 0) + 1
 
+    def aborted(self, index: int, *, is_read: bool) -> None:
+        """Deliver an entry again, to any consumer."""
+        if self.single:
+            self.read = min(self.read, index)
+            return
+        if (holder := self.holder(index)) is not None:
+            self._release(holder, index)
+        if is_read and index not in self.acked:
+            self.again[index] = self.again.get(index, 0) + 1
+
     def _release(self, client: Client, index: int) -> int:
         held = client.held.pop(index)
         self.unblock(client)

@@ -13,7 +13,7 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.entry import chunk_of
 from counterpoise.wire.values import SubscriptionType
-from tests.broker.topic.conftest import World
+from tests.broker.topic.conftest import Wire, World
 
 CHUNKS = 3
 STEP = st.one_of(
@@ -87,6 +87,50 @@ async def test_chunks_without_a_first_one_go_to_any_consumer(world: World) -> No
     producer = await world.producer()
     await world.publish(producer, "b", uuid="u", chunk_id=1, num_chunks_from_msg=2)
     assert world.wire.payloads() == ["b"]
+
+
+def chunk(uuid: str, number: int, count: int = 2) -> dict[str, object]:
+    return {"uuid": uuid, "chunk_id": number, "num_chunks_from_msg": count}
+
+
+async def test_what_waits_for_a_consumer_that_leaves_goes_to_another(world: World) -> None:
+    first = await world.consumer(SubscriptionType.Shared, permits=1)
+    producer = await world.producer()
+    await world.publish(producer, "a1", **chunk("a", 0))
+    second = await world.consumer(SubscriptionType.Shared)
+    await world.publish(producer, "a2", **chunk("a", 1))
+    assert world.wire.payloads(second) == []
+    first.close()
+    assert world.wire.payloads(second) == ["a1", "a2"]
+
+
+async def test_a_chunk_waits_for_a_connection_that_is_full(world: World) -> None:
+    full = Wire()
+    first = await world.consumer(SubscriptionType.Shared, wire=full)
+    producer = await world.producer()
+    await world.publish(producer, "a1", **chunk("a", 0))
+    full.writable = False
+    second = await world.consumer(SubscriptionType.Shared)
+    await world.publish(producer, "a2", **chunk("a", 1))
+    assert (full.payloads(), world.wire.payloads(second)) == (["a1"], [])
+    full.writable = True
+    first.resume()
+    assert full.payloads() == ["a1", "a2"]
+
+
+async def test_a_message_of_one_chunk_is_not_kept_in_mind(
+    monkeypatch: pytest.MonkeyPatch, world: World
+) -> None:
+    monkeypatch.setattr(chunked_messages, "MESSAGES_MAX", 1)
+    first = await world.consumer(SubscriptionType.Shared, permits=2)
+    producer = await world.producer()
+    await world.publish(producer, "a1", **chunk("a", 0))
+    await world.publish(producer, "b", **chunk("b", 0, 1))
+    second = await world.consumer(SubscriptionType.Shared)
+    await world.publish(producer, "a2", **chunk("a", 1))
+    assert world.wire.payloads(second) == []
+    first.flow(1)
+    assert world.wire.payloads(first) == ["a1", "b", "a2"]
 
 
 async def test_of_messages_without_an_end_the_oldest_is_forgotten(

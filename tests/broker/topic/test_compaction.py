@@ -24,6 +24,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, publish
+from tests.broker.topic.delivery_model import Budget
 from tests.quota.jumping import on_jumping_loop, pass_time
 
 Message = tuple[str | None, str]
@@ -155,6 +156,26 @@ async def published(world: World, *messages: Message) -> PersistentTopic:
         publish(producer, 0, 0, single(each))
     await world.wire.until(lambda: len(world.wire.receipted) == wanted)
     return await world.topic()
+
+
+async def test_what_a_compacted_reader_is_sent_counts_towards_dispatch_limits() -> None:
+    world = World(MemoryLedgerStore(), policies=never_by_size)
+    topic = await published(world, ("a", "1"), ("a", "2"), ("b", "3"))
+    publish(await world.producer(), 0, 0, batch_of([("c", "4"), ("d", "5"), ("e", "6")]))
+    await topic.log.drain()
+    await topic.compaction.compact()
+    reader = await world.consumer(durable=False, read_compacted=True, permits=0)
+    budget = Budget()
+    assert reader.subscription.dispatcher is not None
+    reader.subscription.dispatcher.flow = budget
+    budget.free = 1
+    reader.flow(1000)
+    assert (budget.taken[0], len(world.wire.deliveries)) == (1, 1), "it is held to the limit"
+    budget.free = None
+    reader.resume()
+    entries = world.wire.entries()
+    assert budget.taken == (5, sum(map(len, entries)), 3)
+    assert reader.permits == 1000 - 5
 
 
 async def test_a_topic_is_compacted_once_it_has_grown_by_more_than_its_threshold(

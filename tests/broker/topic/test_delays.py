@@ -105,3 +105,18 @@ async def test_a_message_that_asks_for_too_long_a_delay_is_refused(
     # As it is in Pulsar: clients look for this text.
     why = "Exceeds max allowed delivery delay of 5000 milliseconds"
     assert all(error.message == why for *_, error in world.wire.errors)
+
+
+@pytest.mark.parametrize("kind", STORED_TYPES)
+async def test_a_clock_that_is_set_forward_brings_what_is_due_by_it(
+    now_s: list[float], kind: SubscriptionType
+) -> None:
+    delaying = Delaying(now_s, TopicOptions(delay_is_strict=True))
+    consumer = await delaying.world.consumer(kind)
+    await delaying.publish(60_000)
+    assert delaying.world.wire.payloads() == []
+    delaying.world.registry.wall.advance(61)
+    assert consumer.subscription.dispatcher is not None
+    consumer.subscription.dispatcher.time_passed()
+    await delaying.world.wire.until(lambda: delaying.world.wire.payloads() == ["60000"])
+    assert consumer.subscription.delayed == 0

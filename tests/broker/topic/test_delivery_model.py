@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from operator import add
 from types import SimpleNamespace
 
 import pytest
@@ -26,7 +27,7 @@ from tests.broker.topic.delivery_model import MANY, Client, Model, Stored
 from tests.quota.jumping import JumpingLoop, pass_time
 
 STARTED_S = 1000
-EXAMPLES = 70
+EXAMPLES = 100
 UNKEYED = (SubscriptionType.Shared, SubscriptionType.Failover)
 
 
@@ -81,12 +82,21 @@ def setting_of(kind: SubscriptionType) -> st.SearchStrategy[Setting]:
     )
 
 
+Step = tuple[str, int, int]
 STEPS = ["publish"] * 6 + ["flow"] * 5 + ["ack"] * 4 + ["join"] * 3
-STEPS += ["nack", "nack all", "part", "any", "cumulative", "cumulative", "leave"]
+STEPS += ["nack", "nack", "nack all", "part", "part", "any", "cumulative", "cumulative", "leave"]
 STEPS += ["pause", "resume", "seek", "skip", "clear", "expire", "limit", "budget"]
-STEPS += ["cold", "warm", "stable", "pass", "pass", "unload"]
-STEP = st.tuples(st.sampled_from(STEPS), st.integers(0, 11), st.integers(0, 11))
-SCRIPT = st.lists(STEP, min_size=20, max_size=50)
+STEPS += ["cold", "warm", "stable", "abort", "pass", "pass", "unload"]
+
+
+def steps(names: list[str], least: int, most: int) -> st.SearchStrategy[list[Step]]:
+    """So many steps of these."""
+    step = st.tuples(st.sampled_from(names), st.integers(0, 11), st.integers(0, 11))
+    return st.lists(step, min_size=least, max_size=most)
+
+
+OPENING = steps(["publish", "publish", "join", "flow"], 10, 14)
+SCRIPT = st.builds(add, OPENING, steps(STEPS, 15, 40))
 """What happens: a name of a method of `Story`, and its two numbers."""
 
 
@@ -177,11 +187,11 @@ class Story:
             key = fields["partition_key"] = "abc"[n % 3]
         else:
             key = f"p-{number}"
-        if n in (5, 10):
+        if n == 10:
             due = fields["deliver_at_time"] = self.now_ms() + 100 * m
             if due <= self.now_ms():
                 due = 0
-        if n == 7:
+        if 5 <= n <= 7:
             body = batch(1 + m % 4, **fields)
         elif n in (8, 11) and self.setting.chunks:
             uuid, part = divmod(self.uuids, 3)
@@ -192,7 +202,7 @@ class Story:
         else:
             body = entry("x" * m, **fields)
         wire, before = self.world.wire, len(self.world.wire.receipted)
-        messages = 1 + m % 4 if n == 7 else 1
+        messages = 1 + m % 4 if 5 <= n <= 7 else 1
         self.model.budget.largest = max(self.model.budget.largest, messages)
         self.model.log.append(Stored(self._next_at(), body, messages, key, due, chunk))
         publish(self.producer, number, number, body)
@@ -393,6 +403,14 @@ class Story:
         self.subscription.set_stable_end(self.model.stable)
         self.wake()
 
+    async def abort(self, n: int, m: int) -> None:
+        """A transaction that acknowledged an entry is aborted."""
+        dispatcher = self.subscription.dispatcher
+        if self.consumers and self.model.log and dispatcher is not None:
+            index = m % len(self.model.log)
+            self.model.aborted(index, is_read=index < dispatcher.read_index)
+            dispatcher.deliver_again([index])
+
     async def cold(self, n: int, m: int) -> None:
         self.model.is_cold = True
 
@@ -453,6 +471,7 @@ class Story:
                 unsent = sum(n >= model.read for n in model.to_send())
                 assert unsent <= behind <= len(model.log) - model.read
             else:
+                assert subscription.dispatcher.unacked == model.unacked  # type: ignore[attr-defined]
                 assert subscription.blocked is (model.unacked >= model.of_subscription)
         active = model.active
         assert (subscription.active and subscription.active.consumer_id) == (
@@ -475,7 +494,7 @@ class Story:
         assert shown["unackedMessages"] == self.model.unacked
 
 
-async def play(setting: Setting, script: list[tuple[str, int, int]]) -> None:
+async def play(setting: Setting, script: list[Step]) -> None:
     story = Story(setting)
     await story.begin()
     for what, n, m in script:
@@ -501,7 +520,7 @@ def test_a_subscription_does_as_its_model(
 
     @settings(deadline=None, max_examples=EXAMPLES, suppress_health_check=list(HealthCheck))
     @given(setting_of(kind), SCRIPT)
-    def run(setting: Setting, script: list[tuple[str, int, int]]) -> None:
+    def run(setting: Setting, script: list[Step]) -> None:
         with asyncio.Runner(loop_factory=JumpingLoop) as runner:
             runner.run(play(setting, script))
 

@@ -36,7 +36,8 @@ class ColdLog:
             raise StorageError(self.fails)
         chunk = self._in_memory(index)
         assert isinstance(chunk, Chunk)
-        return Chunk(chunk.first, [*chunk.entries], [*chunk.messages])
+        at = index - chunk.first
+        return Chunk(index, chunk.entries[at : at + 1], chunk.messages[at : at + 1])
 
 
 async def cold_world() -> tuple[World, ColdLog]:
@@ -83,3 +84,17 @@ async def test_a_subscription_that_is_sought_or_closed_reads_no_more() -> None:
     await again.unsubscribe()
     await pass_time(1)
     assert (log.reads, log.cancelled) == (2, 2)
+
+
+@on_jumping_loop
+async def test_what_waits_for_the_disk_takes_no_turn_of_others() -> None:
+    world, log = await cold_world()
+    consumer = await world.consumer(SubscriptionType.Shared)
+    await pass_time(1)
+    log.hangs = True
+    consumer.redeliver()
+    turns = (await world.topic()).commons.turns
+    await pass_time(1)
+    assert turns.left > 0
+    assert (len(world.wire.deliveries), consumer.unacked) == (3, 0)
+    consumer.close()

@@ -204,3 +204,6 @@ def test_what_is_being_committed_is_not_aborted_nor_the_other_way_round(commit: 
     with pytest.raises(BrokerError, match="in OPEN status but it is in") as refused:
         table.end(first, commit=not commit)
     assert refused.value.code is ServerError.InvalidTxnStatus
+    with pytest.raises(BrokerError) as refused:
+        table.add(first, ("a",), ())
+    assert refused.value.code is ServerError.InvalidTxnStatus

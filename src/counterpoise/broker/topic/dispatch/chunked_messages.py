@@ -50,8 +50,3 @@ class ChunkedMessages:
         for uuid in [uuid for uuid, each in self._consumers.items() if each is consumer]:
             del self._consumers[uuid]
         return self.pop_waiting(consumer)
-
-    def clear(self) -> None:
-        """Forget everything: delivery starts at another position."""
-        self._consumers.clear()
-        self._waiting.clear()

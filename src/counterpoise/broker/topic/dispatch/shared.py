@@ -202,7 +202,6 @@ class SharedDispatcher(Dispatcher):
         self._replay.clear()
         self._replay_set.clear()
         self._delayed.clear()
-        self._chunked.clear()
         self.redeliveries.clear()
 
     def close(self) -> None:

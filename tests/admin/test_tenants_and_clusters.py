@@ -38,10 +38,20 @@ def test_a_tenants_life(api: Api) -> None:
     assert (again.status, again.reason) == (409, "Tenant already exist")
     assert api("POST", f"{TENANTS}/acme", {"allowedClusters": ["standalone"]}).status == 204
     assert api.get(f"{TENANTS}/acme")["adminRoles"] == []
-    assert api("PUT", "/admin/v2/namespaces/acme/full").status == 204
+    domains = ("persistent", "non-persistent")
+    for namespace in ("acme/full", "acme/other"):
+        assert api("PUT", f"/admin/v2/namespaces/{namespace}").status == 204
+        for domain in domains:
+            assert api("PUT", f"/admin/v2/{domain}/{namespace}/p/partitions", 2).status == 204
     assert api("DELETE", f"{TENANTS}/acme").status == 409
     assert api("DELETE", f"{TENANTS}/acme?force=true").status == 204
     assert api("GET", f"{TENANTS}/acme").status == 404
+    # What has the same names later has nothing of it.
+    assert api("PUT", f"{TENANTS}/acme", info).status == 204
+    assert api.get("/admin/v2/namespaces/acme") == []
+    assert api("PUT", "/admin/v2/namespaces/acme/full").status == 204
+    assert [api.get(f"/admin/v2/{each}/acme/full/partitioned") for each in domains] == [[], []]
+    assert api("DELETE", f"{TENANTS}/acme?force=true").status == 204
 
 
 def test_a_clusters_life_and_its_peers(api: Api) -> None:

@@ -1,6 +1,7 @@
 """Stored messages by the admin API, and what whole namespaces are asked to forget."""
 
 import json
+import time
 import urllib.request
 import zlib
 from collections.abc import Callable
@@ -174,6 +175,30 @@ def test_a_message_is_shown_with_the_time_of_its_event(
     producer.send(b"x", event_timestamp=1_700_000_000_000)
     _, headers = raw(cluster, "/admin/v2/" + name.replace("://", "/") + "/examinemessage")
     assert headers["X-Pulsar-event-time"].startswith("2023-11-14T")
+
+
+def test_when_the_oldest_message_of_each_backlog_was_published(
+    api: Api, namespace: str, connect: Connect
+) -> None:
+    topic = f"/admin/v2/persistent/{namespace}/aged"
+    producer = connect().create_producer(f"persistent://{namespace}/aged", batching_enabled=False)
+    began = time.time_ns() // 1_000_000
+    producer.send(b"old")
+    while time.time_ns() // 1_000_000 < began + 3:
+        producer.send(b"between")
+    newest = producer.send(b"new")
+    last = {"ledgerId": newest.ledger_id(), "entryId": newest.entry_id()}
+    for name, start in (("all", "earliest"), ("last", last), ("none", "latest")):
+        assert api("PUT", f"{topic}/subscription/{name}", start).status == 204
+    found = api.get(f"{topic}/stats?getEarliestTimeInBacklog=true")
+    times = {
+        name: each["earliestMsgPublishTimeInBacklog"]
+        for name, each in found["subscriptions"].items()
+    }
+    assert times["none"] == 0
+    assert began <= times["all"] < began + 3 <= times["last"] <= time.time_ns() // 1_000_000
+    assert found["earliestMsgPublishTimeInBacklogs"] == times["all"]
+    assert api.get(f"{topic}/stats")["earliestMsgPublishTimeInBacklogs"] == 0, "where not asked for"
 
 
 def test_a_namespace_forgets_as_a_whole(api: Api, topic: str, namespace: str) -> None:

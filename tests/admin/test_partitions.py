@@ -1,4 +1,4 @@
-"""The figures of a partitioned topic: partitions that are here are not asked by HTTP."""
+"""Topics of many partitions: how many there may be, and figures of those that are here."""
 
 from typing import Any
 
@@ -6,6 +6,7 @@ import pytest
 
 from counterpoise.admin.rest import partitioned_topics
 from counterpoise.app.clusters.embedded import Cluster
+from counterpoise.broker.face import PARTITIONS_MAX
 from tests.admin.conftest import Api
 
 COUNT = 66
@@ -24,6 +25,9 @@ def test_a_broker_does_not_ask_itself(monkeypatch: pytest.MonkeyPatch, what: str
     monkeypatch.setattr(partitioned_topics, "ask", counted)
     with Cluster(brokers=1) as cluster:
         api = Api(cluster.admin_url)
+        most = "/admin/v2/non-persistent/public/default/most/partitions"
+        assert api("PUT", most, PARTITIONS_MAX + 1).status == 406
+        assert api("PUT", most, PARTITIONS_MAX).status == 204
         path = "/admin/v2/persistent/public/default/many"
         assert api("PUT", f"{path}/partitions", COUNT).status == 204
         assert api("DELETE", f"{path}-partition-3").status == 204

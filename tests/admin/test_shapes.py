@@ -1,7 +1,19 @@
 import pytest
 
 from counterpoise.admin.parameters import TEXT_MAX, check_text, whole_number
-from counterpoise.admin.shapes import NUMBER, InvalidBody, Shape, nullable, text
+from counterpoise.admin.shapes import (
+    ANYTHING,
+    DEPTH_MAX,
+    FLAG,
+    NUMBER,
+    InvalidBody,
+    Shape,
+    nullable,
+    object_of,
+    read_json,
+    text,
+    whole,
+)
 from counterpoise.names.errors import InvalidName
 
 
@@ -38,3 +50,47 @@ def test_a_whole_number_is_one_of_javas_64_bits(number: int) -> None:
     for wrong in (str(2**63), str(-(2**63) - 1), "", "1.0", "1e3", " 1", "٣"):
         with pytest.raises(InvalidName):
             whole_number(wrong)
+
+
+@pytest.mark.parametrize(
+    ("data", "why"),
+    [
+        (b"\xff", "the body is not text in UTF-8"),
+        (b"[NaN]", "the body is not JSON: NaN is no JSON number"),
+        (b"{]", "the body is not JSON"),
+        (b"1" * 5000, "the body is not JSON"),
+        (b"[" * 100_000, f"the body is nested deeper than {DEPTH_MAX} levels"),
+        (b"[" * DEPTH_MAX + b"1" + b"]" * DEPTH_MAX, f"nested deeper than {DEPTH_MAX} levels"),
+        (b'["\\ud800"]', "half of a surrogate pair"),
+        (b'{"\\udc00": 1}', "half of a surrogate pair"),
+    ],
+    ids=lambda it: it[:12],
+)
+def test_what_is_no_json_says_why(data: bytes, why: str) -> None:
+    with pytest.raises(InvalidBody, match=why):
+        read_json(data)
+
+
+def test_what_json_may_be() -> None:
+    deep = b"[" * (DEPTH_MAX - 1)
+    assert read_json(deep + b"1" + b"]" * (DEPTH_MAX - 1)) is not None
+    assert [read_json(each) for each in (b"", b" \n", b"\xef\xbb\xbf1", b"null")] == [
+        *(None, None, 1, None)
+    ]
+
+
+def test_members_that_are_not_needed_may_be_null_or_missing() -> None:
+    shape = Shape(object_of({"a": text("x", "y"), "b": FLAG, "c": ANYTHING}, required=("b",)))
+    for right in ({"b": True}, {"a": None, "b": False}, {"a": "y", "b": True, "c": [1], "d": 2}):
+        assert shape.check(right) == right
+    for wrong, member in (({"b": None}, "b"), ({}, "b"), ({"a": "z", "b": True}, "a")):
+        with pytest.raises(InvalidBody, match=member):
+            shape.check(wrong)
+    assert nullable(nullable(FLAG)) == nullable(FLAG) == {"type": ["boolean", "null"]}
+
+
+def test_a_whole_number_of_a_body_fits_javas_int() -> None:
+    for bound, beyond in ((2**31 - 1, 1), (-(2**31), -1)):
+        assert Shape(whole()).check(bound) == bound
+        with pytest.raises(InvalidBody):
+            Shape(whole()).check(bound + beyond)

@@ -223,5 +223,11 @@ def test_there_are_no_more_tenants_namespaces_topics_and_partitions_than_setting
         assert api("PUT", f"{topics}/b").status == 412
         assert api("PUT", f"{topics}/b/partitions", 1).status == 412
         assert api("PUT", f"{topics}/b/subscription/s").status == 405
+        assert api("POST", f"{topics}/cut/partitions", 3).status == 406
+        # A partition that is missing may come back, whatever there is by then.
+        assert api("DELETE", f"{topics}/cut-partition-1").status == 204
+        assert api("PUT", f"{topics}/c").status == 204
+        assert api("PUT", f"{topics}/cut-partition-1").status == 204
+        assert api("DELETE", f"{topics}/c").status == 204
         assert api("POST", "/admin/v2/namespaces/one/n/maxTopicsPerNamespace", 4).status == 204
         assert api("PUT", f"{topics}/b").status == 204

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from counterpoise.admin.policies import TOPIC_POLICIES
+from counterpoise.admin.rest.policy_routes import in_place
 from tests.admin.conftest import Api
 
 VALUES = {
@@ -38,6 +39,18 @@ def test_each_is_set_read_and_removed(api: Api, namespace: str, policy: object) 
     assert api("GET", at).value == unset
 
 
+def test_a_change_of_policies_is_made_to_a_copy_and_can_be_repeated() -> None:
+    before = {"quotas": {"size": {"limit": 1}}, "rates": [1]}
+
+    def change(policies: dict[str, object]) -> None:
+        policies["quotas"]["age"] = {}  # type: ignore[index]
+        policies["rates"].append(2)  # type: ignore[attr-defined]
+
+    after = {"quotas": {"size": {"limit": 1}, "age": {}}, "rates": [1, 2]}
+    assert in_place(change)(before) == in_place(change)(before) == after
+    assert before == {"quotas": {"size": {"limit": 1}}, "rates": [1]}
+
+
 def test_what_holds_is_the_topics_own_or_else_its_namespaces(api: Api, namespace: str) -> None:
     topic = f"/admin/v2/persistent/{namespace}/one"
     assert api("PUT", topic).status == 204
@@ -50,6 +63,24 @@ def test_what_holds_is_the_topics_own_or_else_its_namespaces(api: Api, namespace
     assert api.get(f"{topic}/publishRate?applied=true") == own
     assert api("DELETE", f"{topic}/policies").status == 204
     assert api.get(f"{topic}/publishRate?applied=true") == rate
+    assert api("POST", f"/admin/v2/namespaces/{namespace}/dispatchRate", {}).status == 204
+    in_force = api.get(f"{topic}/dispatchRate?applied=true")
+    assert in_force["ratePeriodInSecond"] == 1, "an empty rate is none: the broker's holds"
+
+
+def test_a_subscription_has_a_rate_of_its_own(api: Api, namespace: str) -> None:
+    topic = f"/admin/v2/persistent/{namespace}/one"
+    assert api("PUT", topic).status == 204
+    slow, fast = ({"dispatchThrottlingRateInMsg": number} for number in (5, 500))
+    one, other = (f"{topic}/{name}/dispatchRate" for name in ("one", "other"))
+    assert api("GET", one).value == ""
+    assert [api("POST", one, slow).status, api("POST", other, fast).status] == [204, 204]
+    assert (api.get(one), api.get(other)) == (slow, fast)
+    assert api("GET", f"{topic}/dispatchRate").value == "", "the topic has none"
+    assert api("POST", one).status == 204, "without a body it is removed"
+    assert (api("GET", one).value, api.get(other)) == ("", fast)
+    assert api("DELETE", other).status == 204
+    assert api("GET", other).value == ""
 
 
 @pytest.mark.parametrize(

@@ -70,6 +70,7 @@ def test_partitions_end_together(api: Api, topic: str, connect: Connect) -> None
     answer = api("POST", f"{many}/terminate/partitions").value
     assert sorted(answer) == ["0", "1"]
     assert sorted(each["entryId"] for each in answer.values()) == [-1, 0]
+    assert {each["partitionIndex"] for each in answer.values()} == {-1}, "the key says which it is"
     assert api("POST", f"{topic}/terminate/partitions").status == 405
     with pytest.raises(pulsar.TopicTerminated):
         connect().create_producer(name_of(many))

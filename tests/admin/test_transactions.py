@@ -178,7 +178,29 @@ def test_there_are_never_fewer_coordinators_than_before(cluster: Cluster) -> Non
     assert api("POST", replicas, now).status == 406
     assert api("POST", replicas, now + 1).status == 204
     assert len(api.get(f"{BASE}/coordinators")) == now + 1
-    assert api("GET", f"{BASE}/coordinatorStats?coordinatorId={now + 1}").status == 404
+    for path, reason in (
+        (
+            "coordinatorStats?coordinatorId={}",
+            "Transaction coordinator not found! coordinator id : ",
+        ),
+        ("coordinatorInternalStats/{}", "Transaction coordinator not found! coordinator id : "),
+        (
+            "slowTransactions/1?coordinatorId={}",
+            "Transaction coordinator not found! coordinator id",
+        ),
+        ("transactionMetadata/{}/0", "Transaction coordinator with id "),
+    ):
+        assert api("GET", f"{BASE}/{path.format(now)}").status < 500, "the last that there is"
+        missing = api("GET", f"{BASE}/{path.format(now + 1)}")
+        assert (missing.status, missing.reason.startswith(reason)) == (404, True), missing
+    parts = "public/default/none"
+    for path in (
+        *(f"transactionBufferStats/{parts}", f"transactionBufferInternalStats/{parts}"),
+        *(f"transactionInBufferStats/{parts}/0/0", f"pendingAckStats/{parts}/s"),
+    ):
+        missing = api("GET", f"{BASE}/{path}")
+        topic = f"persistent://{parts}"
+        assert (missing.status, missing.reason) == (404, f"Topic not found {topic}")
 
 
 def test_any_broker_knows_which_one_has_a_coordinator() -> None:
@@ -193,5 +215,15 @@ def test_any_broker_knows_which_one_has_a_coordinator() -> None:
 
 def test_a_broker_without_transactions_says_so() -> None:
     with Cluster(brokers=1) as cluster:
-        refused = Api(cluster.admin_url)("GET", f"{BASE}/coordinators")
-        assert (refused.status, "transactionCoordinatorEnabled" in refused.reason) == (503, True)
+        api, parts = Api(cluster.admin_url), "public/default/t"
+        for method, path in (
+            *(("GET", "coordinators"), ("GET", "coordinatorStats"), ("GET", "slowTransactions/1")),
+            *(("GET", "coordinatorInternalStats/0"), ("GET", "transactionMetadata/0/0")),
+            *(("POST", "abortTransaction/0/0"), ("GET", f"transactionBufferStats/{parts}")),
+            *(("GET", f"pendingAckStats/{parts}/s"), ("GET", f"pendingAckInternalStats/{parts}/s")),
+        ):
+            refused = api(method, f"{BASE}/{path}")
+            assert (refused.status, "transactionCoordinatorEnabled" in refused.reason) == (
+                503,
+                True,
+            )

@@ -220,6 +220,14 @@ def test_between_two_steps_nothing_is_added_unless_asked_for() -> None:
     assert it.tokens() == 32
 
 
+def test_it_is_full_from_the_moment_on_in_which_its_last_token_is_earned() -> None:
+    it = AtTime(1000, capacity=10, initial=0)
+    it.now += 10 * MS - 1
+    assert not it.bucket.is_full(it.now)
+    it.now += 1
+    assert it.bucket.is_full(it.now)
+
+
 def test_a_changed_bucket_keeps_its_resolution_and_gets_another_target() -> None:
     it = AtTime(1000, initial=0, resolution_ns=100 * MS)
     it.bucket.change(it.now, rate=2000)

@@ -1,7 +1,4 @@
-"""Without a browser: what another site's page may not do, and which role a page has."""
-
-import base64
-import json
+"""Without a browser: what another site's page may not do."""
 
 import aiohttp
 import pytest
@@ -9,10 +6,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Message
 
 from counterpoise.console.guard import OwnSite
-from counterpoise.console.roles import ASKED, Operator, standing, subject_of
-from counterpoise.security.client import ANONYMOUS
 from tests.console.conftest import StartConsole
-from tests.pipeline.fake_cluster import FakeCluster
 
 
 @pytest.fixture(scope="module")
@@ -97,30 +91,3 @@ async def test_a_name_is_served_however_it_is_written_and_what_the_page_says_sta
         names = [name for name, _ in sent[0]["headers"]]
         assert (b"cache-control" in names) is (status == 200)
         assert (b"content-security-policy" in names) is (status == 200)
-
-
-async def test_permission_is_unknown_when_no_address_answers() -> None:
-    operator = Operator(ANONYMOUS.as_another("x"), own=True)
-    found = await standing(operator, ["http://127.0.0.1:1"])
-    assert found.may is None
-    assert found.sentence.startswith("the cluster does not say whether your token may:")
-
-
-async def test_the_first_broker_that_knows_says_what_the_cluster_permits() -> None:
-    async with FakeCluster() as cluster:
-        busy, knows = [await cluster.add_broker() for _ in range(2)]
-        busy.answers[ASKED] = (503, b"busy")
-        addresses = [f"http://{each.name}/" for each in (busy, knows)]
-        for status, may in ((200, True), (401, False), (403, False), (500, None)):
-            knows.answers[ASKED] = (status, b"{}")
-            assert (await standing(Operator(), addresses)).may is may
-
-
-def test_a_subject_is_shown_up_to_a_hundred_characters() -> None:
-    claims = base64.urlsafe_b64encode(json.dumps({"sub": "ann" * 99}).encode()).decode().rstrip("=")
-    assert subject_of(f"e30.{claims}.x") == ("ann" * 99)[:100]
-
-
-@pytest.mark.parametrize("token", ["", "x", "a.b.c", "a.bnVsbA.c", "é.é.é", "a.eyJzdWIiOg.c"])
-def test_what_is_no_token_names_no_subject(token: str) -> None:
-    assert subject_of(token) == ""

@@ -1,17 +1,25 @@
-"""What real Pulsar answered, kept; ``python -m tests.admin.answers.record`` asks it again."""
+"""What real Pulsar answered, kept; ``python -m tests.admin.answers.record`` asks it again.
+
+``--ours`` writes down what ours answers otherwise, to be read before it is committed.
+"""
 
 import http.client
 import json
+import logging
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
+from counterpoise import Cluster
 from tests.admin.answers.asked import Asked, asked
+from tests.admin.table.compare import differences
 
 VECTORS = Path(__file__).with_name("pulsar-4.0.7.json")
-WITHIN_S = 6
+OTHERWISE = Path(__file__).with_name("differs.json")
+PULSARS_WITHIN_S, OURS_WITHIN_S = 6, 120
 NO_ANSWER = 0
 """The status of a request to which there was no answer in time: some Pulsar forgets."""
 JSON = {"Content-Type": "application/json"}
@@ -20,9 +28,9 @@ Said = tuple[int, Any]
 """A status, and with it the value, or of a refusal the reason."""
 
 
-def play(admin_url: str) -> dict[str, list[Said]]:
+def play(admin_url: str, within_s: float) -> dict[str, list[Said]]:
     """Ask a cluster everything: its answers by line, which may come more than once."""
-    connection = http.client.HTTPConnection(urlsplit(admin_url).netloc, timeout=WITHIN_S)
+    connection = http.client.HTTPConnection(urlsplit(admin_url).netloc, timeout=within_s)
     found: dict[str, list[Said]] = {}
     for each in asked():
         try:
@@ -49,14 +57,46 @@ def _said(request: Asked, response: http.client.HTTPResponse) -> Said:
     return response.status, value if request.with_value else None
 
 
+def play_on_ours() -> dict[str, list[Said]]:
+    """Ask a cluster of ours, without what it logs of policies that nothing reads."""
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        with Cluster(brokers=1) as cluster:
+            return play(cluster.admin_url, OURS_WITHIN_S)
+    finally:
+        logging.disable(level)
+
+
 def recorded() -> dict[str, list[Said]]:
     """What Pulsar answered to each line."""
     found = json.loads(VECTORS.read_text())
     return {line: [(status, value) for status, value in said] for line, said in found.items()}
 
 
-def main() -> int:
-    """Ask a Pulsar of this machine, and keep what it says."""
+def apart(theirs: Said, ours: Said) -> Iterator[str]:
+    """How two answers to a request differ."""
+    if theirs[0] != ours[0] or (ours[0] >= 400 and theirs[1] != ours[1]):
+        yield f"{theirs} there, {ours} here"
+    elif ours[0] < 400:
+        yield from (f"{path}: {how}" for path, how in differences(theirs[1], ours[1]))
+
+
+def _write(path: Path, found: Mapping[str, Sequence[Said]]) -> None:
+    lines = (f"{json.dumps(line)}: {json.dumps(said)}" for line, said in found.items())
+    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+def main(words: Sequence[str]) -> int:
+    """Ask a Pulsar of this machine, or ours, and keep what it says."""
+    if "--ours" in words:
+        theirs = recorded()
+        pairs = [(line, said, theirs[line]) for line, said in play_on_ours().items()]
+        found = {
+            line: said for line, said, their in pairs if any(map(list, map(apart, their, said)))
+        }
+        _write(OTHERWISE, found)
+        return 0
     from bench._real_pulsar import standalone
 
     from tests.conformance.jars import pulsar_lib
@@ -68,11 +108,9 @@ def main() -> int:
         tempfile.TemporaryDirectory() as folder,
         standalone(lib, Path(folder) / "pulsar") as real,
     ):
-        found = play(real.admin_url)
-    lines = (f"{json.dumps(line)}: {json.dumps(said)}" for line, said in found.items())
-    VECTORS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+        _write(VECTORS, play(real.admin_url, PULSARS_WITHIN_S))
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

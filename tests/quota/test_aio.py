@@ -96,6 +96,15 @@ async def test_a_raised_rate_wakes_those_who_wait() -> None:
     assert now_ns() < 2 * SECOND_NS
 
 
+@on_jumping_loop
+async def test_a_changed_rate_has_a_burst_of_its_own() -> None:
+    limiter = RateLimiter(10, burst=1, clock=now_ns)
+    for burst, at_once in ((3, 3), (1, 1), (None, 10)):
+        limiter.set_rate(10, burst=burst)
+        await pass_time(100)
+        assert [limiter.try_acquire() for _ in range(at_once + 1)] == [True] * at_once + [False]
+
+
 def test_nothing_negative_can_be_acquired() -> None:
     with pytest.raises(ValueError, match="-1"):
         RateLimiter(1).try_acquire(-1)

@@ -323,6 +323,18 @@ def test_within_one_read_many_flows_get_exactly_what_is_there() -> None:
         assert passed == entries, f"{limit} let {passed} through"
 
 
+@pytest.mark.parametrize(("messages", "size"), [(1000, 0), (0, 1_000_000)])
+@pytest.mark.parametrize("narrow_first", [True, False])
+def test_within_one_read_the_narrowest_of_all_limits_holds(
+    messages: int, size: int, narrow_first: bool
+) -> None:
+    world = World()
+    narrow = world.limit(LimitLevel.TOPIC_PUBLISH, "t", messages, size)
+    wide = world.limit(LimitLevel.BROKER_PUBLISH, "b", 100 * messages, 100 * size)
+    flow = world.flow(*((narrow, wide) if narrow_first else (wide, narrow)))
+    assert sum(world.offer(flow, 1, 1000) for _ in range(40)) == 16
+
+
 def test_bytes_that_were_set_aside_come_back_where_messages_have_run_out() -> None:
     world, limit, flow = limited(1000, 1_000_000)
     assert world.offer(flow, 1, 100)

@@ -95,6 +95,7 @@ class World:
     def ring(self, limit: RateLimit) -> None:
         self.throttle.alarms.clear()
         self.throttle.release(limit, self.now)
+        assert limit in self.throttle.alarms, "no timer is set for its next turn"
 
     def judge(self) -> None:
         """Find whatever waits for no reason, or is never released."""

@@ -15,7 +15,7 @@ from yarl import URL
 from counterpoise import Cluster
 from counterpoise.admin.app import all_routes
 from counterpoise.admin.errors import RestError
-from counterpoise.admin.redirect import PEERS, ask, to_broker
+from counterpoise.admin.redirect import PEERS, ask, require_leader, to_broker
 from counterpoise.admin.request import BROKER
 from counterpoise.admin.route import Route
 from tests.admin.conftest import Api
@@ -238,3 +238,71 @@ async def test_brokers_ask_each_other_by_tls_where_their_client_uses_it(
     assert peers.urls == [f"{there}/x", f"{there}/y"]
     with pytest.raises(RestError, match="web service url"):
         await ask(request, "GET", "/z", broker_id="gone")
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ({"reason": "it is gone"}, "it is gone"),
+        ({"error": "it is gone"}, "Bad Gateway"),
+        (["reason"], "Bad Gateway"),
+        (ValueError("no JSON"), "Bad Gateway"),
+    ],
+)
+async def test_the_refusal_of_another_broker_keeps_status_and_reason(
+    body: object, reason: str
+) -> None:
+    async def json_of(content_type: object) -> object:
+        assert content_type is None, "whatever a proxy calls it"
+        if isinstance(body, Exception):
+            raise body
+        return body
+
+    @contextlib.asynccontextmanager
+    async def request_of(*_: object, **__: object) -> AsyncIterator[SimpleNamespace]:
+        yield SimpleNamespace(status=502, reason="Bad Gateway", json=json_of)
+
+    app = web.Application()
+    app[BROKER] = SimpleNamespace(  # type: ignore[misc]
+        config=SimpleNamespace(client=SimpleNamespace(tls=False)),
+        addresses=SimpleNamespace(web_url="http://b:1", web_url_tls=None),
+    )
+    app[PEERS] = SimpleNamespace(request=request_of)  # type: ignore[misc]
+    with pytest.raises(RestError) as refused:
+        await ask(make_mocked_request("GET", "/", app=app), "GET", "/x")
+    assert (refused.value.status, refused.value.reason) == (502, reason)
+
+
+@pytest.mark.parametrize(
+    ("leader", "leads", "refused"),
+    [
+        (None, False, "The current leader is empty."),
+        (None, True, None),
+        ("gone:1", False, "broker gone:1 has left; ask again"),
+        ("c:1", False, None),
+    ],
+)
+async def test_what_the_leader_decides_is_asked_of_the_leader(
+    leader: str | None, leads: bool, refused: str | None
+) -> None:
+    async def report_of(broker_id: str) -> SimpleNamespace | None:
+        there = SimpleNamespace(web_service_url="http://c:1", web_service_url_tls=None)
+        return there if broker_id == "c:1" else None
+
+    app = web.Application()
+    app[BROKER] = SimpleNamespace(  # type: ignore[misc]
+        is_leader=leads,
+        leader=lambda: leader and SimpleNamespace(broker_id=leader),
+        report_of=report_of,
+    )
+    request = make_mocked_request("PUT", "/x?a=1", app=app)
+    if leads:
+        assert await require_leader(request) is None
+        return
+    with pytest.raises((RestError, web.HTTPTemporaryRedirect)) as found:
+        await require_leader(request)
+    if isinstance(found.value, RestError):
+        assert (found.value.status, found.value.reason) == (412, refused)
+    else:
+        location = found.value.headers["Location"]
+        assert (refused, location) == (None, "http://c:1/x?a=1&authoritative=false")

@@ -212,6 +212,8 @@ async def test_the_ways_to_name_a_key(tmp_path: Path) -> None:
     for named in (
         SECRET_SETTING,
         "data:," + SECRET.decode(),
+        "data:text/base64," + SECRET.decode(),
+        "data:text/plain;base64," + base64.b64encode(SECRET).decode(),
         "data:," + "".join(f"%{each:02x}" for each in SECRET),
         f"file://{tmp_path}/secret%20key",
         str(file),

@@ -87,13 +87,11 @@ async def get(request: web.Request) -> web.Response:
 @routes.put(f"{TOPIC}/partitions", access.TOPIC_POLICY, PARTITIONS, {"createLocalTopicOnly": FLAG})
 async def create(request: web.Request) -> None:
     """Make a partitioned topic and its partitions."""
-    topic, broker = topic_of(request), broker_of(request)
+    topic, broker = _whole_topic_of(request), broker_of(request)
     await require_namespace(request, topic.namespace_name)
     requested = body_of(request)
     metadata = _properties(requested.get("properties")) if isinstance(requested, dict) else None
     count = _partitions(requested.get("partitions") if isinstance(requested, dict) else requested)
-    if topic.partition_index >= 0:
-        raise precondition_failed("A partition cannot have partitions")
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
     if exists:
         raise conflict("This topic already exists")
@@ -110,7 +108,7 @@ async def create(request: web.Request) -> None:
 @routes.post(f"{TOPIC}/partitions", access.TOPIC_POLICY, PARTITIONS)
 async def update(request: web.Request) -> None:
     """Give a partitioned topic more partitions."""
-    topic, count = topic_of(request), _partitions(body_of(request))
+    topic, count = _whole_topic_of(request), _partitions(body_of(request))
     require_partitions(request, count)
     now = await _partition_count(request, topic, HTTPStatus.CONFLICT)
     if count < now:
@@ -134,7 +132,7 @@ async def update(request: web.Request) -> None:
 @routes.delete(f"{TOPIC}/partitions", access.namespace("DELETE_TOPIC"), query=route.FORCE)
 async def delete(request: web.Request) -> None:
     """Remove a partitioned topic with its partitions."""
-    topic = topic_of(request)
+    topic = _whole_topic_of(request)
     found = await broker_of(request).policies.partitioned_topic(topic).get()
     if found is None:
         if topic.is_persistent and await broker_of(request).policies.topic_exists(topic):
@@ -164,7 +162,7 @@ async def delete(request: web.Request) -> None:
 )
 async def stats(request: web.Request) -> web.StreamResponse:
     """The sum over all partitions and, unless ``perPartition=false``, each of them."""
-    topic = topic_of(request)
+    topic = _whole_topic_of(request)
     left_out = "&".join(f"{name}=true" for name in EXCLUDED if flag(request, name))
     each_of_them = flag(request, "perPartition", default=True)
 
@@ -201,7 +199,7 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
 )
 async def create_missed(request: web.Request) -> None:
     """Make those partitions that are missing."""
-    topic = topic_of(request)
+    topic = _whole_topic_of(request)
     if await broker_of(request).policies.partitioned_topic(topic).get() is None:
         raise not_found(f"Topic {topic} does not exist")
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
@@ -274,6 +272,14 @@ async def _partition_count(request: web.Request, topic: TopicName, status: HTTPS
             raise not_found(f"Partitioned Topic {topic} not found")
         raise _not_partitioned(topic)
     return int(found["partitions"])
+
+
+def _whole_topic_of(request: web.Request) -> TopicName:
+    """The topic in the path; 412 if it is a partition."""
+    topic = topic_of(request)
+    if topic.partition_index >= 0:
+        raise precondition_failed("Partitioned Topic Name should not contain '-partition-'")
+    return topic
 
 
 def _not_partitioned(topic: TopicName) -> RestError:

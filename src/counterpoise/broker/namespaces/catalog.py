@@ -148,7 +148,8 @@ class TopicCatalog:
     async def topics_of(
         self, namespace: NamespaceName, mode: str = "PERSISTENT"
     ) -> Sequence[TopicName]:
-        """A namespace's persistent topics and the partitions of all its partitioned ones, sorted.
+        """A namespace's topics, sorted: persistent ones, and partitions, once they are created; all
+        partitions of others.
 
         ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. Concurrent callers get the same tuple.
         """
@@ -159,7 +160,9 @@ class TopicCatalog:
         with store_errors_as_not_ready():
             found: set[TopicName] = set()
             for domain in DOMAINS_OF_MODE[mode]:
-                found.update(await self._policies.topics(namespace, domain))
+                if domain == PERSISTENT:
+                    found.update(await self._policies.topics(namespace))
+                    continue
                 for topic in await self._policies.partitioned_topics(namespace, domain):
                     count = await self._partition_count(topic) or 0
                     async for some in in_pieces(range(count)):

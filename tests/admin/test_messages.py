@@ -4,6 +4,7 @@ import json
 import time
 import urllib.request
 import zlib
+from base64 import b64decode
 from collections.abc import Callable
 
 import pulsar
@@ -11,7 +12,7 @@ import pytest
 
 from counterpoise import Cluster
 from counterpoise.admin.rest.messages import UNPACKED_MAX
-from counterpoise.wire.proto.metadata_pb2 import CompressionType
+from counterpoise.wire.proto.metadata_pb2 import CompressionType, EncryptionKeys
 from tests.admin.conftest import Api
 from tests.broker.connection.raw_client import RawClient
 from tests.wire import frames
@@ -155,16 +156,30 @@ def test_what_claims_to_be_compressed_is_refused_or_cut(
     path = "/admin/v2/" + name.replace("://", "/") + "/examinemessage"
     bomb = zlib.compress(bytes(UNPACKED_MAX + 1000))
     packed = {"compression": CompressionType.ZLIB, "uncompressed_size": UNPACKED_MAX + 1000}
+    keys = [EncryptionKeys(key="mine", value=b"k"), EncryptionKeys(key="yours", value=b"l")]
+    secret = {
+        **packed,
+        "encryption_keys": keys,
+        "encryption_param": b"p",
+        "partition_key": "\u00fc",
+    }
     owner = api.get("/lookup/v2/topic/" + name.replace("://", "/"))["brokerUrl"]
     with RawClient(owner) as client:
         client.connect()
         client.produce(name)
-        for number, payload in enumerate((b"no zlib at all", bomb)):
-            client.send(frames.send(0, number, frames.entry(payload, **packed)))
+        sent = ((b"no zlib at all", packed), (bomb, packed), (b"secret", secret))
+        for number, (payload, metadata) in enumerate(sent):
+            client.send(frames.send(0, number, frames.entry(payload, **metadata)))
             client.receive(Type.SEND_RECEIPT)
     refused = api("GET", f"{path}?initialPosition=earliest")
     assert (refused.status, refused.reason) == (409, "the message cannot be decompressed")
-    assert len(raw(cluster, path)[0]) == UNPACKED_MAX
+    assert len(raw(cluster, f"{path}?messagePosition=2")[0]) == UNPACKED_MAX
+    body, headers = raw(cluster, path)
+    assert (body, headers["X-Pulsar-partition-key"]) == (b"secret", "\\u00fc")
+    assert (headers["X-Pulsar-Is-Encrypted"], headers["X-Pulsar-compression"]) == ("true", "ZLIB")
+    assert headers["X-Pulsar-Base64-encryption-param"] == "cA=="
+    shown = headers["X-Pulsar-Base64-encryption-keys"]
+    assert EncryptionKeys.FromString(b64decode(shown)) in keys
 
 
 def test_a_message_is_shown_with_the_time_of_its_event(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 import zlib
+from base64 import b64encode
 from collections.abc import Iterable
 from http import HTTPStatus
 
@@ -185,7 +186,22 @@ def _message_answer(found: StoredMessage | None) -> web.Response:
         headers["X-Pulsar-event-time"] = timestamp(metadata.event_time / 1000)
     if metadata.null_value:
         headers["X-Pulsar-null-value"] = "true"
-    return web.Response(body=payload, headers=headers, content_type="application/octet-stream")
+    if metadata.HasField("partition_key"):
+        headers["X-Pulsar-partition-key"] = json.dumps(_text(metadata.partition_key))[1:-1]
+        encoded = str(metadata.partition_key_b64_encoded).lower()
+        headers["X-Pulsar-partition-key-b64-encoded"] = encoded
+    made = web.Response(body=payload, headers=headers, content_type="application/octet-stream")
+    if metadata.encryption_keys:
+        made.headers["X-Pulsar-Is-Encrypted"] = "true"
+        made.headers["X-Pulsar-compression"] = found.compression
+        made.headers["X-Pulsar-uncompressed-size"] = str(metadata.uncompressed_size)
+        made.headers["X-Pulsar-encryption-algo"] = _text(metadata.encryption_algo)
+        for key in metadata.encryption_keys:
+            encoded = b64encode(key.SerializeToString()).decode()
+            made.headers.add("X-Pulsar-Base64-encryption-keys", encoded)
+        encoded = b64encode(metadata.encryption_param).decode()
+        made.headers["X-Pulsar-Base64-encryption-param"] = encoded
+    return made
 
 
 def _text(value: str | bytes) -> str:
@@ -194,7 +210,7 @@ def _text(value: str | bytes) -> str:
 
 
 def _plain(found: StoredMessage) -> bytes:
-    if found.compression == "NONE":
+    if found.compression == "NONE" or found.metadata.encryption_keys:
         return found.payload
     size = found.metadata.uncompressed_size
     try:

@@ -37,7 +37,7 @@ class Surroundings:
         self.mine: set[BundleName] = {WHOLE, OTHER}
         self.listed = NamespaceBundles.of_count(NAMESPACE, 2)
         self.fails: dict[str, BaseException] = {}
-        self.releases = True
+        self.releases = self.announces = True
         self.taken_by: str | None = None
         self.comes_to: str | None = None
         self.hold: asyncio.Event | None = None
@@ -91,7 +91,7 @@ class Surroundings:
 
     async def announce_split(self, bundle: BundleName, parts: Sequence[BundleName]) -> bool:
         self.note("announce", bundle)
-        return True
+        return self.announces
 
     def finish_split(self, bundle: BundleName) -> None:
         self.note("finish", bundle)
@@ -139,6 +139,23 @@ async def test_a_bundle_does_not_stay_where_it_is_unloaded_though_that_is_the_be
     here.others.append("b3:1")
     await here.moves.unload(WHOLE)
     assert [[bundle, to] for bundle, to, _ in here.named("release")] == [[WHOLE, "b3:1"]]
+
+
+async def test_a_bundle_that_policies_allow_no_other_broker_comes_back() -> None:
+    here = Surroundings()
+    here.preferred, here.chosen = (here.my_id,), None
+    await here.moves.unload(WHOLE)
+    assert [[bundle, to] for bundle, to, _ in here.named("release")] == [[WHOLE, here.my_id]]
+
+
+async def test_a_split_that_another_step_overtook_is_refused_and_cuts_nothing() -> None:
+    here = Surroundings()
+    here.announces = False
+    with pytest.raises(BrokerError, match="not owned"):
+        await here.moves.split(WHOLE)
+    assert len(here.listed.bundles) == 2
+    assert here.named("finish") == []
+    assert here.tally.split == {FAILURE: 1}
 
 
 async def test_the_owner_afterwards_is_the_broker_that_a_bundle_is_moving_to() -> None:

@@ -8,10 +8,14 @@ from collections.abc import Callable
 import pytest
 
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import KeySharedMeta, SubscribeRequest
+from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.broker.topic.conftest import batch
 from tests.waiting import until
 from tests.wire import frames
 from tests.wire.frames import Type
@@ -269,9 +273,69 @@ def test_consumer_stats(client: RawClient, topic: str) -> None:
     stats = client.receive(Type.CONSUMER_STATS_RESPONSE).consumer_stats_response
     assert (stats.request_id, stats.consumer_name, stats.type) == (8, "me", "Shared")
     assert (stats.available_permits, stats.unacked_messages, stats.msg_backlog) == (0, 2, 3)
+    flow(client, 1)
+    assert take(client, 1) == [2]
+    client.produce(topic, producer_id=9)
+    client.send(frames.send(9, 4, batch(3, sequence_id=4)))
+    client.receive(Type.SEND_RECEIPT)
+    flow(client, 1)
+    client.receive(Type.MESSAGE)
+    client.command("consumer_stats", consumer_id=0, request_id=8)
+    stats = client.receive(Type.CONSUMER_STATS_RESPONSE).consumer_stats_response
+    assert (stats.available_permits, stats.unacked_messages, stats.msg_backlog) == (0, 6, 4)
     client.command("consumer_stats", consumer_id=5, request_id=9)
     stats = client.receive(Type.CONSUMER_STATS_RESPONSE).consumer_stats_response
     assert stats.error_code == ServerError.ConsumerNotFound
+
+
+@pytest.mark.parametrize("is_reader", [False, True])
+def test_all_that_a_consumer_asks_for_reaches_its_topic(
+    broker: OneBroker, client: RawClient, topic: str, is_reader: bool
+) -> None:
+    ranges = [{"start": 5, "end": 9}, {"start": 20, "end": 30}]
+    sticky = {"key_shared_mode": 1, "hash_ranges": ranges, "allow_out_of_order_delivery": True}
+    reader = {"durable": False, "start_message_id": {"ledger_id": 3, "entry_id": 4}}
+    client.subscribe(
+        topic,
+        7,
+        "asked",
+        consumer_name="me",
+        consumer_epoch=2,
+        priority_level=4,
+        initial_position=1,
+        metadata=[{"key": "a", "value": "b"}],
+        subscription_properties=[{"key": "c", "value": "d"}],
+        sub_type=0 if is_reader else 3,
+        **({**reader, "read_compacted": True} if is_reader else {"key_shared_meta": sticky}),
+    )
+
+    async def request() -> SubscribeRequest:
+        found = (await broker.topics.get(TopicName.parse(topic))).subscriptions["asked"]
+        [consumer] = found.consumers
+        return consumer.request
+
+    asked = broker.run(request())
+    address = asked.address
+    assert address.startswith("/127.0.0.1:")
+    assert asked == SubscribeRequest(
+        subscription="asked",
+        type=SubscriptionType.Exclusive if is_reader else SubscriptionType.Key_Shared,
+        consumer_id=7,
+        consumer_name="me",
+        priority_level=4,
+        durable=not is_reader,
+        initial_position=InitialPosition.Earliest,
+        start_message_id=Position(3, 4) if is_reader else None,
+        read_compacted=is_reader,
+        key_shared=KeySharedMeta(
+            None if is_reader else ((5, 9), (20, 30)), allow_out_of_order=not is_reader
+        ),
+        consumer_epoch=2,
+        metadata={"a": "b"},
+        properties={"c": "d"},
+        address=address,
+        client_version="raw",
+    )
 
 
 def test_an_unload_sends_the_client_away(broker: OneBroker, client: RawClient, topic: str) -> None:

@@ -24,8 +24,10 @@ STEP_NS = 10_000_000
 class Definitions:
     def __init__(self) -> None:
         self.group: dict[str, Any] = {"publishRateInMsgs": 900}
+        self.reads = 0
 
     async def resource_group(self, name: str) -> Mapping[str, Any] | None:
+        self.reads += 1
         return self.group
 
 

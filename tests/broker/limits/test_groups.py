@@ -245,6 +245,14 @@ async def test_a_round_that_is_late_reports_what_passed_in_a_second(group: Group
 
 
 @on_jumping_loop
+async def test_a_group_is_read_once_for_all_topics_of_a_broker(group: Group) -> None:
+    await group.start(1)
+    before = group.definitions.reads
+    await group.brokers[0].groups.know("g")
+    assert group.definitions.reads == before == 1
+
+
+@on_jumping_loop
 async def test_a_newcomer_is_known_before_its_first_entry(group: Group) -> None:
     await group.start()
     first, second, third = group.brokers

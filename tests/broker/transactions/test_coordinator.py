@@ -86,7 +86,10 @@ class Place:
         return self.now_ms + (now_ns() // 10**6 if jumps else 0)
 
 
-async def test_a_resumed_coordinator_ends_what_was_decided_and_what_is_overdue() -> None:
+@pytest.mark.parametrize("commit", [False, True])
+async def test_a_resumed_coordinator_ends_what_was_decided_and_what_is_overdue(
+    commit: bool,
+) -> None:
     place, held = Place(), Participants(held=True)
     first = await place.open(held)
     decided = await first.open(60_000, None)
@@ -94,7 +97,7 @@ async def test_a_resumed_coordinator_ends_what_was_decided_and_what_is_overdue()
     still_open = await first.open(60_000, None)
     await first.add(decided, ("t", "u"), (("t", "s"),))
     await first.add(overdue, ("v",))
-    ending = asyncio.ensure_future(first.end(decided, commit=True))
+    ending = asyncio.ensure_future(first.end(decided, commit=commit))
     await until(lambda: len(held.asked) == 3)
     ending.cancel()
     place.now_ms = 5_000
@@ -103,9 +106,9 @@ async def test_a_resumed_coordinator_ends_what_was_decided_and_what_is_overdue()
     second = await place.open(asked)
     await until(lambda: set(second.table.transactions) == {still_open.number})
     assert sorted(asked.asked, key=str) == [
-        (0, True, "t", "s"),
-        (0, True, "t", None),
-        (0, True, "u", None),
+        (0, commit, "t", "s"),
+        (0, commit, "t", None),
+        (0, commit, "u", None),
         (1, False, "v", None),
     ]
     assert not first.closed
@@ -219,4 +222,19 @@ async def test_a_coordinator_that_has_gone_elsewhere_writes_and_asks_nothing_mor
     await coordinator.close()
     await asyncio.gather(ending, return_exceptions=True)
     assert held.cancelled == 1
+    await place.background.stop()
+
+
+@on_jumping_loop
+async def test_how_long_a_transaction_was_open_counts_from_its_opening() -> None:
+    place = Place()
+    coordinator = await place.open(Participants())
+    for wait_s, commit in ((2, True), (0.05, False)):
+        transaction = await coordinator.open(60_000, None)
+        await pass_time(wait_s)
+        await coordinator.end(transaction, commit=commit)
+    figures = coordinator.figures
+    assert [n for n, count in enumerate(figures.durations) if count] == [6], "at most 5 s"
+    assert (figures.created, figures.committed, figures.aborted, figures.timed_out) == (2, 1, 1, 0)
+    await coordinator.close()
     await place.background.stop()

@@ -118,6 +118,23 @@ def test_a_bundle_that_left_leaves_its_broker_to_the_others_of_its_group(view: C
     assert sent(view, around, [bundle_name(0, MINE), bundle_name(0, THEIRS)]) == ["b2:80", None]
 
 
+def test_a_broker_that_gave_its_last_of_a_group_away_is_the_first_to_be_given_another(
+    view: ClusterView,
+) -> None:
+    held = {"b4:80": Counter({MINE: 1}), "b2:80": Counter({THEIRS: 1, "t/x": 1}),
+            "b3:80": Counter[str](), "b1:80": Counter({"t/w": 1})}  # fmt: skip
+    groups = dict.fromkeys((MINE, THEIRS, "t/x", "t/w"), "g")
+    places = Destinations(view, view.brokers, policies(bundle_counts=held, groups=groups))
+    rate = LeastLongTermMessageRate()
+    chooser = Chooser(rate, view, PlacementOptions())
+    went = []
+    for bundle, source in ((bundle_name(0, MINE), "b4:80"), (bundle_name(0, THEIRS), "b2:80")):
+        asked = Decision(DecisionKind.UNLOAD, bundle, source, None, "test", "because")
+        went.append(places.of(asked, chooser, rate.initial_memory(), frozenset()).broker)
+        places.enter(asked._replace(destination=went[-1]))
+    assert went == ["b3:80", "b4:80"]
+
+
 def test_evenness_counts_the_bundles_that_a_broker_was_just_given(view: ClusterView) -> None:
     around = policies(filters=replace(FILTERS, distribute_evenly=True))
     bundles = [bundle_name(n, MINE) for n in range(4)]

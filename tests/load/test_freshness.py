@@ -32,6 +32,10 @@ STORIES = {
     ),
     "time first, figures later": ([(100, 5.0, 0), (200, 5.0, 5), (200, 6.0, 9)], "new new new"),
     "no time, traffic": ([(0, 5.0, 0), (0, 5.0, 2 * MINUTE), (0, 6.0, 2 * MINUTE)], "new old new"),
+    "figures without any time, then with one": (
+        [(0, 5.0, 0), (0, 6.0, 5), (200, 6.0, 9), (300, 6.0, 14)],
+        "new new new new",
+    ),
     "no time, nothing flows": (
         [(0, 0.0, 0), (0, 0.0, MINUTE - 1), (0, 0.0, MINUTE), (0, 0.0, MINUTE + 1)],
         "new old new old",

@@ -1,5 +1,8 @@
 """How many moves may be under way, by what became of those before."""
 
+from dataclasses import replace
+
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -53,3 +56,23 @@ def test_it_says_how_many_failed() -> None:
     for failed in (True, False, True, False, True):
         pace = pace.after(failed=failed)
     assert pace.stop.startswith("3 of the last 5 moves failed")
+
+
+@pytest.mark.parametrize(
+    ("alone_s", "seconds", "at_once"),
+    [(0.1, 0.49, 3), (0.1, 0.5, 1), (1.0, 2.99, 3), (1.0, 3.0, 1)],
+)
+def test_a_move_is_slow_from_three_times_the_one_that_was_made_alone_and_half_a_second(
+    alone_s: float, seconds: float, at_once: int
+) -> None:
+    pace = MovePace.of(4).after(failed=False, seconds=alone_s)
+    assert pace.at_once == 2
+    assert pace.after(failed=False, seconds=seconds).at_once == at_once
+
+
+def test_what_stopped_moves_is_named_before_their_failures() -> None:
+    pace = MovePace.of(4)
+    for _ in range(3):
+        pace = pace.after(failed=True)
+    assert pace.stop.startswith("3 of the last 3 moves failed")
+    assert replace(pace, stopped="publishing is slow").stop == "publishing is slow"

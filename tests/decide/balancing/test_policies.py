@@ -168,3 +168,14 @@ def test_a_leaders_bundle_stays_where_its_own_broker_has_the_fewest_of_its_names
     made = decide(seen(few), RoundMemory(), leader)
     assert not made.moves
     assert f"{bundle_name(0)} stays: its own broker is chosen again" in sentences(made)
+
+
+def test_what_brokers_report_replaces_what_was_known_of_their_bundles_and_topics() -> None:
+    view = cluster_view(seen(UNEVEN), START)
+    known = {**dict.fromkeys(UNEVEN, replace(FACTS, topics=77)), "b9:80": replace(FACTS, topics=5)}
+    reported = policies(facts=known, bundle_counts={}).as_reported(view)
+    assert {name: each.topics for name, each in reported.facts.items()} == {
+        "b1:80": 30, "b2:80": 3, "b3:80": 0, "b9:80": 5
+    }  # fmt: skip
+    assert reported.around(NAMESPACE).namespace_bundles == {"b1:80": 10, "b2:80": 1, "b3:80": 0}
+    assert reported.around("t/new").namespace_bundles == dict.fromkeys(UNEVEN, 0)

@@ -125,6 +125,15 @@ def test_a_rate_that_is_no_number_is_not_the_closest():
     assert not any("[" in each for each in sentences)
 
 
+def test_a_bundle_without_averages_carries_nothing():
+    none = SplitOptions(max_msg_rate=0, max_bandwidth_mbytes=0)
+    assert not plan({"b": report(**{ONE: stats(rate=9e9, throughput=9e9)})}, options=none).decisions
+    for more, reason in (({"rate": 0.1}, "MsgRate"), ({"throughput": 0.1}, "Bandwidth")):
+        made = plan({"b": report(**{ONE: stats()})}, {ONE: long_term(**more)}, options=none)
+        assert chosen(made) == [(ONE, reason)]
+        assert "overflowed" not in made.decisions[0].sentence
+
+
 def test_no_topic_is_not_called_one_topic():
     made = plan({"b": report(**{ONE: stats(topics=0, sessions=10**6)})})
     assert "but holds no topic; " in made.rejections[0].sentence

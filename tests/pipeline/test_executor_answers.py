@@ -106,6 +106,7 @@ class Cluster:
         ((SOURCE, OTHER), TO, MoveStatus.ELSEWHERE, 1),
         ((SOURCE, OTHER), "", MoveStatus.MOVED, 1),
         (("", TO), TO, MoveStatus.MOVED, 0),
+        (("", SOURCE), TO, MoveStatus.FAILED, 0),
         ((SOURCE, ""), TO, MoveStatus.UNOWNED, 1),
         ((TO,), TO, MoveStatus.ALREADY_THERE, 0),
         ((OTHER,), TO, MoveStatus.GONE, 0),

@@ -8,7 +8,7 @@ from typing import Any, cast
 import aiohttp
 import pytest
 
-from counterpoise.decide.balancing.approval import ApprovalRules
+from counterpoise.decide.balancing.approval import ApprovalRules, PastMove
 from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.publish_latency import LatencyLimit, LatencyRise
 from counterpoise.decide.balancing.round import decide
@@ -92,8 +92,8 @@ class Story:
             **options,
         )
 
-    async def see_through(self, made: Round = TWO) -> list[MoveOutcome]:
-        return await self.runner.see_through(made, (), STATE)
+    async def see_through(self, made: Round = TWO, *by_hand: PastMove) -> list[MoveOutcome]:
+        return await self.runner.see_through(made, (), STATE, by_hand)
 
     def kept(self) -> list[MoveStatus]:
         return [self.history.outcomes[move.id].status for move in TWO.moves]
@@ -171,6 +171,16 @@ async def test_only_what_was_moved_counts_for_the_hour_and_from_its_end(
     for poll_id, move in zip(at_ms, MADE.moves, strict=False):
         found += await story.see_through(replace(MADE, poll_id=poll_id, moves=(move,)))
     assert [each.status for each in found] == [MoveStatus.GONE, MOVED, WITHHELD, MOVED]
+
+
+@pytest.mark.parametrize(("ago_ms", "moved"), [(HOUR_MS - 1, 0), (HOUR_MS, 1)])
+async def test_moves_by_hand_count_for_the_hour_of_the_round_that_they_are_given_with(
+    ago_ms: int, moved: int
+) -> None:
+    story = Story(Script(m0=[MOVED]), rules=ApprovalRules(moves_an_hour=1))
+    one = replace(TWO, moves=TWO.moves[:1])
+    found = await story.see_through(one, PastMove(TWO.poll_id - ago_ms, 0.0))
+    assert [each.status for each in found] == [(WITHHELD, MOVED)[moved]]
 
 
 async def test_a_rule_that_withholds_the_same_is_said_once() -> None:

@@ -40,6 +40,8 @@ def test_messages_are_counted_one_by_one_or_by_entries_as_the_subscription_does(
     failover = subscription("Failover", 50.0, numberOfEntriesSinceFirstNotAckedMessage=6)
     left = {**subscription("Shared", 0.0, unackedMessages=70), "consumers": []}
     assert seconds_by_bundle(answer({"a": shared, "b": left})) == {"t/n/0x0_0x1": 0.25}
+    keyed = {**shared, "type": "Key_Shared"}
+    assert seconds_by_bundle(answer({"a": keyed})) == {"t/n/0x0_0x1": 0.25}
     assert seconds_by_bundle(answer({"a": failover})) == {"t/n/0x0_0x1": 2.0}
     both = seconds_by_bundle(answer({"a": shared}, {"b": failover}))
     assert both == {"t/n/0x0_0x1": pytest.approx(125 / 150)}

@@ -140,3 +140,22 @@ def test_a_share_of_a_small_limit_is_whole_and_what_is_left_goes_by_name() -> No
     assert shares(2, dict.fromkeys("abc", idle)) == {"a": 1, "b": 1, "c": 1}
     assert shares(4, dict.fromkeys("abc", idle)) == {"a": 2, "b": 1, "c": 1}
     assert shares(3, dict.fromkeys("abc", idle)) == {"a": 1, "b": 1, "c": 1}
+
+
+def test_a_flow_that_rested_comes_back_to_equal_turns_and_no_more() -> None:
+    world = World()
+    limit = world.limit(LimitLevel.TOPIC_PUBLISH, "t", 1000)
+    rested, busy = world.flow(limit), world.flow(limit)
+    for flow, entries in ((rested, 20), (busy, 200)):
+        for _ in range(entries):
+            world.offer(flow)
+    world.run_until(SECOND_NS // 10)
+    assert not rested.entries
+    for _ in range(50):
+        world.offer(rested)
+    before = len(world.through)
+    world.run_until(SECOND_NS * 16 // 100)
+    turns = [flow is rested for _, flow, *_ in world.through[before:]]
+    assert len(turns) > 40
+    for end in range(len(turns)):
+        assert abs(2 * sum(turns[:end]) - end) <= 2, turns

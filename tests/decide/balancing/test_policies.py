@@ -59,6 +59,9 @@ def test_a_shedder_hears_which_bundles_a_policy_holds() -> None:
     policy = IsolationPolicy((NAMESPACE,), primary=("b1", "b2"))
     rules = bundle_rules(policies(isolation={"p": policy}), [bundle_name(0), free], {})
     assert rules.with_policies == {bundle_name(0)}
+    owned = bundle_rules(policies(), [bundle_name(0), free], {bundle_name(0): "b1:80", free: None})
+    assert owned.owners == {bundle_name(0): "b1:80"}
+    assert owned.allowed == {}, "each may go anywhere"
 
 
 def test_a_bundle_does_not_come_closer_to_the_others_of_its_group() -> None:

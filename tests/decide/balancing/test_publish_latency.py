@@ -6,6 +6,7 @@ import random
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -122,6 +123,33 @@ def test_a_broker_that_was_empty_is_measured_against_the_others() -> None:
     ]
     rise = latency_rise(before, means(90.0, 90.0, 90.0, 90.0), LIMIT)
     assert rise == LatencyRise("b", 10.0, 90.0, LIMIT)
+
+
+@pytest.mark.parametrize(("messages", "stops"), [(99.0, False), (100.0, True)])
+def test_a_mean_is_one_from_a_hundred_messages_on(messages: float, stops: bool) -> None:
+    """Of the broker's own, before and since, and of the one that an empty one is compared with."""
+    slow = means(*4 * [90.0], messages=25.0 if stops else 24.75)
+    assert bool(latency_rise(means(10.0), slow, LIMIT)) is stops
+    few = means(10.0, messages=messages)
+    assert bool(latency_rise(few, means(*4 * [90.0]), LIMIT)) is stops
+    other: list[LatencyLook] = [{"a": look["b"]} for look in few]
+    assert bool(latency_rise(other, means(*4 * [90.0]), LIMIT)) is stops
+
+
+def test_a_rise_is_one_from_the_limit_on_at_the_mean_and_half_of_it_at_each_look() -> None:
+    assert since(30.0, 30.0, 30.0, 30.0) == LatencyRise("b", 10.0, 30.0, LIMIT)
+    assert since(20.0, 30.0, 30.0, 40.0), "by 20 ms on the whole, and by 10 at each look"
+    assert since(19.9, 30.0, 30.0, 41.0) is None
+    both = {"a": 5.0, "b": 1.0}
+    looks = [
+        {name: PublishCounts(look["b"].messages, look["b"].latency_ms * times)
+         for name, times in both.items()}
+        for look in means(*4 * [90.0])
+    ]  # fmt: skip
+    usual = [dict.fromkeys(both, look["b"]) for look in means(10.0)]
+    rise = latency_rise(usual, looks, LIMIT)
+    assert rise is not None
+    assert rise.broker == "a", "the one that rose most"
 
 
 def test_a_broker_that_restarted_in_between_counts_from_its_start() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
 from counterpoise.ownership import events
+from counterpoise.ownership.backoff import pause_s
 from counterpoise.ownership.election import (
     LEADER_NODE,
     RESIGN_TRIES,
@@ -53,6 +55,18 @@ WHAT_HAPPENS = {
         (GONE, R.FOLLOWER, (READ,)),
         (NO_NODE, R.UNDECIDED, (CREATE,)),
         (events.NodeCreated(0), R.LEADER, ()),
+    ),
+    "a broker whose session is lost again before there is another": (
+        LEADER,
+        (SessionLost(), R.UNDECIDED, (events.StartTimer(pause_s(1)),)),
+        (SessionLost(), R.UNDECIDED, (events.StartTimer(pause_s(2)),)),
+        (events.TimerFired(), R.UNDECIDED, (READ,)),
+        (THE_OTHER, R.FOLLOWER, ()),
+    ),
+    "one that resigns after failures has all its tries": (
+        replace(FOLLOWER, failures=RESIGN_TRIES - 1),
+        (LeaveElection(), R.RESIGNING, (READ,)),
+        (events.CommandFailed("away"), R.RESIGNING, (events.StartTimer(pause_s(1)),)),
     ),
     "a broker that was elected, though the answer was lost": (
         BEGIN,

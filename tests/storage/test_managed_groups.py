@@ -19,12 +19,14 @@ NAME = "t/n/persistent/x"
 class OneBroker:
     """A log, what its listener heard, and the bookies that may withhold their answers."""
 
-    def __init__(self, ledger_entries: int) -> None:
+    def __init__(self, ledger_entries: int, ledger_bytes: int = 1 << 20) -> None:
         tree = MemoryTree()
         self.bookkeeper = MemoryBookKeeper(tree)
         self.client: MemoryClient = self.bookkeeper.client()
         options = ManagedLedgerOptions(ledger_entries=ledger_entries, min_rollover_min=0)
-        self.store = ManagedLedgerStore(tree.open(), self.client, options=options, cache_bytes=1)
+        self.store = ManagedLedgerStore(
+            tree.open(), self.client, options=options, ledger_bytes=ledger_bytes, cache_bytes=1
+        )
         self.heard = Heard()
 
     async def open(self) -> Log[object]:
@@ -82,6 +84,19 @@ async def test_a_ledger_that_ends_among_groups_in_flight_keeps_their_order(store
     ids = {at[0] for at in broker.heard.positions}
     assert len(ids) == (2 if stored else 1)
     await log.close()
+
+
+@pytest.mark.parametrize("at_once", [False, True])
+async def test_a_ledger_is_full_by_what_it_has_and_what_is_in_flight(at_once: bool) -> None:
+    broker = OneBroker(ledger_entries=100, ledger_bytes=40)
+    log = await broker.open()
+    for number in range(9):
+        log.append(b"%010d" % number, 1, number)
+        await (asyncio.sleep(0) if at_once else log.drain())
+    await log.drain()
+    assert [(each.entries, each.size) for each in log.ledgers] == [(4, 40), (4, 40), (1, 10)]
+    await log.close()
+    await broker.store.close()
 
 
 async def test_nothing_follows_a_refused_entry_in_its_ledger() -> None:

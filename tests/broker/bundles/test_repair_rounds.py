@@ -180,6 +180,22 @@ async def test_a_broker_that_is_cut_off_or_follows_repairs_nothing() -> None:
 
 
 @on_jumping_loop
+async def test_records_go_with_their_namespace_but_not_those_of_the_brokers_own() -> None:
+    leader = Leader()
+    await leader.start()
+    whole = "0x00000000_0xffffffff"
+    paths = [f"{RECORDS}/{name}/{whole}" for name in ("pulsar/system", "public/gone")]
+    for path in paths:
+        record = ServiceUnitStateData(ServiceUnitState.OWNED, OTHER, timestamp_ms=now_ms())
+        await leader.another.put(path, record.to_json())
+    for stand in (2, 1, 1):
+        await leader.repairs.repair_all()
+        assert sum([await leader.another.exists(path) for path in paths]) == stand
+    assert await leader.another.exists(paths[0])
+    leader.repairs.close()
+
+
+@on_jumping_loop
 async def test_a_broker_that_leads_no_longer_when_a_bundle_has_its_turn_leaves_it_alone() -> None:
     leader = Leader()
     leader.brokers.discard(OTHER)

@@ -1,6 +1,6 @@
 """Where rates come from, and how a broker follows them as they change."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import pytest
@@ -95,6 +95,13 @@ class Following:
 @on_jumping_loop
 async def test_a_change_is_followed_though_reading_it_fails_at_first() -> None:
     following = Following()
+    heard: list[list[TopicName]] = []
+
+    class Follower:
+        async def policies_changed(self, names: Iterable[TopicName]) -> None:
+            heard.append([*names])
+
+    following.limits.follow_too(Follower())
     await following.start()
     assert following.rate == 10
     following.policies.rate, following.policies.failures = 20, 2
@@ -103,10 +110,17 @@ async def test_a_change_is_followed_though_reading_it_fails_at_first() -> None:
     following.policies.rate = 30
     await following.change(paths.topic_policies(following.topic.name))
     assert following.rate == 30
+    assert heard == [[following.topic.name]] * 2, "once its limits hold"
     reads = following.policies.reads
     await following.change(paths.policies(NamespaceName.parse("t/other")))
     await following.change("/admin/partitioned-topics/t/n/persistent/x")
     assert following.policies.reads == reads, "it read what did not change"
+    assert not any(heard[2:])
+    await following.limits.publish.prepare(following.topic.name)
+    assert following.policies.reads > reads
+    following.limits.publish.end(following.topic)
+    following.limits.publish.end(following.topic)
+    assert following.limits.publish.all() == []
 
 
 @on_jumping_loop

@@ -17,7 +17,7 @@ from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topic_compaction import COMPACTION
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import StorageError
+from counterpoise.storage.port import Chunk, StorageError
 from counterpoise.wire.batch import compacted_batch
 from counterpoise.wire.entry import build, metadata_of, split
 from counterpoise.wire.errors import ServerError
@@ -281,6 +281,29 @@ async def test_a_brokers_own_topic_keeps_what_is_left_and_is_compacted_once_it_h
     await pass_time(LOOK_S)
     assert unloaded == [world.name]
     keeping.cancel()
+
+
+async def test_a_compaction_that_is_under_way_is_not_begun_again(world: World) -> None:
+    topic = await published(world, ("a", "1"), ("a", "2"))
+    in_memory, goes_on = topic.log.cached, asyncio.Event()
+
+    async def read(index: int, _: int) -> Chunk:
+        await goes_on.wait()
+        chunk = in_memory(index)
+        assert chunk is not None
+        return chunk
+
+    topic.log.cached, topic.log.read = lambda _: None, read  # type: ignore[method-assign]
+    first = asyncio.ensure_future(topic.compaction.compact())
+    await asyncio.sleep(0)
+    assert topic.compaction.is_running
+    with pytest.raises(BrokerError, match="already in progress") as refused:
+        await topic.compaction.compact()
+    assert refused.value.code is ServerError.NotAllowedError
+    goes_on.set()
+    await first
+    assert topic.compaction.status == "SUCCESS"
+    assert topic.compaction.stats.removed == 1
 
 
 def test_a_view_in_which_nothing_is_left_begins_after_what_was_compacted() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from counterpoise.ownership import events
+from counterpoise.ownership.lock.nodes import bundle_of, hand_over_of, lock_of
 from counterpoise.ownership.lock.table import TRIES, advance
 from tests.ownership.lock.machine import (
     ANNOUNCED,
@@ -95,3 +96,20 @@ def test_a_bundle_that_cannot_be_taken_is_left_to_the_next_lookup() -> None:
     for _ in range(TRIES - 1):
         state = quietly(state, events.CommandFailed("away"), events.TimerFired())
     assert advance(state, events.CommandFailed("away")) == (FREE, ())
+
+
+@pytest.mark.parametrize(
+    ("path", "bundle"),
+    [
+        ("/namespace/t/n/0x00000000_0xffffffff", "t/n/0x00000000_0xffffffff"),
+        ("/counterpoise/hand-overs/t/n/0x0_0x1", "t/n/0x0_0x1"),
+        ("/namespace/t/n", None),
+        ("/namespace/t/n/0x0_0x1/more", None),
+        ("/namespaces/t/n/0x0_0x1", None),
+        ("/counterpoise/other/t/n/0x0_0x1", None),
+    ],
+)
+def test_a_node_is_of_the_bundle_in_its_path(path: str, bundle: str | None) -> None:
+    assert bundle_of(path) == bundle
+    if bundle is not None:
+        assert path in (lock_of(bundle), hand_over_of(bundle))

@@ -151,6 +151,25 @@ async def test_newer_credentials_are_asked_for_whenever_the_last_have_expired() 
 
 
 @on_jumping_loop
+async def test_a_client_that_can_show_nothing_newer_goes_when_its_credentials_end() -> None:
+    client = Client()
+    await client.connect("alice@9", supports_auth_refresh=False)
+    await pass_time(9)
+    assert not client.closed
+    await pass_time(2)
+    assert (client.closed, client.wrote) == (True, [])
+
+
+@pytest.mark.parametrize("proxied", [False, True])
+@on_jumping_loop
+async def test_only_a_proxy_names_another_client_and_has_to(proxied: bool) -> None:
+    client = Client(proxies=("proxy",))
+    role, named = ("alice", "root") if not proxied else ("proxy", None)
+    await client.connect(role, original_principal=named)
+    assert (client.accepted, client.closed) == (False, True)
+
+
+@on_jumping_loop
 async def test_at_the_very_moment_of_their_end_credentials_are_good() -> None:
     client = Client()
     client.handshake.connect(

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from counterpoise.broker.connection import ConnectionConfig
+from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
@@ -97,6 +98,12 @@ def test_transactions_are_refused_not_left_hanging(client: RawClient) -> None:
     assert (error.request_id, error.error) == (7, 22)
     client.command("new_txn", request_id=8)
     assert client.receive(Type.ERROR).error.request_id == 8
+    client.produce("persistent://t/n/in-a-transaction")
+    of = {"txnid_most_bits": 0, "txnid_least_bits": 1}
+    client.send(frames.send(0, 3, frames.entry(b"a", sequence_id=3, **of), **of))
+    error = client.receive(Type.SEND_ERROR).send_error
+    assert (error.producer_id, error.sequence_id) == (0, 3)
+    assert error.error == ServerError.NotAllowedError
 
 
 def brief() -> OneBroker:

@@ -12,6 +12,7 @@ from counterpoise.broker.connection.transactions import ClientTransactions
 from counterpoise.broker.transactions.coordinator import Coordinator
 from counterpoise.broker.transactions.table import CoordinatorTable, Record
 from counterpoise.wire.errors import ServerError
+from counterpoise.wire.events import EndOnParticipant
 from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.values import TransactionId
 from tests.broker.connection.transactor import ABORT, COMMIT
@@ -27,7 +28,8 @@ class Client:
         self.table = CoordinatorTable(0)
         self.done: list[str] = []
         self._is_superuser = is_superuser
-        services = SimpleNamespace(transactions=self)
+        self.participants = SimpleNamespace()
+        services = SimpleNamespace(transactions=self, participants=self.participants)
         self.transactions = ClientTransactions(cast("Any", self), cast("Any", services))
 
     async def _super(self) -> bool:
@@ -94,3 +96,22 @@ async def test_beyond_so_many_open_transactions_none_is_answered(most: int, open
         new = commands.CommandNewTxn(request_id=1, tc_id=0, txn_ttl_seconds=1000)
         answers.append(await client.transactions.new(new) is not None)
     assert answers == [True] * opened + [False] * (4 - opened)
+
+
+@pytest.mark.parametrize("is_superuser", [False, True])
+async def test_coordinators_alone_end_a_transaction_on_a_topic(is_superuser: bool) -> None:
+    client = Client("a", is_superuser=is_superuser)
+    ended: list[EndOnParticipant] = []
+
+    async def end(request: EndOnParticipant) -> None:
+        ended.append(request)
+
+    client.participants.end = end
+    request = EndOnParticipant(3, TransactionId(0, 1), COMMIT, -1, "t", None)
+    if is_superuser:
+        assert await client.transactions.end_here(request)
+    else:
+        with pytest.raises(BrokerError, match=r"TC client \(a\) is not a super user") as refused:
+            await client.transactions.end_here(request)
+        assert refused.value.code is ServerError.UnknownError
+    assert ended == [request] * is_superuser

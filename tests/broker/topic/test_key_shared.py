@@ -108,6 +108,22 @@ async def test_what_expires_while_it_waits_stands_in_the_way_of_no_other_key() -
         world.wire.deliveries.clear()
 
 
+async def test_what_waits_already_is_delivered_once_though_its_transaction_is_aborted(
+    world: World,
+) -> None:
+    consumer = await world.consumer(KEYED, permits=2)
+    await publish_keys(world, await world.producer(), "ab")
+    consumer.redeliver()
+    assert consumer.subscription.dispatcher is not None
+    consumer.subscription.dispatcher.deliver_again([0, 1])
+    world.wire.deliveries.clear()
+    consumer.flow(10)
+    assert sorted(world.wire.payloads()) == ["a0", "b1"]
+    assert (consumer.permits, consumer.unacked) == (8, 2)
+    consumer.ack_individual(world.wire.ids(consumer))
+    assert consumer.unacked == 0
+
+
 async def test_a_slow_consumer_does_not_stop_other_keys(world: World) -> None:
     producer = await world.producer()
     slow = await world.consumer(KEYED, permits=1)

@@ -38,10 +38,11 @@ from counterpoise.wire.errors import ServerError
 class KeySharedDispatcher(SharedDispatcher):
     """Delivers the entries of a Key_Shared subscription: all of one key go to one consumer.
 
-    ``_waiting`` has the entries that wait, by slot; ``_lanes`` the slots with something to send to
-    each consumer, by first entry; ``_holders`` the consumer that holds unacknowledged entries of a
-    slot, and how many. ``_open`` has the consumers that may be ready (all that are, and some that
-    no longer are), ``_served`` those of them with something in their lane.
+    ``_waiting`` has the entries that wait, by slot, ``_replay_set`` all of them; ``_lanes`` the
+    slots with something to send to each consumer, by first entry; ``_holders`` the consumer that
+    holds unacknowledged entries of a slot, and how many. ``_open`` has the consumers that may be
+    ready (all that are, and some that no longer are), ``_served`` those of them with something in
+    their lane.
     """
 
     def __init__(
@@ -66,7 +67,6 @@ class KeySharedDispatcher(SharedDispatcher):
         self._slots: dict[int, int] = {}
         self._holders: dict[int, tuple[Recipient, int]] = {}
         self._waiting: dict[int, list[int]] = {}
-        self._waiting_count = 0
         self._lanes: dict[Recipient, list[tuple[int, int]]] = {}
         #: Keys have changed hands since the lanes were laid.
         self._lanes_stale = False
@@ -130,10 +130,10 @@ class KeySharedDispatcher(SharedDispatcher):
 
     def _keep_waiting(self, slot: int, left: list[int]) -> None:
         """The other entries of a slot wait no longer: their places are free to look ahead."""
-        done = len(self._waiting[slot]) - len(left)
+        done = {*self._waiting[slot]}.difference(left)
         if not done:
             return
-        self._waiting_count -= done
+        self._replay_set -= done
         if left:
             heapify(left)
             self._waiting[slot] = left
@@ -153,7 +153,6 @@ class KeySharedDispatcher(SharedDispatcher):
         self._slots.clear()
         self._holders.clear()
         self._waiting.clear()
-        self._waiting_count = 0
         self._lay_lanes()
 
     def _deliver(self) -> None:
@@ -167,7 +166,7 @@ class KeySharedDispatcher(SharedDispatcher):
                 return
         while (
             self.read_index < self.end
-            and self._waiting_count < self._look_ahead
+            and len(self._replay_set) < self._look_ahead
             and self.unacked < self._max_unacked
             and turns.left > 0
             and self.flow.budget()[0] > 0
@@ -242,7 +241,7 @@ class KeySharedDispatcher(SharedDispatcher):
         check = self.acks.has_gaps or begin <= self.acks.mark
         stop = min(first + len(entries), self.end, begin + BURST_ENTRIES)
         for index in range(begin, stop):
-            if not is_open or self._waiting_count >= self._look_ahead or self.unacked >= most:
+            if not is_open or len(self._replay_set) >= self._look_ahead or self.unacked >= most:
                 break
             if sent >= free or size >= room:
                 break
@@ -300,15 +299,16 @@ class KeySharedDispatcher(SharedDispatcher):
         return recipient if held is None or held[0] is recipient else None
 
     def _wait(self, index: int, slot: int) -> None:
+        if index in self._replay_set:
+            return
+        self._replay_set.add(index)
         waiting = self._waiting.setdefault(slot, [])
         heappush(waiting, index)
-        self._waiting_count += 1
         if waiting[0] == index:
             self._enter_lane(slot)
 
     def _pop_waiting(self, slot: int, waiting: list[int]) -> None:
-        heappop(waiting)
-        self._waiting_count -= 1
+        self._replay_set.discard(heappop(waiting))
         if not waiting:
             del self._waiting[slot]
 

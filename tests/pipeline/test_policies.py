@@ -5,6 +5,7 @@ import json
 import urllib.request
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import aiohttp
 import numpy as np
@@ -22,12 +23,19 @@ from counterpoise.names.load_managers import MODULAR
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.collect.admin import Admin, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.drive.action_trail import ActionTrail
 from counterpoise.pipeline.drive.roll_state import new_roll, write_roll
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.notify.notice import BalancerNotices, Notice
-from counterpoise.pipeline.policies import GROUPS_FOR, CannotSeeError, RoundPolicies, facts_of
+from counterpoise.pipeline.policies import (
+    GROUPS_FOR,
+    CannotSeeError,
+    PolicyReader,
+    RoundPolicies,
+    facts_of,
+)
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.location import open_location
 from tests.decide.balancing.test_round import strategy
@@ -138,6 +146,40 @@ async def test_of_two_reasons_the_last_one_is_over_when_rounds_are_made_again(
         ("rounds", False),
         ("rounds", True),
     ]
+
+
+class Members:
+    """An admin API that answers every request alike."""
+
+    def __init__(self, body: bytes, status: int = 200) -> None:
+        self._body, self._status = body, status
+        self.asked: list[str] = []
+
+    async def get(self, url: str) -> bytes:
+        self.asked.append(url)
+        if self._status != 200:
+            raise RefusedError("refused", self._status)
+        return self._body
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "members"),
+    [(b'["t/a", "t/b"]', 200, {"t/a", "t/b"}), (b"[]", 200, {"t/a"}), (b"", 200, {"t/a"}),
+     (b"", 204, {"t/a"}), (b"", 404, {"t/a"})],
+)  # fmt: skip
+async def test_a_group_has_at_least_the_member_that_is_known(
+    body: bytes, status: int, members: set[str]
+) -> None:
+    admin = Members(body, status)
+    found = await PolicyReader(cast("Admin", admin)).members("http://b", "c 1", "g 1", "t/a")
+    assert found == members
+    assert admin.asked == ["http://b/namespaces/c%201/antiAffinity/g%201?tenant=t"]
+
+
+async def test_a_group_whose_members_are_refused_cannot_be_read() -> None:
+    reader = PolicyReader(cast("Admin", Members(b"", 503)))
+    with pytest.raises(CannotSeeError, match="antiAffinity/g"):
+        await reader.members("http://b", "c", "g", "t/a")
 
 
 async def test_groups_are_believed_for_some_rounds_and_new_namespaces_asked_for_at_once(

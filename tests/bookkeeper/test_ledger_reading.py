@@ -169,6 +169,22 @@ async def test_the_end_of_a_closed_ledger_asks_no_bookie(cluster: FakeCluster) -
     assert not any(each.requests for each in cluster.bookies.values())
 
 
+async def test_bookies_that_all_failed_lately_are_asked_for_the_end_again(
+    cluster: FakeCluster,
+) -> None:
+    await cluster.ledger(7, PAYLOADS, open_=True)
+    async with cluster.reading() as reading:
+        ledger = await metadata(reading)
+        first, *others = dict.fromkeys(ledger.bookies())
+        for name in others:
+            reading.bookies.avoid(name)
+        await ledger_end(reading.bookies, ledger)
+        assert [name for name, each in cluster.bookies.items() if each.requests] == [first]
+        reading.bookies.avoid(first)
+        assert (await ledger_end(reading.bookies, ledger)).last_stored == 9
+        assert {name for name, each in cluster.bookies.items() if each.requests} >= {first, *others}
+
+
 async def test_the_end_of_an_open_ledger_is_what_bookies_have(cluster: FakeCluster) -> None:
     await cluster.ledger(7, PAYLOADS, open_=True)
     async with cluster.reading() as reading:

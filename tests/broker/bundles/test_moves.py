@@ -141,6 +141,15 @@ async def test_a_bundle_does_not_stay_where_it_is_unloaded_though_that_is_the_be
     assert [[bundle, to] for bundle, to, _ in here.named("release")] == [[WHOLE, "b3:1"]]
 
 
+async def test_what_is_not_served_here_is_neither_unloaded_nor_split() -> None:
+    here = Surroundings()
+    here.mine.clear()
+    for step in (here.moves.unload(WHOLE), here.moves.split(WHOLE)):
+        with pytest.raises(BrokerError, match="not owned"):
+            await step
+    assert here.calls == []
+
+
 async def test_a_bundle_that_policies_allow_no_other_broker_comes_back() -> None:
     here = Surroundings()
     here.preferred, here.chosen = (here.my_id,), None

@@ -238,6 +238,20 @@ def test_a_seek_disconnects_then_succeeds(client: RawClient, topic: str) -> None
     assert take(client, 3) == [2, 3, 4]
 
 
+def test_a_seek_to_a_time_is_in_milliseconds(client: RawClient, topic: str) -> None:
+    client.subscribe(topic)
+    client.produce(topic, producer_id=9)
+    for sent in range(4):
+        body = frames.entry(b"%d." % sent, sequence_id=sent, publish_time=1000 + sent)
+        client.send(frames.send(9, sent, body))
+        client.receive(Type.SEND_RECEIPT)
+    client.command("seek", consumer_id=0, request_id=3, message_publish_time=1002)
+    assert {client.receive().type for _ in range(2)} == {Type.CLOSE_CONSUMER, Type.SUCCESS}
+    client.subscribe(topic)
+    flow(client, 10)
+    assert take(client, 2) == [2, 3]
+
+
 def test_a_seek_to_nowhere_is_refused(client: RawClient, topic: str) -> None:
     client.subscribe(topic)
     client.command("seek", consumer_id=0, request_id=3)

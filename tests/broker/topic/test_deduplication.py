@@ -312,3 +312,20 @@ async def test_what_a_disk_refused_may_be_sent_again(store: MemoryLedgerStore) -
     ((_, at),) = await send(world, "p", 7)
     assert at >= 0
     assert len(world.wire.errors) == 1
+
+
+def test_unsaved_ids_are_saved_once_the_interval_is_over_to_the_second() -> None:
+    saves: list[object] = []
+    log = SimpleNamespace(save_cursor=saves.append, position=lambda index: (0, index), end=3)
+    known = Deduplication({"p": 2}, ON)
+    for now_s, every_s, stored, saved in (
+        (1000, 120, 0, 0),
+        (1000, 120, 1, 1),
+        (1119.9, 120, 1, 1),
+        (1120, 0, 0, 1),
+        (1120, 120, 0, 2),
+        (2000, 120, 0, 2),
+    ):
+        known.is_due(stored)
+        known.save_when_old(cast("Log[object]", log), now_s, every_s)
+        assert len(saves) == saved, now_s

@@ -86,7 +86,7 @@ Step = tuple[str, int, int]
 STEPS = ["publish"] * 6 + ["flow"] * 5 + ["ack"] * 4 + ["join"] * 3
 STEPS += ["nack", "nack", "nack all", "part", "part", "any", "cumulative", "cumulative", "leave"]
 STEPS += ["pause", "resume", "seek", "skip", "clear", "expire", "limit", "budget"]
-STEPS += ["cold", "warm", "stable", "abort", "pass", "pass", "unload"]
+STEPS += ["cold", "warm", "stable", "stable", "abort", "pass", "unload"]
 
 
 def steps(names: list[str], least: int, most: int) -> st.SearchStrategy[list[Step]]:
@@ -399,7 +399,10 @@ class Story:
 
     async def stable(self, n: int, m: int) -> None:
         """A transaction begins, or the one that is open ends."""
-        self.model.stable = MANY if n % 2 else len(self.model.log)
+        dispatcher = self.subscription.dispatcher
+        read = dispatcher.read_index if dispatcher is not None and self.consumers else 0
+        begins = max(read, len(self.model.log) - m)
+        self.model.stable = begins if n % 3 and self.model.stable == MANY else MANY
         self.subscription.set_stable_end(self.model.stable)
         self.wake()
 

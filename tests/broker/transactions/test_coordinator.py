@@ -230,7 +230,8 @@ async def test_how_long_a_transaction_was_open_counts_from_its_opening() -> None
     place = Place()
     coordinator = await place.open(Participants())
     for wait_s, commit in ((2, True), (0.05, False)):
-        transaction = await coordinator.open(60_000, None)
+        transaction = await coordinator.open(60_000, "alice")
+        assert coordinator.table.find(transaction).owner == "alice"
         await pass_time(wait_s)
         await coordinator.end(transaction, commit=commit)
     figures = coordinator.figures

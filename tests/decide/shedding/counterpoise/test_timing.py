@@ -101,11 +101,17 @@ def test_a_move_is_dearer_in_a_small_cluster_and_cheaper_the_longer_it_waits() -
 
 
 @pytest.mark.parametrize(
-    ("excess", "times"), [(0.8, 1.01), (0.08, 2), (0.06, 25 / 9), (0.0, 4), (-1, 4)]
-)
-def test_a_move_is_dearer_the_more_even_the_cluster_is(excess: float, times: float) -> None:
-    dear = prices_of(0.3, 10, 60.0, 0.0, excess)
-    assert dear.lasting == pytest.approx(times * prices_of(0.3, 10, 60.0, 0.0, MUCH).lasting)
+    ("brokers", "excess", "times"),
+    [
+        (10, 0.8, 1.01), (10, 0.08, 2), (10, 0.06, 25 / 9), (10, 0.0, 4), (10, -1, 4),
+        (100, 0.16, 2), (100, 0.08, 4), (1, 0.08, 1), (1, 0.0, 1),
+    ],
+)  # fmt: skip
+def test_a_move_is_dearer_the_more_even_the_cluster_is(
+    brokers: int, excess: float, times: float
+) -> None:
+    dear = prices_of(0.3, brokers, 60.0, 0.0, excess)
+    assert dear.lasting == pytest.approx(times * prices_of(0.3, brokers, 60.0, 0.0, MUCH).lasting)
 
 
 def test_a_move_for_a_burst_costs_as_much_in_a_large_cluster_and_never_less_than_others() -> None:

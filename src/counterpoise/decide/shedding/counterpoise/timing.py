@@ -7,6 +7,7 @@ imbalance that has lasted for some time is assumed to last as long again, after 
 time for which loads are forecast.
 """
 
+import math
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -25,8 +26,9 @@ from counterpoise.load.rates import Floats
 PATIENCE: Final = 2.0
 """How far the price of a move may fall by waiting: to half."""
 SLIGHT: Final = 0.08
-"""Where the fullest broker is so far above the mean, a move has to win twice its price: the less
-uneven a cluster is, the less of its excess is felt, as queues grow faster than load does."""
+"""Where the fullest of ten brokers is so far above the mean, a move has to win twice its price: the
+less uneven a cluster is, the less of its excess is felt, as queues grow faster than load does. Of
+a hundred brokers the fullest may be twice as far above it: more of them owe more to chance."""
 DEARER_MAX: Final = 3.0
 """A price rises no further for that: a broker that joins has to be filled, however even the others
 are."""
@@ -64,7 +66,8 @@ def prices_of(
     """
     pays = min(horizon_min + waited_min, PATIENCE * horizon_min)
     hourly = move_price * HOUR_MINUTES
-    dearer = 1.0 + min((SLIGHT / max(excess, LEAST)) ** 2, DEARER_MAX)
+    slight = SLIGHT * math.log10(max(brokers, 1))
+    dearer = 1.0 + min((slight / max(excess, LEAST)) ** 2, DEARER_MAX)
     lasting = dearer * hourly / pays / brokers
     return Prices(lasting, max(hourly / horizon_min * PASSING, lasting))
 

@@ -107,12 +107,14 @@ def test_retention_has_to_exceed_the_backlog_quota(
     assert api("POST", f"{at}/backlogQuota", quota).status == 204
     assert api("POST", f"{at}/retention", retention).status == 412
     assert api("POST", f"{at}/backlogQuota", {"limitSize": 1}).status == 400
+    for name in retention:
+        assert api("POST", f"{at}/retention", {**retention, name: -2}).status == 400
 
 
 def test_replication_clusters_of_a_topic_include_its_own(api: Api, namespace: str) -> None:
     at = f"/admin/v2/persistent/{namespace}/one"
     assert api("PUT", at).status == 204
-    for refused in ([], ["elsewhere"]):
+    for refused in (None, [], ["elsewhere"]):
         assert api("POST", f"{at}/replication", refused).status == 412
 
 

@@ -134,6 +134,8 @@ class PolicyHolder(ABC):
         async def write(request: web.Request) -> web.StreamResponse | None:
             await self.require(request)
             value = _given(request, policy)
+            if policy.path == "replication":
+                await self._check_clusters(request, value or [])
             if value is None:
                 return await remove(request)
             refused = why_refused(policy.name, value)
@@ -145,8 +147,6 @@ class PolicyHolder(ABC):
                 raise precondition_failed(f"{subject} must be {policy.low} or more")
             if policy.name == "autoTopicCreationOverride":
                 require_partitions(request, value.get("defaultNumPartitions") or 0)
-            if policy.path == "replication":
-                await self._check_clusters(request, value)
             if policy.name == self.RETENTION:
                 quotas = await self.inherited(request, self.QUOTAS) or {}
                 if any(exceeds_retention(quotas.get(kind), value) for kind in self.CHECKED):

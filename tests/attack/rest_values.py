@@ -79,7 +79,7 @@ MEMBERS = (
     *"""
     allowedClusters adminRoles bundles boundaries numBundles replication_clusters namespaces
     primary secondary auto_failover_policy policy_type parameters brokers partitions properties
-    ledgerId entryId isExcluded batchIndex publishThrottlingRateInMsg
+    ledgerId entryId excluded isExcluded batchIndex publishThrottlingRateInMsg
     dispatchThrottlingRateInByte ratePeriodInSecond retentionTimeInMinutes retentionSizeInMB
     limitSize policy serviceUrl topicType allowAutoTopicCreation defaultNumPartitions
     peerClusterNames min_limit active bookkeeperEnsemble inactiveTopicDeleteMode

@@ -49,7 +49,7 @@ _ID = {
     "entryId": whole(INT64),
     "partitionIndex": whole(),
     "batchIndex": whole(),
-    "isExcluded": FLAG,
+    **dict.fromkeys(("excluded", "isExcluded"), FLAG),
     "properties": map_of(text()),
 }
 MESSAGE_ID = Shape(object_of(_ID, required=("ledgerId", "entryId")))
@@ -142,12 +142,15 @@ async def reset_to_time(request: web.Request) -> None:
 
 @routes.post(f"{SUBSCRIPTION}/resetcursor", access.topic("RESET_CURSOR"), MESSAGE_ID)
 async def reset_to_position(request: web.Request) -> None:
-    """Reset the subscription to a message id; with ``isExcluded`` to the message after it."""
+    """Reset the subscription to a message id, or to the message after it with ``excluded``, as
+    Java's client calls it, or ``isExcluded``.
+    """
     topic, requested = await topic_in_namespace(request), body_of(request)
     await refuse_partitioned(
         request, topic, "Reset-cursor at position is not allowed for partitioned-topic"
     )
-    entry = int(requested["entryId"]) + bool(requested.get("isExcluded"))
+    excluded = requested.get("excluded") or requested.get("isExcluded")
+    entry = int(requested["entryId"]) + bool(excluded)
     position = Position(int(requested["ledgerId"]), entry)
     await (await require_subscription(request, topic)).seek_to(position)
 

@@ -2,14 +2,17 @@
 
 They are Apache's and are not copied here: Maven brings them compiled. Each starts a broker in its
 process by a base class; ours of the same name (``java/``), which comes first on the class path,
-has `serve` start a cluster with the test's settings instead. A test that looks into the broker
-cannot be run so, and is skipped.
+has `serve` start a cluster with the test's settings instead, and again when a test changes one. A
+test that looks into the broker cannot be run so, and is skipped. Topics that a test names as in
+Pulsar 1, ``tenant/cluster/namespace/topic``, are without the cluster (``renamed``).
 """
 
 from __future__ import annotations
 
 import json
+import re
 import shutil
+import struct
 import subprocess
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -18,6 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
 from urllib.parse import urlsplit
+from zipfile import ZipFile
 
 from counterpoise import Cluster
 from tests.conformance.jars import FETCH_SECONDS, MAIN_VERSION, cache, pulsar_lib
@@ -27,15 +31,22 @@ SOURCES = Path(__file__).with_name("java")
 PACKAGE = "org.apache.pulsar"
 CLASSES = {
     "broker.admin": """
-        AdminApiCluster AdminApiDelayedDelivery AdminApiSchema AdminApiSchemaAutoUpdate
+        AdminApiCluster AdminApiDelayedDelivery AdminApiDynamicConfigurations
+        AdminApiMaxUnackedMessages AdminApiSchema AdminApiSchemaAutoUpdate
         AdminApiSchemaValidationEnforced AdminApiSubscription AdminApiTenant AdminTopicApi
-        AnalyzeBacklogSubscription CreateSubscription MaxUnackedMessages TopicAutoCreation
+        AnalyzeBacklogSubscription BrokerStat CreateSubscription IncrementPartitions
+        MaxUnackedMessages TopicAutoCreation TopicMessageTTL TopicPolicies TopicPoliciesDisable
     """,
+    "broker.namespace": "NamespaceCreateBundles NamespaceUnloading",
     "broker.service": """
-        BrokerServiceAutoSubscriptionCreation BrokerServiceAutoTopicCreation ExclusiveProducer
-        KeyValue NullValue TopicTermination
+        BrokerServiceAutoSubscriptionCreation BrokerServiceAutoTopicCreation
+        BrokerServiceBundlesCacheInvalidation ConsumedLedgersTrim ExclusiveProducer
+        KeyValue NullValue PartitionKey PersistentQueueE2E ResendRequest SubscriptionSeek
+        TopicTermination
     """,
-    "broker.service.persistent": "DelayedDelivery TopicDuplication",
+    "broker.service.persistent": """
+        DelayedDelivery MessageDuplication PartitionKeywordCompatibility TopicDuplication
+    """,
     "broker.service.schema": "ClientGetSchema",
     "client.api": """
         BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive ConsumerCleanup
@@ -43,19 +54,25 @@ CLASSES = {
         MaxProducer MemoryLimit MultiTopicsConsumer NonDurableSubscription
         NonPartitionedTopicExpected PartitionCreation PartitionedProducerConsumer
         PatternMultiTopicsConsumer ProducerCleanup ProducerCreation ProducerQueueSize RetryTopic
-        SimpleProducerConsumerDisallowAutoCreateTopic SimpleSchema Tenant
+        ServiceUrlProvider SimpleProducerConsumerDisallowAutoCreateTopic SimpleSchema
+        SimpleTypedProducerConsumer Tenant TokenAuthenticatedProducerConsumer UnloadSubscription
     """,
     "client.impl": """
         AutoScaledReceiverQueueSize BatchMessageIndexAckDisable CompactedOutBatchMessage
-        CompactionReaderImpl ConsumeBaseException ConsumerAck ConsumerClose ConsumerConfiguration
-        ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic DispatchAccordingPermits
-        DynamicReceiverQueueSize KeySharedSubscriptionMaxUnackedMessages LookupService
+        CompactionReaderImpl ConnectionHandler ConsumeBaseException ConsumerAck ConsumerClose
+        ConsumerConfiguration ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic
+        DispatchAccordingPermits DynamicReceiverQueueSize KeySharedSubscriptionMaxUnackedMessages
+        LookupService
         MessageChecksum MessageChunking MessageChunkingDeduplication MessageChunkingShared MessageId
         MessageRedelivery MultiTopicsReader NegativeAcks PartialPartitionedProducer
-        PatternTopicsConsumerImpl ProduceWithMessageId ProducerClose ProducerConsumerInternal
-        ProducerMemoryLimit Reader SchemaDelete TableView TopicDoesNotExists TopicFromMessage
-        UnAcknowledgedMessagesTimeout ZeroQueueSize
+        PatternTopicsConsumerImpl PerMessageUnAcknowledgedRedelivery ProduceWithMessageId
+        ProducerClose ProducerConsumerInternal ProducerMemoryLimit ProducerSemaphore
+        PulsarMultiHostClient Reader SchemaDelete SimpleProduceConsumeIo TableView
+        TopicDoesNotExists TopicFromMessage TopicsConsumerImpl UnAcknowledgedMessagesTimeout
+        ZeroQueueSize
     """,
+    "client.processor": "MessagePayloadProcessor",
+    "common.protocol": "ProducerBatchSend",
     "compaction": "GetLastMessageIdCompacted",
     "schema": "PartitionedTopicSchema Schema",
     "schema.compatibility": """
@@ -68,6 +85,19 @@ TIMEOUT_MS = 40_000
 """How long a test may take."""
 _SETTINGS = {"systemTopicsWritableByClients": "true"}
 """As Pulsar is: some tests make the topics of load data before a broker does."""
+_TEXT = 1
+_DOUBLE = (5, 6)
+_SIZES = {
+    **dict.fromkeys((7, 8, 16, 19, 20), 3),
+    15: 4,
+    **dict.fromkeys((3, 4, 9, 10, 11, 12, 17, 18), 5),
+    **dict.fromkeys(_DOUBLE, 9),
+}
+"""The constants of a Java class by their tags: a text has its length, two kinds count twice."""
+_OF_PULSAR_1 = re.compile(
+    rb"((?:^(?!src/)|persistent://)[\w-]+)/(?:us[ew]/|cluster/|(?:test|global)/(?=ns|my-n|[\w-]+/))"
+)
+_PORTS = ("brokerServicePort", "webServicePort", "brokerServicePortTls", "webServicePortTls")
 _OPENED = ("sun.net", "java.lang", "java.io", "java.util.zip", "java.nio", "jdk.internal.misc")
 _LOG = """\
 status=error
@@ -102,12 +132,41 @@ def build() -> bool:
     sources = [str(each) for each in SOURCES.rglob("*.java")]
     compiler = [javac, "-nowarn", "-proc:none", "-d", str(classes), "-cp", class_path(lib)]
     subprocess.run([*compiler, *sources], check=True, timeout=FETCH_SECONDS)
+    rename(SUITE / "lib" / f"pulsar-broker-{MAIN_VERSION}-tests.jar", SUITE / "renamed")
     return True
 
 
+def rename(jar: Path, folder: Path) -> None:
+    """Write a jar's keys, and with names of today its classes that name topics as in Pulsar 1."""
+    with ZipFile(jar) as archive:
+        for name in archive.namelist():
+            if name.startswith(("authentication/", "certificate")):
+                archive.extract(name, folder)
+            elif name.endswith(".class") and (made := renamed(archive.read(name))) is not None:
+                (folder / name).parent.mkdir(parents=True, exist_ok=True)
+                (folder / name).write_bytes(made)
+
+
+def renamed(compiled: bytes) -> bytes | None:
+    """A class without the clusters in its texts of ``tenant/cluster/namespace``."""
+    [count] = struct.unpack_from(">H", compiled, 8)
+    parts, at, left = [compiled[:10]], 10, count - 1
+    while left:
+        tag = compiled[at]
+        [length] = struct.unpack_from(">H", compiled, at + 1)
+        end = at + (3 + length if tag == _TEXT else _SIZES[tag])
+        part = compiled[at:end]
+        if tag == _TEXT and (text := _OF_PULSAR_1.sub(rb"\1/", part[3:])) != part[3:]:
+            part = struct.pack(">BH", _TEXT, len(text)) + text
+        parts.append(part)
+        at, left = end, left - (2 if tag in _DOUBLE else 1)
+    made = b"".join([*parts, compiled[at:]])
+    return None if made == compiled else made
+
+
 def class_path(lib: Path) -> str:
-    """Our base class, Pulsar, its tests."""
-    return f"{SUITE / 'classes'}:{lib}/*:{SUITE / 'lib'}/*"
+    """Our base class, the tests with names of today, Pulsar, its tests."""
+    return f"{SUITE / 'classes'}:{SUITE / 'renamed'}:{lib}/*:{SUITE / 'lib'}/*"
 
 
 def classes() -> list[str]:
@@ -120,6 +179,10 @@ def command(clusters: str, folder: Path, chosen: Sequence[str] = ()) -> list[str
     lib = pulsar_lib(fetch=False)
     assert lib is not None
     (folder / "log4j2.properties").write_text(_LOG)
+    resources = folder / "src" / "test" / "resources"
+    resources.parent.mkdir(parents=True, exist_ok=True)
+    if not resources.is_symlink():
+        resources.symlink_to(SUITE / "renamed")
     opened = [f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in _OPENED]
     return [
         *("java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened),
@@ -149,9 +212,10 @@ class _Clusters:
         made = Cluster(1, config=config, data=self._folder / name)
         self._running[name] = made.start()
         urls = {"broker": made.service_url, "admin": made.admin_url}
-        ports = dict(zip(("brokerServicePort", "webServicePort"), urls.values(), strict=True))
-        self._ports[name] = {key: urlsplit(url).port for key, url in ports.items()}
-        return urls
+        urls |= {"brokerTls": made.service_url_tls, "adminTls": made.admin_url_tls}
+        ports = dict(zip(_PORTS, urls.values(), strict=True))
+        self._ports[name] = {key: urlsplit(url).port for key, url in ports.items() if url}
+        return {kind: url for kind, url in urls.items() if url}
 
     def stop(self, name: str, _: dict[str, str]) -> dict[str, str]:
         """Stop its brokers, and keep the data."""

@@ -23,6 +23,7 @@ import java.util.function.Predicate;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.service.BrokerService;
+import org.apache.pulsar.client.admin.Brokers;
 import org.apache.pulsar.client.admin.Clusters;
 import org.apache.pulsar.client.admin.Namespaces;
 import org.apache.pulsar.client.admin.PulsarAdmin;
@@ -39,9 +40,12 @@ import org.apache.pulsar.common.naming.SystemTopicNames;
 import org.apache.pulsar.common.naming.TopicName;
 import org.apache.pulsar.common.policies.data.TenantInfoImpl;
 import org.apache.pulsar.common.policies.data.TopicType;
+import org.apache.pulsar.common.util.FieldParser;
 import org.apache.pulsar.common.util.ObjectMapperFactory;
+import org.apache.pulsar.metadata.api.extended.MetadataStoreExtended;
 import org.apache.pulsar.tests.TestRetrySupport;
 import org.mockito.Mockito;
+import org.testng.annotations.DataProvider;
 
 /**
  * Runs Pulsar's own tests on a broker of another process, in place of the class of this name, which
@@ -67,8 +71,24 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
         throw new BrokerInternals("getBrokerService");
     });
 
+    /** What a factory of bundles, which computes them from names, asks for changes. */
+    private static final MetadataStoreExtended SILENT_STORE = Mockito.mock(MetadataStoreExtended.class, call -> {
+        if (call.getMethod().getName().equals("registerListener")) {
+            return null;
+        }
+        throw new BrokerInternals("getLocalMetadataStore");
+    });
+
+    private static final Set<String> CREATING = Set.of("createCluster", "createTenant", "createNamespace");
     private static final HttpClient HTTP = HttpClient.newHttpClient();
+    /** Namespaces that Pulsar had no need of as long as their names had a cluster in them. */
+    private static final List<String> OF_PULSAR_1 = List.of(
+            "my-property/my-ns", "prop/ns-abc", "prop/ns-abc1", "prop/ns-abcd", "prop/namespace", "prop-xyz/ns-abc");
     private static final Set<String> BEGUN_WITH = Set.of("test", "public", "public/default");
+
+    public static final String CA_CERT_FILE_PATH = file("certs/ca.cert.pem");
+    public static final String BROKER_CERT_FILE_PATH = file("server-keys/broker.cert.pem");
+    public static final String BROKER_KEY_FILE_PATH = file("server-keys/broker.key-pk8.pem");
 
     protected final String configClusterName = "test";
     protected ServiceConfiguration conf;
@@ -76,13 +96,25 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     protected PulsarAdmin admin;
     protected PulsarClient pulsarClient;
     protected URL brokerUrl;
+    protected URL brokerUrlTls;
     protected URI lookupUrl;
     protected boolean isTcpLookup = false;
     private String binaryUrl;
+    private String binaryUrlTls;
+    private ServiceConfiguration real;
+    private ServiceConfiguration followed;
     private Map<String, String> startedWith = Map.of();
 
     public MockedPulsarServiceBaseTest() {
         resetConfig();
+    }
+
+    private static String file(String name) {
+        return MockedPulsarServiceBaseTest.class.getResource("/certificate-authority/" + name).getPath();
+    }
+
+    protected static String getTlsFileForClient(String name) {
+        return file("client-keys/" + name + ".pem");
     }
 
     protected abstract void setup() throws Exception;
@@ -136,6 +168,18 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     protected final void init() throws Exception {
         doInitConf();
         startBroker();
+        if (isRenamed()) {
+            for (String namespace : OF_PULSAR_1) {
+                admin.tenants().createTenant(namespace.split("/")[0], createDefaultTenantInfo());
+                admin.namespaces().createNamespace(namespace);
+            }
+        }
+    }
+
+    /** Whether the test has names of today in place of Pulsar 1's, which may be there already. */
+    private boolean isRenamed() {
+        String compiled = "/" + getClass().getName().replace('.', '/') + ".class";
+        return getClass().getResource(compiled).getPath().contains("/renamed/");
     }
 
     protected final void internalCleanup() throws Exception {
@@ -148,6 +192,7 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
         onCleanup();
         if (brokerUrl != null) {
             brokerUrl = null;
+            startedWith = Map.of();
             ask("end", Map.of());
         }
         resetConfig();
@@ -164,10 +209,17 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     }
 
     protected void startBroker() throws Exception {
+        if (conf != followed) {
+            real = conf;
+            conf = followed = follow();
+        }
         startedWith = settings();
         Map<?, ?> urls = ask("start", startedWith);
         brokerUrl = new URL((String) urls.get("admin"));
         binaryUrl = (String) urls.get("broker");
+        binaryUrlTls = (String) urls.get("brokerTls");
+        String adminTls = (String) urls.get("adminTls");
+        brokerUrlTls = adminTls == null ? null : new URL(adminTls);
         closeAdmin();
         PulsarAdminBuilder builder = PulsarAdmin.builder().serviceHttpUrl(brokerUrl.toString());
         customizeNewPulsarAdminBuilder(builder);
@@ -175,11 +227,14 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
         pulsar = Mockito.mock(PulsarService.class, call -> switch (call.getMethod().getName()) {
             case "getWebServiceAddress", "getSafeWebServiceAddress" -> brokerUrl.toString();
             case "getBrokerServiceUrl", "getSafeBrokerServiceUrl" -> binaryUrl;
+            case "getBrokerServiceUrlTls" -> binaryUrlTls;
+            case "getWebServiceAddressTls" -> adminTls;
             case "getBrokerListenPort" -> Optional.of(URI.create(binaryUrl).getPort());
             case "getListenPortHTTP" -> Optional.of(brokerUrl.getPort());
             case "getConfiguration", "getConfig" -> conf;
             case "getAdminClient" -> admin;
             case "getBrokerService" -> NAMES_ONLY;
+            case "getLocalMetadataStore" -> SILENT_STORE;
             case "toString" -> "a broker of another process";
             case "close" -> throw new BrokerInternals("close");
             default -> throw new BrokerInternals(call.getMethod().getName());
@@ -187,7 +242,22 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     }
 
     protected void stopBroker() throws Exception {
+        startedWith = Map.of();
         ask("stop", Map.of());
+    }
+
+    /** The settings; a test that changes one while the broker runs restarts it with that. */
+    private ServiceConfiguration follow() {
+        return Mockito.mock(ServiceConfiguration.class, Mockito.withSettings().stubOnly().defaultAnswer(call -> {
+            Object result = call.getMethod().invoke(real, call.getRawArguments());
+            if (call.getMethod().getName().startsWith("set")
+                    && !startedWith.isEmpty() && !startedWith.equals(settings())) {
+                ask("stop", Map.of());
+                startedWith = settings();
+                ask("start", startedWith);
+            }
+            return result;
+        }));
     }
 
     protected void restartBroker() throws Exception {
@@ -277,6 +347,14 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     protected void logTopicStats(String topic) {
     }
 
+    protected void waitForZooKeeperWatchers() {
+    }
+
+    @DataProvider(name = "invalidPersistentPolicies")
+    public Object[][] incorrectPersistentPolicies() {
+        return new Object[][] {{0, 0, 0}, {0, 1, 0}, {1, 0, 0}, {1, 0, 1}, {1, 1, 2}};
+    }
+
     protected PulsarService getPulsar() {
         return pulsar;
     }
@@ -287,22 +365,18 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
         close.invoke(((PulsarClientImpl) pulsarClient).getCnxPool());
     }
 
-    /** Whether the test changed a setting of a broker that runs, which it can only by a restart. */
-    public boolean changedSettings() {
-        return !startedWith.isEmpty() && !startedWith.equals(settings());
-    }
-
     /** The settings that are not Pulsar's defaults, by name. */
     private Map<String, String> settings() {
         ServiceConfiguration defaults = new ServiceConfiguration();
         Map<String, String> found = new TreeMap<>();
+        real.getProperties().forEach((name, value) -> found.put(name.toString(), value.toString()));
         for (Field field : ServiceConfiguration.class.getDeclaredFields()) {
             if (field.getAnnotation(FieldContext.class) == null) {
                 continue;
             }
             field.setAccessible(true);
             try {
-                Object value = field.get(conf);
+                Object value = field.get(real);
                 if (!Objects.equals(value, field.get(defaults))) {
                     found.put(field.getName(), text(value));
                 }
@@ -336,24 +410,31 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
         return ObjectMapperFactory.getMapper().reader().readValue(answer.body(), Map.class);
     }
 
-    /** An admin client for which creating what a cluster of ours begins with succeeds. */
-    private static <T> T lenient(Class<T> type, T real) {
+    /**
+     * An admin client for which creating what a cluster of ours begins with succeeds. A setting that
+     * it changes is changed in the settings that the test sees, too.
+     */
+    private <T> T lenient(Class<T> type, T client) {
         return type.cast(Proxy.newProxyInstance(type.getClassLoader(), new Class<?>[] {type},
                 (proxy, method, arguments) -> {
             if (method.getName().equals("createNamespace") && isOfPulsar1(arguments[0])) {
                 return null;
             }
             try {
-                Object result = method.invoke(real, arguments);
-                if (List.of("clusters", "tenants", "namespaces").contains(method.getName())
+                Object result = method.invoke(client, arguments);
+                if (List.of("brokers", "clusters", "tenants", "namespaces").contains(method.getName())
                         && method.getParameterCount() == 0) {
                     return lenientResource(result);
+                }
+                if (method.getName().equals("updateDynamicConfiguration")) {
+                    FieldParser.update(Map.of((String) arguments[0], (String) arguments[1]), real);
+                    startedWith = settings();
                 }
                 return result;
             } catch (InvocationTargetException error) {
                 if (error.getCause() instanceof PulsarAdminException.ConflictException
-                        && method.getName().startsWith("create")
-                        && BEGUN_WITH.contains(arguments[0])) {
+                        && CREATING.contains(method.getName())
+                        && (isRenamed() || BEGUN_WITH.contains(arguments[0]))) {
                     return null;
                 }
                 throw error.getCause();
@@ -366,11 +447,14 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
         return namespace.toString().chars().filter(each -> each == '/').count() == 2;
     }
 
-    private static Object lenientResource(Object real) {
-        if (real instanceof Clusters clusters) {
+    private Object lenientResource(Object client) {
+        if (client instanceof Brokers brokers) {
+            return lenient(Brokers.class, brokers);
+        }
+        if (client instanceof Clusters clusters) {
             return lenient(Clusters.class, clusters);
         }
-        return real instanceof Tenants tenants ? lenient(Tenants.class, tenants)
-                : lenient(Namespaces.class, (Namespaces) real);
+        return client instanceof Tenants tenants ? lenient(Tenants.class, tenants)
+                : lenient(Namespaces.class, (Namespaces) client);
     }
 }

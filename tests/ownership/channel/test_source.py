@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
-from counterpoise.ownership.events import CloseTopics, Release, SuccessorReady
+from counterpoise.ownership.events import (
+    CloseTopics,
+    CommandFailed,
+    Release,
+    SuccessorReady,
+)
 from tests.ownership.channel.records import A, B, C, record
 from tests.ownership.channel.world import CHANGED, owner
 
@@ -139,6 +144,20 @@ def test_topics_that_will_not_close_keep_no_bundle() -> None:
             break
         world.answer()
     assert (world.value.state, world.value.destination) == (ServiceUnitState.ASSIGNING, B)
+
+
+def test_topics_whose_close_took_all_its_time_are_not_closed_again() -> None:
+    world = owner()
+    world.feed(Release(B))
+    while not (world.asked and isinstance(world.asked[0], CloseTopics)):
+        world.answer()
+    world.asked.clear()
+    world.feed(CommandFailed("its time is over", late=True))
+    assert not any(isinstance(each, CloseTopics) for each in world.asked)
+    world.settle()
+    assert world.value is not None
+    assert (world.value.state, world.value.destination) == (ServiceUnitState.ASSIGNING, B)
+    assert world.drains == []
 
 
 def test_no_broker_waits_for_itself_to_get_ready() -> None:

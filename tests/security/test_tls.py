@@ -194,6 +194,7 @@ def test_a_file_of_the_same_size_is_new(authority: ThrowAwayAuthority, tmp_path:
     authority.certificate.write_text(other.ljust(longest, "\n"))
     with pytest.raises(ssl.SSLError):
         hand_shake(port, alice)
+    assert not port.refresh(), "what was read is not read again"
 
 
 def test_no_client_has_the_server_negotiate_again(authority: ThrowAwayAuthority) -> None:

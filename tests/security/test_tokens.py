@@ -66,6 +66,19 @@ async def test_a_token_signed_with_an_rsa_key(alg: str) -> None:
     assert await role_of(provider_of(RSA), token("alice", key=RSA, alg=alg)) == "alice"
 
 
+@pytest.mark.filterwarnings("ignore::jwt.warnings.InsecureKeyLengthWarning")
+@pytest.mark.parametrize("size", [32, 48, 64])
+async def test_a_secret_is_as_long_as_its_signature_at_least(size: int) -> None:
+    secret = bytes(range(size))
+    believing = provider(secret_key=base64.b64encode(secret).decode())
+    for algorithm, least in (("HS256", 32), ("HS384", 48), ("HS512", 64)):
+        shown = jwt.encode({"sub": "alice"}, secret, algorithm)
+        with nullcontext() if size >= least else pytest.raises(AuthenticationError):
+            assert await role_of(believing, shown) == "alice"
+    with pytest.raises(ConfigError, match="has 248 bits; 256 are the least"):
+        provider(secret_key=base64.b64encode(bytes(31)).decode())
+
+
 @pytest.mark.parametrize("bits", [1024, 3072])
 async def test_an_rsa_key_has_2048_bits_at_least(bits: int) -> None:
     key = rsa.generate_private_key(65537, bits)

@@ -19,6 +19,7 @@ class Reader:
 
     trouble: OSError | None = None
     wishes: list[tuple[str, int, str]] = field(default_factory=list)
+    asked: list[tuple[TileKind, str, int]] = field(default_factory=list)
 
     def read(self, after_ms: int) -> tuple[tuple[RoundSummary, ...], str]:
         if self.trouble:
@@ -26,6 +27,7 @@ class Reader:
         return (), f"read after {after_ms}"
 
     def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:
+        self.asked.append((what, key, after_ms))
         return RecordedLoad()
 
     def say(self, wish: str, now_ms: int, why: str) -> None:
@@ -45,6 +47,16 @@ async def test_an_order_says_what_becomes_of_it() -> None:
     reader.trouble = OSError("no disk")
     assert await rounds.say("go", "") == "the order was not written to the history: no disk"
     assert "without --history" in await BalancerRounds(None, lambda: 7).say("go", "")
+
+
+async def test_what_is_recorded_is_asked_for_since_a_moment_in_the_past() -> None:
+    reader = Reader()
+    rounds, alone = (BalancerRounds(each, lambda: 100) for each in (reader, None))
+    await rounds.recorded(TileKind.BROKER, "a:1", 30)
+    assert reader.asked == [(TileKind.BROKER, "a:1", 70)]
+    assert await alone.recorded(TileKind.BROKER, "a:1", 30) == RecordedLoad()
+    assert (rounds.accepts_control, alone.accepts_control) == (True, False)
+    assert (rounds.state, "--history" in alone.state) == ("", True)
 
 
 async def test_a_history_that_cannot_be_read_says_so_until_it_can(

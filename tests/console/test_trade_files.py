@@ -1,6 +1,7 @@
 """Backtests, from the files that are written for it."""
 
 import json
+import os
 from dataclasses import fields
 from pathlib import Path
 
@@ -30,6 +31,10 @@ def test_results_are_read_again_when_they_change(tmp_path: Path) -> None:
         "even": True,
         "worse": False,
     }
+    # One that is put back is older.
+    path.write_text(json.dumps([result("former", 1.1, 3.0)]), "utf-8")
+    os.utime(path, (5, 5))
+    assert [each.label for _, found in files() for each in found] == ["former"]
 
 
 def test_a_file_of_an_earlier_version_is_read(tmp_path: Path) -> None:

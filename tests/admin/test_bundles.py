@@ -84,9 +84,10 @@ def test_an_unowned_bundle_goes_to_its_destination_at_the_next_lookup(
     assert owner.id == destination
 
 
-def test_an_inactive_destination_is_refused(api: Api, namespace: str) -> None:
-    path = f"/admin/v2/namespaces/{namespace}/{FULL}/unload?destinationBroker=absent:1"
-    answer = api("PUT", path)
+@pytest.mark.parametrize("written", ["absent:1", "http://absent:1", "https://absent:1/%20"])
+def test_an_inactive_destination_is_refused(api: Api, written: str) -> None:
+    path = "/admin/v2/namespaces/public/default/0x00000000_0x40000000/unload"
+    answer = api("PUT", f"{path}?destinationBroker={written}")
     assert answer.status == 409
     assert "inactive destination broker absent:1" in answer.reason
 

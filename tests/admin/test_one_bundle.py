@@ -106,3 +106,24 @@ def test_the_largest_bundle_is_split(api: Api, cluster: Cluster, halved: str) ->
     assert (first, middle, last) == ("0x00000000", "0x80000000", "0xffffffff")
     children = [f"{halved}/{middle}_{cut}", f"{halved}/{cut}_{last}"]
     assert owned() == [f"{halved}/{HALVES[0]}", *children]
+
+
+def test_each_partition_of_a_topic_is_unloaded(api: Api, halved: str) -> None:
+    topic = f"/admin/v2/persistent/{halved}/parted"
+    assert api("PUT", f"{topic}/partitions", 3).status == 204
+
+    def loaded() -> list[str]:
+        of_namespace = api.get("/admin/v2/broker-stats/topics").get(halved, {})
+        return sorted(
+            topic
+            for of_bundle in of_namespace.values()
+            for of_domain in of_bundle.values()
+            for topic in of_domain
+        )
+
+    names = [f"persistent://{halved}/parted-partition-{number}" for number in range(3)]
+    for each in names:
+        assert api("GET", f"{path(each)}/stats").status == 200
+    assert loaded() == names
+    assert api("PUT", f"{topic}/unload").status == 204
+    assert loaded() == []

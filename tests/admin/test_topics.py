@@ -13,6 +13,9 @@ import pulsar
 import pytest
 
 from counterpoise.admin.rest import topics
+from counterpoise.broker.face import BrokerError
+from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.wire.errors import ServerError
 from tests.admin.conftest import Api
 
 TOPICS = "/admin/v2/persistent"
@@ -90,6 +93,24 @@ def test_a_topic_in_use_is_deleted_only_by_force(
     assert "connected" in refused.reason
     client.close()
     assert api("DELETE", f"{at}?force=true").status == 204
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [("PersistenceError", 500), ("TopicNotFound", 412), ("NotAllowedError", 412)],
+)
+def test_what_a_broker_does_not_allow_is_a_failed_precondition_and_its_own_failure_is_not(
+    api: Api, code: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuses(*_: object, force: bool) -> None:
+        assert force
+        raise BrokerError(ServerError[code], "no disk")
+
+    at = f"{TOPICS}/public/default/kept"
+    assert api("PUT", at).status in (204, 409)
+    monkeypatch.setattr(TopicRegistry, "delete", refuses)
+    refused = api("DELETE", f"{at}?force=true")
+    assert (refused.status, refused.reason) == (status, "no disk")
 
 
 def test_names_with_unusual_letters(api: Api, namespace: str) -> None:

@@ -66,8 +66,11 @@ def test_a_clusters_life_and_its_peers(api: Api) -> None:
     ):
         refused = api("POST", f"{east}/peers", peers)
         assert (refused.status, reason in refused.reason) == (412, True)
-    assert api("POST", f"{east}/peers", ["standalone"]).status == 204
-    assert api.get(f"{east}/peers") == ["standalone"]
+    assert api("PUT", f"{CLUSTERS}/west", {"serviceUrl": "http://w"}).status == 204
+    for peers in (["standalone", "west"], ["standalone"]):
+        assert api("POST", f"{east}/peers", peers).status == 204
+        assert api.get(f"{east}/peers") == peers
+    assert api("DELETE", f"{CLUSTERS}/west").status == 204
     assert api.get(east)["serviceUrl"] == "http://f"
     both = ["standalone", "east"]
     assert api("PUT", f"{TENANTS}/both", {"allowedClusters": both}).status == 204

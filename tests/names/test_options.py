@@ -133,6 +133,18 @@ def test_what_is_no_good_is_named_with_its_line(name, value, expected):
     assert expected in str(failure.value)
 
 
+@dataclass(frozen=True, slots=True)
+class Free:
+    factor: float = option(1.0, conf="aFactor")
+
+
+@pytest.mark.parametrize("text", ["nan", "NaN"])
+def test_what_is_no_number_is_refused_where_every_number_is_allowed(text):
+    assert from_conf(Free, {"aFactor": "-1e300"}) == Free(-1e300)
+    with pytest.raises(ConfigError, match="aFactor: nan is not a number"):
+        from_conf(Free, {"aFactor": text})
+
+
 def test_settings_made_in_code_are_checked_too():
     check_ranges(Outer())
     with pytest.raises(ConfigError, match="innerShare"):

@@ -7,7 +7,7 @@ from counterpoise.names.hosts import is_loopback
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR, is_extensible
 from counterpoise.names.system_topics import is_system_topic
 from counterpoise.names.topic import TopicName
-from counterpoise.names.units import byte_scale, bytes_text, counted
+from counterpoise.names.units import aligned, byte_scale, bytes_text, counted
 
 
 @pytest.mark.parametrize(
@@ -88,3 +88,14 @@ def test_which_topics_are_pulsars_own(topic: str, system: bool) -> None:
 @pytest.mark.parametrize(("length", "shown"), [(200, "x" * 200), (201, "x" * 200 + "…")])
 def test_a_wrong_name_is_repeated_as_far_as_is_useful(length: int, shown: str) -> None:
     assert str(InvalidName("x" * length, "wrong")) == f"'{shown}': wrong"
+
+
+@pytest.mark.parametrize(
+    ("left", "lines"),
+    [((0,), ["broker   1", "b       10"]), ((), ["broker   1", "     b  10"]),
+     ((0, 1), ["broker  1", "b       10"])],
+)  # fmt: skip
+def test_columns_are_aligned_at_the_right_but_for_those_that_are_named(
+    left: tuple[int, ...], lines: list[str]
+) -> None:
+    assert aligned([("broker", "1"), ("b", "10")], left) == lines

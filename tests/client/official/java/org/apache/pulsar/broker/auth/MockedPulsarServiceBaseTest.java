@@ -83,7 +83,8 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     /** Namespaces that Pulsar had no need of as long as their names had a cluster in them. */
     private static final List<String> OF_PULSAR_1 = List.of(
-            "my-property/my-ns", "prop/ns-abc", "prop/ns-abc1", "prop/ns-abcd", "prop/namespace", "prop-xyz/ns-abc");
+            "my-property/my-ns", "prop/namespace", "prop/ns-abc", "prop/ns-abc1", "prop/ns-abc2",
+            "prop/ns-abc3", "prop/ns-abcd", "prop-xyz/ns-abc");
     private static final Set<String> BEGUN_WITH = Set.of("test", "public", "public/default");
 
     public static final String CA_CERT_FILE_PATH = file("certs/ca.cert.pem");

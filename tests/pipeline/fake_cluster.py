@@ -136,7 +136,7 @@ class FakeCluster:
 
     async def add_broker(self) -> FakeBroker:
         app = web.Application(middlewares=[_instead])
-        runner = web.AppRunner(app)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
         broker = app[_BROKER] = FakeBroker(self, runner)
         app.add_routes(
             [

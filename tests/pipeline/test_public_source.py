@@ -69,7 +69,7 @@ async def test_a_cluster_that_asks_who_one_is_is_read_by_any_of_its_addresses() 
 
     app = web.Application()
     app.router.add_get("/admin/v2/brokers", brokers)
-    runner = web.AppRunner(app)
+    runner = web.AppRunner(app, shutdown_timeout=0.1)
     await runner.setup()
     site = web.TCPSite(runner, "127.0.0.1", 0)
     await site.start()

@@ -38,7 +38,7 @@ class Site:
     async def open(self) -> AsyncIterator[str]:
         app = web.Application()
         app.router.add_get("/", self._answer)
-        runner = web.AppRunner(app)
+        runner = web.AppRunner(app, shutdown_timeout=0.1)
         await runner.setup()
         site = web.TCPSite(runner, "127.0.0.1", 0, ssl_context=self.tls)
         await site.start()

@@ -33,7 +33,7 @@ async def hooked(*statuses: int) -> AsyncIterator[HookServer]:
     server = HookServer([*statuses])
     app = web.Application()
     app.router.add_post("/{path:.*}", server.take)
-    runner = web.AppRunner(app, access_log=None)
+    runner = web.AppRunner(app, access_log=None, shutdown_timeout=0.1)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", 0).start()
     server.url = f"http://127.0.0.1:{runner.addresses[0][1]}"

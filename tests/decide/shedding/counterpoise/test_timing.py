@@ -95,7 +95,8 @@ def test_a_forecast_that_no_move_rests_on_may_be_wrong() -> None:
 def test_a_move_is_dearer_in_a_small_cluster_and_cheaper_the_longer_it_waits() -> None:
     now = prices_of(0.3, 10, 60.0, 0.0, MUCH).lasting
     assert now == pytest.approx(0.03)
-    assert prices_of(0.3, 100, 60.0, 0.0, MUCH).lasting == pytest.approx(now / 10)
+    assert prices_of(0.3, 5, 60.0, 0.0, MUCH).lasting == pytest.approx(now * 2)
+    assert prices_of(0.3, 100, 60.0, 0.0, MUCH).lasting == pytest.approx(now / 10**0.6)
     assert prices_of(0.3, 10, 60.0, 30.0, MUCH).lasting == pytest.approx(now / 1.5)
     assert prices_of(0.3, 10, 60.0, 1e6, MUCH).lasting == pytest.approx(now / 2)
 

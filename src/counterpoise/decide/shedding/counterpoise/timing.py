@@ -29,6 +29,9 @@ SLIGHT: Final = 0.08
 """Where the fullest of ten brokers is so far above the mean, a move has to win twice its price: the
 less uneven a cluster is, the less of its excess is felt, as queues grow faster than load does. Of
 a hundred brokers the fullest may be twice as far above it: more of them owe more to chance."""
+FEW: Final = 10
+"""Up to so many brokers a move costs as much less as they are more, since each is a smaller part of
+the whole. It interrupts as many clients, however: with more brokers the price falls more slowly."""
 DEARER_MAX: Final = 3.0
 """A price rises no further for that: a broker that joins has to be filled, however even the others
 are."""
@@ -68,7 +71,8 @@ def prices_of(
     hourly = move_price * HOUR_MINUTES
     slight = SLIGHT * math.log10(max(brokers, 1))
     dearer = 1.0 + min((slight / max(excess, LEAST)) ** 2, DEARER_MAX)
-    lasting = dearer * hourly / pays / brokers
+    cheaper = brokers / max(brokers / FEW, 1.0) ** 0.4
+    lasting = dearer * hourly / pays / cheaper
     return Prices(lasting, max(hourly / horizon_min * PASSING, lasting))
 
 

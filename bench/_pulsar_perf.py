@@ -9,10 +9,11 @@ import os
 import re
 import subprocess
 import tempfile
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+
+from tests.waiting import answer_within
 
 from bench._admin import RefusedError, call
 from bench._ours import Ours
@@ -56,15 +57,11 @@ def consume(
     topic = _topic()
     producing = _producing(topic, batched=batched, seconds=seconds + START_S)
     words = ["consume", "-st", kind, "-sp", "Latest", "-time", str(seconds), "-i", "1", topic]
-    with _tool(lib, server, producing) as producer:
+    with _tool(lib, server, producing):
         url = f"{server.admin_url}/admin/v2/{topic.replace('://', '/')}/stats"
-        ends = time.monotonic() + START_S
-        while not _published(url):
-            if time.monotonic() > ends:
-                raise SystemExit(f"pulsar-perf published nothing within {START_S} s")
-            time.sleep(0.1)
+        if not answer_within(lambda: _published(url), START_S, 0.1):
+            raise SystemExit(f"pulsar-perf published nothing within {START_S} s")
         found = _RECEIVED.search(_said(lib, server, words, within_s=seconds + 60))
-        producer.kill()
     return {"messages_per_second": float(_there(found)[1])}
 
 
@@ -110,11 +107,7 @@ def _there(found: re.Match[str] | None) -> re.Match[str]:
 def _said(lib: Path, server: Ours | RealPulsar, words: list[str], *, within_s: float) -> str:
     """What the tool printed; its figures are log lines."""
     with _tool(lib, server, words) as running:
-        try:
-            said, complaint = running.communicate(timeout=within_s)
-        except subprocess.TimeoutExpired:
-            running.kill()
-            raise
+        said, complaint = running.communicate(timeout=within_s)
     if running.returncode:
         raise SystemExit(f"pulsar-perf failed:\n{said[-2000:]}{complaint[-2000:]}")
     return said

@@ -18,6 +18,7 @@ from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION, pulsar_lib
 from bench._shedding_clusters import cluster, load_stores
 from bench.figures import Figure
 from counterpoise.app.clusters.java import find_java
+from counterpoise.broker.load.change import MINUTE_MS
 from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.load.store_view import LoadStoreView
@@ -32,8 +33,6 @@ MILLION = (1000, 1000)
 TRANSFER_ROUNDS = 500
 """As many as Java's TransferShedder has."""
 TIMER = Path(__file__).parent / "java" / "SheddingTime.java"
-
-MINUTE_MS = 60_000
 
 Size = tuple[int, int]
 

@@ -108,7 +108,13 @@ def connect(cluster: Cluster) -> Iterator[Callable[[], pulsar.Client]]:
 @pytest.fixture
 def namespace(api: Api, request: pytest.FixtureRequest) -> str:
     """A namespace of this test alone, with one bundle."""
+    return namespace_of_test(api, request, bundles=1)
+
+
+def namespace_of_test(api: Api, request: pytest.FixtureRequest, *, bundles: int) -> str:
+    """Make a namespace of this test alone, with so many bundles; returns its name."""
     api("PUT", "/admin/v2/tenants/t", {"allowedClusters": ["standalone"]})
     name = f"t/{request.node.name.replace('[', '-').replace(']', '').replace('/', '-')}"
-    assert api("PUT", f"/admin/v2/namespaces/{name}", {"bundles": {"numBundles": 1}}).status == 204
+    policies = {"bundles": {"numBundles": bundles}}
+    assert api("PUT", f"/admin/v2/namespaces/{name}", policies).status == 204
     return name

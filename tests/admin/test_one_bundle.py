@@ -7,7 +7,7 @@ import pytest
 
 from counterpoise import Cluster
 from counterpoise.names.hashing import topic_hash
-from tests.admin.conftest import Api
+from tests.admin.conftest import Api, namespace_of_test
 
 HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
 Connect = Callable[[], pulsar.Client]
@@ -23,10 +23,7 @@ def cluster() -> Iterator[Cluster]:
 
 @pytest.fixture
 def halved(api: Api, request: pytest.FixtureRequest) -> str:
-    api("PUT", "/admin/v2/tenants/t", {"allowedClusters": ["standalone"]})
-    name = f"t/{request.node.name}"
-    assert api("PUT", f"/admin/v2/namespaces/{name}", {"bundles": {"numBundles": 2}}).status == 204
-    return name
+    return namespace_of_test(api, request, bundles=2)
 
 
 def topics(namespace: str, half: int, count: int, domain: str = "persistent") -> list[str]:

@@ -247,9 +247,9 @@ def why_refused(name: str, value: Json) -> str | None:
         case ("retention_policies" | "retentionPolicies", dict()):
             minutes = value.get("retentionTimeInMinutes", 0)
             megabytes = value.get("retentionSizeInMB", 0)
-            for limit, name in ((megabytes, "size"), (minutes, "time")):
+            for limit, what in ((megabytes, "size"), (minutes, "time")):
                 if limit < -1:
-                    return f"Invalid retention policy: {name} limit must be >= -1"
+                    return f"Invalid retention policy: {what} limit must be >= -1"
             if (minutes == 0) != (megabytes == 0):
                 return (
                     "Invalid retention policy: Setting a single time or size limit to 0 is invalid "

@@ -5,9 +5,9 @@ from __future__ import annotations
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import not_found
 from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.request import answer, broker_of, flag, plain, topic_of
+from counterpoise.admin.rest.namespaces import require_found
 from counterpoise.broker.face import LookupRedirect, for_listener
 from counterpoise.names.bundle import FULL_RANGE
 
@@ -23,8 +23,7 @@ routes = route.Routes()
 async def lookup(request: web.Request) -> web.Response:
     """The broker to connect to (``LookupData``), or 307 to the broker that decides."""
     topic, broker = topic_of(request), broker_of(request)
-    if await broker.policies.namespace(topic.namespace_name) is None:
-        raise not_found("Namespace not found")
+    await require_found(request, topic.namespace_name)
     found = await broker.namespaces.lookup(topic, authoritative=flag(request, "authoritative"))
     listener = request.query.get("listenerName") or request.headers.get(LISTENER_HEADER)
     found = for_listener(listener, found)

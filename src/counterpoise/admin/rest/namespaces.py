@@ -142,9 +142,16 @@ async def topics(request: web.Request) -> web.Response:
 async def unload(request: web.Request) -> None:
     """Unload every bundle of a namespace, whichever broker owns it."""
     namespace = namespace_of(request)
+    await require_found(request, namespace)
+    await _unload_bundles(request, namespace)
+
+
+async def require_found(request: web.Request, namespace: NamespaceName) -> None:
+    """404 if a namespace does not exist, in the words of those routes that never ask for its tenant
+    (`require_namespace`).
+    """
     if await broker_of(request).policies.namespace(namespace) is None:
         raise not_found("Namespace not found")
-    await _unload_bundles(request, namespace)
 
 
 async def require_namespace(

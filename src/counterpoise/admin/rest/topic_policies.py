@@ -16,6 +16,7 @@ from counterpoise.admin.applied import applied_by_broker
 from counterpoise.admin.errors import not_allowed, not_found, precondition_failed
 from counterpoise.admin.policies import DISPATCH_RATE, TOPIC_POLICIES
 from counterpoise.admin.request import answer, broker_of, flag, nothing, topic_of
+from counterpoise.admin.rest.namespaces import require_found
 from counterpoise.admin.rest.policy_routes import PolicyHolder, in_place
 from counterpoise.admin.rest.topics import TOPIC
 from counterpoise.admin.route import body_of
@@ -121,9 +122,8 @@ async def topic_with_policies(request: web.Request) -> TopicName:
         )
     if topic.partition_index >= 0:
         raise precondition_failed("Not allowed to set/get topic policy for a partition")
+    await require_found(request, topic.namespace_name)
     policies = broker_of(request).policies
-    if await policies.namespace(topic.namespace_name) is None:
-        raise not_found("Namespace not found")
     known = await policies.partitioned_topic(topic).get() is not None
     if not known and not (topic.is_persistent and await policies.topic_exists(topic)):
         raise not_found(f"Topic {topic} not found")

@@ -24,7 +24,7 @@ from counterpoise.admin.request import (
     namespace_of,
     topic_of,
 )
-from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.rest.namespaces import require_found, require_namespace
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, map_of, nullable, text
 from counterpoise.admin.shared_answers import SHARED
@@ -79,9 +79,9 @@ async def names(request: web.Request) -> web.Response:
 async def create(request: web.Request) -> None:
     """Create a topic without partitions."""
     topic, broker = topic_of(request), broker_of(request)
-    if await broker.policies.namespace(topic.namespace_name) is None:
-        raise not_found("Namespace not found")
-    if topic.partition_index >= 0 and not await _is_known_partition(request, topic):
+    await require_found(request, topic.namespace_name)
+    count = await _partition_count(request, topic)
+    if topic.partition_index >= (count or 0):
         raise precondition_failed(
             f'Can\'t create topic {topic.local_name} with "-partition-" followed by numeric value '
             f"if there isn't a partitioned topic {topic.partitioned_name.local_name} created."
@@ -223,8 +223,7 @@ async def last_message_id(request: web.Request) -> web.Response:
 async def topic_in_namespace(request: web.Request) -> TopicName:
     """The topic in the path; 404 if its namespace does not exist."""
     topic = topic_of(request)
-    if await broker_of(request).policies.namespace(topic.namespace_name) is None:
-        raise not_found("Namespace not found")
+    await require_found(request, topic.namespace_name)
     return topic
 
 
@@ -236,21 +235,17 @@ async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
     broker = broker_of(request)
     if topic not in broker.topics.loaded:
         known = topic.is_persistent and await broker.policies.topic_exists(topic)
-        if not known and not await _is_known_partition(request, topic):
-            is_partition = await _partition_count(request, topic) is not None
-            why = "Topic partitions were not yet created"
-            raise not_found(why if is_partition else f"Topic {topic} not found")
+        count = None if known else await _partition_count(request, topic)
+        if not known and count is None:
+            raise not_found(f"Topic {topic} not found")
+        if count is not None and topic.partition_index >= count:
+            raise not_found("Topic partitions were not yet created")
     return await broker.topics.get(topic, create=False)
 
 
 def path_of(topic: TopicName) -> str:
     """The URL path of a topic's resource, percent-encoded."""
     return f"/admin/v2/{topic.rest_path}"
-
-
-async def _is_known_partition(request: web.Request, topic: TopicName) -> bool:
-    count = await _partition_count(request, topic)
-    return count is not None and topic.partition_index < count
 
 
 async def _partition_count(request: web.Request, topic: TopicName) -> int | None:

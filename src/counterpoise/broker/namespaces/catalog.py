@@ -190,21 +190,18 @@ class TopicCatalog:
         return None if found is None else int(found.get("partitions") or 0)
 
     async def _may_create(self, topic: TopicName) -> bool:
-        if topic.partition_index >= 0 and not await self._is_deleted(topic.namespace_name):
+        policies = await self._policies.namespace(topic.namespace_name) or {}
+        if topic.partition_index >= 0 and not policies.get("deleted"):
             partitions = await self._partition_count(topic.partitioned_name)
             if partitions is not None:
                 return topic.partition_index < partitions
         return (await self._rule(topic.namespace_name)).allowed
 
-    async def _is_deleted(self, namespace: NamespaceName) -> bool:
-        """Whether a namespace is being deleted: clients create no topics in it any more."""
-        return bool((await self._policies.namespace(namespace) or {}).get("deleted"))
-
     async def _rule(self, namespace: NamespaceName) -> AutoTopicCreation:
         """The namespace's ``autoTopicCreationOverride``, or else the cluster's settings."""
-        if await self._is_deleted(namespace):
-            return AutoTopicCreation(allowed=False)
         policies = await self._policies.namespace(namespace) or {}
+        if policies.get("deleted"):
+            return AutoTopicCreation(allowed=False)
         override = policies.get("autoTopicCreationOverride")
         if not isinstance(override, dict) or not override:
             return self._default()

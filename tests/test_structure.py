@@ -29,7 +29,7 @@ MAY_IMPORT: dict[str, frozenset[str]] = {
         "names wire faults quota ownership load decide metadata storage security".split()
     ),
     "admin": frozenset({"names", "broker", "security"}),
-    "pipeline": frozenset({"names", "load", "decide", "security"}),
+    "pipeline": frozenset({"names", "load", "decide", "ownership", "security"}),
     "picture": frozenset({"names", "load", "decide"}),
     "console": frozenset({"names", "load", "decide", "picture", "pipeline", "security"}),
 }

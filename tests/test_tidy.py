@@ -52,7 +52,7 @@ WORDS_STAY = {
     ("src/counterpoise/pipeline/tables/old_layout.py", "reigns"): "a directory of older histories",
 }
 #: File names that recur because every folder has such a file for the same purpose.
-FILES_RECUR = frozenset("__init__ errors memory options policies records registry".split())
+FILES_RECUR = frozenset("__init__ errors memory options policies registry".split())
 #: Folders whose files are named after a verb, a resource or a subject that has a name already.
 NAMED_AFTER = ("app/", "admin/rest/", "admin/metrics/", "console/parts/")
 FILE_NAMES_MAX = 3

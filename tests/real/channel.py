@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from counterpoise.ownership.channel.data import ServiceUnitStateData
+from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.pipeline.watchdog.channel import TOPIC
-from counterpoise.pipeline.watchdog.records import holds_after, written
 
 NAMES = ("state", "sourceBroker", "dstBroker", "timestamp", "versionId", "force")
 
@@ -49,8 +50,9 @@ def text_of_records(rows: Sequence[Mapping[str, Any]], bundle: str) -> list[str]
     for each in rows:
         if each["bundle"] != bundle:
             continue
-        record = written(json.dumps(each).encode()) if each["state"] else None
-        holds = record is None or holds_after(before, record)
+        given = json.dumps({name: value for name, value in each.items() if value is not None})
+        record = ServiceUnitStateData.from_json(given.encode()) if each["state"] else None
+        holds = refusal(before, record, Storage.SYSTEM_TOPIC) is None
         before = record if holds else before
         said.append(
             f"{each['published'] % 3_600_000 / 1000:.3f} s past the hour: {each['state']} "

@@ -1,16 +1,20 @@
 """Reads the bundle state channel of PIP-192 by the official client.
 
-Its topic is compacted, so that a read from its beginning gives the last valid record of each bundle
-(`records.py`).
+Its topic is compacted, so a read from its beginning gives the last valid record of each bundle. Two
+brokers may assign a bundle at once. Both records are in the topic, and the second is invalid:
+brokers ignore it. A reader that used it would report `Assigning` for ever for an `Owned` bundle.
 """
 
+import contextlib
 import os
 from collections.abc import Mapping
 from typing import Any
 
 from counterpoise.decide.watchdog.observation import ChannelRecord
 from counterpoise.names.callbacks import SentenceSink
-from counterpoise.pipeline.watchdog.records import Written, holds_after, written
+from counterpoise.ownership.channel.data import ServiceUnitStateData
+from counterpoise.ownership.channel.transitions import Storage, refusal
+from counterpoise.ownership.records import InvalidRecord
 
 TOPIC = "persistent://pulsar/system/loadbalancer-service-unit-state"
 WAIT_MS = 5000
@@ -48,7 +52,7 @@ class Channel:
         )
         self._start = pulsar.MessageId.earliest
         self._reader: Any = None
-        self._records: dict[str, Written] = {}
+        self._records: dict[str, ServiceUnitStateData] = {}
 
     def read(self) -> Mapping[str, ChannelRecord] | None:
         """The last record of each bundle; None if the channel cannot be read now."""
@@ -68,12 +72,20 @@ class Channel:
             self._reader = self._client.create_reader(TOPIC, self._start, is_read_compacted=True)
         while self._reader.has_message_available():
             message = self._reader.read_next(WAIT_MS)
-            bundle, record = message.partition_key(), written(message.data())
-            if record is None:
+            bundle, data = message.partition_key(), message.data()
+            if not data:
                 self._records.pop(bundle, None)
-            elif holds_after(self._records.get(bundle), record):
-                self._records[bundle] = record
-        return {bundle: record.seen for bundle, record in self._records.items()}
+                continue
+            with contextlib.suppress(InvalidRecord):
+                record = ServiceUnitStateData.from_json(data)
+                if refusal(self._records.get(bundle), record, Storage.SYSTEM_TOPIC) is None:
+                    self._records[bundle] = record
+        return {
+            bundle: ChannelRecord(
+                record.state.value, record.destination or record.source or "", record.timestamp_ms
+            )
+            for bundle, record in self._records.items()
+        }
 
     def close(self) -> None:
         """Close the connection to the cluster."""

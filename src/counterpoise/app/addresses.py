@@ -1,7 +1,5 @@
 """Parses admin addresses from the command line."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 from counterpoise.app.errors import UserError

@@ -1,7 +1,5 @@
 """Options for connecting to a cluster that verbs share, under pulsar-admin's names."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -29,7 +27,7 @@ def client_argv(args: argparse.Namespace) -> list[str]:
     return argv
 
 
-def client_session(args: argparse.Namespace) -> aiohttp.ClientSession:
+def client_session(args: argparse.Namespace) -> "aiohttp.ClientSession":
     """A session for the admin API with a command's credentials; raises ``ConfigError``."""
     return http_session(client_security(args), args.timeout or ANSWER_WITHIN_S)
 

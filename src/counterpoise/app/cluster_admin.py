@@ -1,7 +1,5 @@
 """Requests to a cluster's admin API, whose errors become sentences with the next step."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """The strategy of `advise` and `balance`: Counterpoise, unless another is named."""
 
-from __future__ import annotations
-
 import argparse
 
 from counterpoise.app.client import client_session

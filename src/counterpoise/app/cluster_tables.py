@@ -3,8 +3,6 @@
 From ``broker-stats/topics``, which has every loaded topic by bundle under either load manager.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """``--conf broker.conf`` and ``--set name=value``: the settings given to a verb."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Output files that the user names: checked before the work, written after it."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -32,7 +30,7 @@ def writing_file(path: Path) -> Iterator[None]:
         raise UserError(f"cannot write {path}: {error.strerror or error}") from None
 
 
-def write_table(table: pa.Table, path: Path) -> None:
+def write_table(table: "pa.Table", path: Path) -> None:
     """Write a table as Parquet, or as CSV if the name says so."""
     from pyarrow import csv, parquet
 

@@ -1,7 +1,5 @@
 """The file that names the clusters of a fleet."""
 
-from __future__ import annotations
-
 import re
 import tomllib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Verbs that answer each line of JSON with one line of JSON."""
 
-from __future__ import annotations
-
 import json
 import sys
 from collections.abc import Callable, Iterable

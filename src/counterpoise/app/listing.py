@@ -1,7 +1,5 @@
 """Prints rows: aligned columns, or JSON."""
 
-from __future__ import annotations
-
 import argparse
 import dataclasses
 import json

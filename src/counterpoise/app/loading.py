@@ -1,7 +1,5 @@
 """Controls Python's cyclic garbage collection: off while modules load, rare while brokers serve."""
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -8,8 +8,6 @@ Only what the command line asks for is imported: ``counterpoise --help`` imports
 of a verb its arguments. So a missing package is reported in one place.
 """
 
-from __future__ import annotations
-
 import argparse
 import importlib
 import sys
@@ -42,7 +40,7 @@ class Verb:
     extra: str = ""
     """The extra of the package that the verb needs, if any."""
 
-    def arguments(self) -> ArgumentsModule:
+    def arguments(self) -> "ArgumentsModule":
         """The module that declares the command's arguments."""
         module: ArgumentsModule = self._module("arguments")
         return module
@@ -199,7 +197,7 @@ def _verb(name: str) -> Verb:
     return next(each for each in VERBS if each.name == name)
 
 
-def _add(verb: Verb, subparsers: Subparsers) -> argparse.ArgumentParser:
+def _add(verb: Verb, subparsers: "Subparsers") -> argparse.ArgumentParser:
     arguments = verb.arguments()
     parser = subparsers.add_parser(
         verb.name,
@@ -212,7 +210,7 @@ def _add(verb: Verb, subparsers: Subparsers) -> argparse.ArgumentParser:
     return parser
 
 
-def _frame() -> tuple[argparse.ArgumentParser, Subparsers]:
+def _frame() -> "tuple[argparse.ArgumentParser, Subparsers]":
     parser = argparse.ArgumentParser(
         prog="counterpoise",
         description="Apache Pulsar's broker load balancing: a cluster to test with, a balancer.",

@@ -1,7 +1,5 @@
 """The webhook from a verb's options."""
 
-from __future__ import annotations
-
 import argparse
 
 from counterpoise.pipeline.notify.formats import NoticeContext, NotifyFormat

@@ -1,7 +1,5 @@
 """Parses numbers from the command line."""
 
-from __future__ import annotations
-
 import argparse
 import math
 

@@ -1,7 +1,5 @@
 """Prints progress and results of verbs."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import re

@@ -1,7 +1,5 @@
 """Turns a missing package of an extra into a sentence."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

@@ -1,7 +1,5 @@
 """Writes rows as they come, perhaps millions: as a table, JSON or Parquet."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 import sys

@@ -1,7 +1,5 @@
 """Runs verbs until a signal stops them."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import threading

@@ -1,7 +1,5 @@
 """Spark for verbs that start it: its settings, a session, and where its errors are written."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import tempfile
@@ -41,7 +39,7 @@ def spark_session(
     args: argparse.Namespace,
     settings: Mapping[str, str] = NOTHING,
     strategies: Sequence[object] = (),
-) -> Iterator[SparkSession]:
+) -> "Iterator[SparkSession]":
     """A Spark session on ``--master`` during the block; raises `UserError`.
 
     ``--spark-conf`` overrides ``settings``; executors get the code of the ``strategies``.

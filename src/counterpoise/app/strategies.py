@@ -1,7 +1,5 @@
 """Finds strategies by name and settings, for every verb and balancer."""
 
-from __future__ import annotations
-
 import sys
 from dataclasses import replace
 from pathlib import Path

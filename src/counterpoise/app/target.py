@@ -1,7 +1,5 @@
 """The target of an unload or a split: a bundle, a topic in it, or a whole namespace."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Parses times from the command line."""
 
-from __future__ import annotations
-
 import argparse
 import math
 from datetime import UTC, datetime

@@ -1,7 +1,5 @@
 """Wires a broker: its configuration, metadata session, ledgers and admin API."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -55,7 +53,7 @@ async def make_broker(
     )
 
 
-def make_web_server(broker: Broker, faults: FaultControl | None = None) -> AdminServer:
+def make_web_server(broker: Broker, faults: "FaultControl | None" = None) -> AdminServer:
     """Make the HTTP server of a broker's admin API; its modules are imported at the first call."""
     # Imported late: it brings an HTTP library, which many embedded clusters never need.
     from counterpoise.admin.server import WebServer

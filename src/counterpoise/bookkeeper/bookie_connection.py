@@ -1,7 +1,5 @@
 """One connection to a bookie, on asyncio."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Sequence

@@ -4,8 +4,6 @@ A frame is its length (4 bytes), a header (version 8 bits, opcode 8, flags 16) a
 has no number: a response names its operation, ledger and entry.
 """
 
-from __future__ import annotations
-
 import struct
 from typing import Final, NamedTuple
 

@@ -1,7 +1,5 @@
 """The registered bookies: whether they accept writes, and their addresses."""
 
-from __future__ import annotations
-
 import asyncio
 import enum
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Connections to all bookies of a cluster, on demand; those that failed recently are used last."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The metadata that Pulsar's brokers may store before an entry (PIP-70)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 _MARK: Final = b"\x0e\x02"

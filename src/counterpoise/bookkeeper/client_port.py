@@ -4,8 +4,6 @@ A managed ledger needs only this of BookKeeper. `client/` is the real one, over 
 metadata store; tests have one in memory.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Protocol
 

@@ -1,7 +1,5 @@
 """Decompresses Pulsar's messages, and nodes of managed ledgers and cursors."""
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Mapping
 from typing import Final

@@ -1,7 +1,5 @@
 """Cursors of a topic as rows, with their backlog."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Cursors: what each subscription has acknowledged, and its backlog."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Entries as rows: the messages of a topic or of a ledger, in order."""
 
-from __future__ import annotations
-
 import asyncio
 import base64
 import json

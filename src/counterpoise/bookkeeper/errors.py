@@ -1,7 +1,5 @@
 """Errors of reading and writing BookKeeper, each a sentence."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 

@@ -5,8 +5,6 @@ Each entry is on W of them (the write quorum), and acknowledged when A have it (
 When a bookie fails while a ledger is written, a new segment begins with another ensemble.
 """
 
-from __future__ import annotations
-
 import enum
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """The owner of a ledger, from its custom metadata (``LedgerMetadataUtils``)."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """The paths of ledgers' metadata in the metadata store (``HierarchicalLedgerManager``)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncIterator, Iterable
 from typing import Final

@@ -1,7 +1,5 @@
 """Reads one ledger without recovering it: its entries, and the end of an open one."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 

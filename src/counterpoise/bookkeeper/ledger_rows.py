@@ -1,7 +1,5 @@
 """Ledgers as rows: of one topic, or of the whole cluster."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field

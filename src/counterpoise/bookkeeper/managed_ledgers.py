@@ -1,7 +1,5 @@
 """The nodes of managed ledgers, one for each topic: the ledgers that hold its messages."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeVar

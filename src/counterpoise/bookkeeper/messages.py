@@ -1,7 +1,5 @@
 """Decodes Pulsar's entries into messages, unpacked from batch and compression."""
 
-from __future__ import annotations
-
 import struct
 from dataclasses import dataclass
 from typing import Final

@@ -5,8 +5,6 @@ stays, and its space is never freed. References are read before ledgers, and tho
 once more at the end: an orphan was found unreferenced twice.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass

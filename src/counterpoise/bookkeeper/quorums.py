@@ -1,7 +1,5 @@
 """The numbers of bookies that store a ledger and each entry."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -1,7 +1,5 @@
 """The ledgers to which Pulsar refers: topics, cursors, schemas, compaction, delayed messages."""
 
-from __future__ import annotations
-
 import asyncio
 from array import array
 from collections.abc import AsyncIterator, Iterable

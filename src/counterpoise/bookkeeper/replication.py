@@ -1,7 +1,5 @@
 """Replication: what each bookie holds, and which ledgers have lost copies."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The ledgers of schemas: each version is an entry of a ledger that a node names."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from typing import Final
 

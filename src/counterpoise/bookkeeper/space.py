@@ -1,7 +1,5 @@
 """Space by tenant, namespace, topic or kind of ledger."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 

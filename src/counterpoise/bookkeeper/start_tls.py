@@ -4,8 +4,6 @@ The request is of version 3 of BookKeeper's protocol. A bookie then uses version
 connection, since later requests do not parse as version 3.
 """
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 import struct

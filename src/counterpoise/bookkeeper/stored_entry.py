@@ -4,8 +4,6 @@ Header: ledger, entry, last entry that was confirmed when it was sent, and the b
 up to and with this one; four big-endian integers of 64 bits (``DigestManager``).
 """
 
-from __future__ import annotations
-
 import hashlib
 import hmac
 import struct

@@ -1,7 +1,5 @@
 """Carries out confirmed actions, at most one for each bundle, and logs what happens."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Sequence

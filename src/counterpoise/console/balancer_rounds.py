@@ -1,7 +1,5 @@
 """Rounds and recorded loads of a balancer that runs elsewhere, from its history."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -1,7 +1,5 @@
 """Polls the cluster once for all open pages."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

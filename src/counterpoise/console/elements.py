@@ -1,7 +1,5 @@
 """The elements of the page, each usable by keyboard and screen reader."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """Several clusters side by side: a page, and the metrics of all of them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

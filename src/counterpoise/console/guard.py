@@ -4,8 +4,6 @@ Checks the headers of `counterpoise.security.own_site`, on the WebSocket as well
 one to any site, and only its Origin header names the page.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from starlette.datastructures import Headers

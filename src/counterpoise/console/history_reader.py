@@ -1,7 +1,5 @@
 """A balancer's rounds and recorded loads, read from its history."""
 
-from __future__ import annotations
-
 import pyarrow as pa
 import pyarrow.compute as pc
 

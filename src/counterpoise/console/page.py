@@ -1,7 +1,5 @@
 """The page in one browser. Its content is decided in `picture/`."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from nicegui import ui

@@ -1,7 +1,5 @@
 """What the parts of one open page share: its operator, the selection, announcements."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """A page's operator, and what the cluster permits that operator."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Iterable, Mapping

@@ -1,7 +1,5 @@
 """Serve the console until a signal stops it."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

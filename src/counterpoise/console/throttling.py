@@ -2,8 +2,6 @@
 counters.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """The results of backtests, from the files that `counterpoise backtest --json` writes."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import fields
 from pathlib import Path

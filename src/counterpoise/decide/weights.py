@@ -1,7 +1,5 @@
 """The weight of each resource in a broker's usage."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from functools import cached_property

@@ -1,7 +1,5 @@
 """Arguments that several verbs share, each declared once."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Arguments of ``counterpoise completion``."""
 
-from __future__ import annotations
-
 import argparse
 
 DESCRIPTION = "Prints a script with which a shell completes verbs and options."

@@ -1,7 +1,5 @@
 """Arguments of ``counterpoise decide``, and of ``shed``, ``place`` and ``split`` under it."""
 
-from __future__ import annotations
-
 import argparse
 
 from counterpoise.app.arguments import common

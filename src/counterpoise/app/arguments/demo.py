@@ -1,7 +1,5 @@
 """Arguments of ``counterpoise demo``."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Arguments of ``counterpoise history import``."""
 
-from __future__ import annotations
-
 import argparse
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Options for how moves are carried out: how many at once, when they pause, when they stop."""
 
-from __future__ import annotations
-
 import argparse
 
 from counterpoise.app.arguments import common

@@ -1,7 +1,5 @@
 """Arguments of ``counterpoise report``."""
 
-from __future__ import annotations
-
 import argparse
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Arguments of ``counterpoise roll``."""
 
-from __future__ import annotations
-
 import argparse
 
 from counterpoise.app.arguments import common, pace

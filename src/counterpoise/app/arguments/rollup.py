@@ -1,7 +1,5 @@
 """Arguments of ``counterpoise rollup``."""
 
-from __future__ import annotations
-
 import argparse
 
 from counterpoise.app.arguments import common

@@ -1,7 +1,5 @@
 """Limits on moves without approval: `--max-moves-a-round` …"""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Iterable
 from typing import Any

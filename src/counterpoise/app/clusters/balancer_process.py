@@ -1,7 +1,5 @@
 """A balancer on Spark as a child process, beside the cluster that it balances."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Real bookies of Apache BookKeeper for a local cluster, from jars that are on this machine."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -68,7 +66,7 @@ class LocalBookies:
         zookeeper: str,
         *,
         on_ended: Callable[[str, int], None] | None = None,
-    ) -> LocalBookies:
+    ) -> "LocalBookies":
         """Start ``count`` bookies, on existing data if there is any, and wait until they serve.
 
         ``on_ended`` gets the name and exit status of a bookie that ends by itself. Raises
@@ -157,7 +155,7 @@ class LocalBookies:
         for port in self._ports.values():
             port.release()
 
-    def __enter__(self) -> LocalBookies:
+    def __enter__(self) -> "LocalBookies":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """Runs the console as its own process, so that it does not slow down brokers."""
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os

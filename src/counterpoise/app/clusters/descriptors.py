@@ -1,7 +1,5 @@
 """The limit on open files and connections of a broker."""
 
-from __future__ import annotations
-
 import contextlib
 import resource
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """One broker of an embedded cluster, as a test sees it."""
 
-from __future__ import annotations
-
 from counterpoise.broker.broker import Broker
 from counterpoise.storage.disk_faults import DiskFaults
 

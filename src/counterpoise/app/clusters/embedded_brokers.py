@@ -1,7 +1,5 @@
 """The brokers of an embedded cluster, on their shared event loop."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import secrets

@@ -1,7 +1,5 @@
 """Find a Java that can run Spark and ZooKeeper."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

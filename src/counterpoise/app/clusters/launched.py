@@ -1,7 +1,5 @@
 """What the launchers of local clusters share, in one process or in several."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 LOCAL_DEFAULTS: Mapping[str, object] = {

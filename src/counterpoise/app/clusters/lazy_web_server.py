@@ -1,7 +1,5 @@
 """A broker's admin API that is loaded at the first connection to it."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import socket
@@ -25,7 +23,7 @@ class LazyWebServer:
     modules of two versions would mix.
     """
 
-    def __init__(self, broker: Broker, faults: FaultControl | None = None) -> None:
+    def __init__(self, broker: Broker, faults: "FaultControl | None" = None) -> None:
         """``faults``: the cluster's faults, if the API shall serve them."""
         self._broker = broker
         self._faults = faults

@@ -1,7 +1,5 @@
 """A cluster of real processes on this machine: ZooKeeper and brokers, stopped as one."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import sys
@@ -184,7 +182,7 @@ class LocalCluster:
             each.child.terminate()
         self._stack.close()
 
-    def __enter__(self) -> LocalCluster:
+    def __enter__(self) -> "LocalCluster":
         self.start()
         return self
 

@@ -1,7 +1,5 @@
 """An event loop in a thread of its own, for synchronous callers."""
 
-from __future__ import annotations
-
 import asyncio
 import concurrent.futures
 import threading

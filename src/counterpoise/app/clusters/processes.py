@@ -1,7 +1,5 @@
 """Child processes that report when they are ready and never outlive their parent."""
 
-from __future__ import annotations
-
 import contextlib
 import os
 import signal
@@ -83,7 +81,7 @@ class Child:
         self._reader.start()
 
     @classmethod
-    def start(cls, spec: ChildSpec) -> Child:
+    def start(cls, spec: ChildSpec) -> "Child":
         """Start a child process and wait until it is ready; raises :class:`ChildFailedError`."""
         child = cls(spec)
         try:
@@ -166,7 +164,7 @@ class Child:
         self._reader.join()
         return status
 
-    def __enter__(self) -> Child:
+    def __enter__(self) -> "Child":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """A port on the loopback address, kept for a server that needs its number in advance."""
 
-from __future__ import annotations
-
 import socket
 import sys
 

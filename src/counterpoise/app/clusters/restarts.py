@@ -1,7 +1,5 @@
 """When to restart servers that ended."""
 
-from __future__ import annotations
-
 from counterpoise.app.clusters.supervisor import BACK_OFF_FIRST_S, BACK_OFF_MOST_S, STEADY_AFTER_S
 from counterpoise.names.callbacks import Clock
 

@@ -1,7 +1,5 @@
 """Keeps one program running while this broker leads."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

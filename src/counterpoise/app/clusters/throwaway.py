@@ -1,7 +1,5 @@
 """Certificates for a test cluster: made in memory, stored in its folder."""
 
-from __future__ import annotations
-
 import datetime as dt
 from dataclasses import dataclass
 from ipaddress import ip_address

@@ -1,7 +1,5 @@
 """TLS and tokens of an embedded cluster, made for a test and gone with it."""
 
-from __future__ import annotations
-
 import secrets
 import shutil
 import tempfile
@@ -101,7 +99,7 @@ class ThrowAwaySecurity:
             "brokerClientTlsEnabled": True,
         }
 
-    def _of_authority(self) -> ThrowAwayAuthority:
+    def _of_authority(self) -> "ThrowAwayAuthority":
         if self._authority is None:
             raise RuntimeError("the cluster has no certificates: start it with tls=True")
         return self._authority

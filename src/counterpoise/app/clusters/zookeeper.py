@@ -1,7 +1,5 @@
 """A real ZooKeeper for a local cluster, from the jars that the pyspark package carries."""
 
-from __future__ import annotations
-
 import importlib.util
 import socket
 import tempfile
@@ -62,7 +60,7 @@ class ZooKeeper:
         port: int = 0,
         *,
         on_ended: Callable[[int], None] | None = None,
-    ) -> ZooKeeper:
+    ) -> "ZooKeeper":
         """Start a server with its data in ``directory``, and wait until it answers.
 
         Without a directory, a temporary one that :meth:`stop` removes; with port 0, a free one.
@@ -145,7 +143,7 @@ class ZooKeeper:
         if self._scratch is not None:
             self._scratch.cleanup()
 
-    def __enter__(self) -> ZooKeeper:
+    def __enter__(self) -> "ZooKeeper":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,7 +1,5 @@
 """One line of ``counterpoise decide place``: a bundle and its candidates in, a broker out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from random import Random
 from typing import Any

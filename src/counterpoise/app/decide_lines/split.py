@@ -1,7 +1,5 @@
 """One line of ``counterpoise decide split``: a bundle and its topics in, boundaries out."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The admin requests of the demo."""
 
-from __future__ import annotations
-
 import json
 import urllib.error
 import urllib.request

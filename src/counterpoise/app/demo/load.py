@@ -1,7 +1,5 @@
 """Traffic through the official client, with a count of every single message."""
 
-from __future__ import annotations
-
 import struct
 import threading
 import time

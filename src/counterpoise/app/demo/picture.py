@@ -1,7 +1,5 @@
 """A plot of the demo's load over time, with its moves."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The demo's load, and settings that fit it to a laptop."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path

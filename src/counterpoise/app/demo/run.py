@@ -1,7 +1,5 @@
 """The demo from start to end."""
 
-from __future__ import annotations
-
 import threading
 import time
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The demo's output: a live table in a terminal, plain lines elsewhere."""
 
-from __future__ import annotations
-
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -107,7 +105,7 @@ class PlainScreen:
 class LiveScreen:
     """A screen for terminals: a table that is redrawn, with the last sentences under it."""
 
-    def __init__(self, live: Live) -> None:
+    def __init__(self, live: "Live") -> None:
         self._sentences: list[str] = []
         self._live = live
         self._table: Any = ""

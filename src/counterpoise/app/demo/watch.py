@@ -1,7 +1,5 @@
 """What the demo shows: each broker's load, and the balancer's decisions."""
 
-from __future__ import annotations
-
 import re
 import time
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """Checks of how namespaces are cut into bundles, and when bundles are split."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from counterpoise.app.doctor.diagnosis import Diagnosis, Shown, finding

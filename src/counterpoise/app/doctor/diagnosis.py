@@ -1,7 +1,5 @@
 """A finding of the doctor: what is wrong, the settings that cause it, and what to change."""
 
-from __future__ import annotations
-
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,7 +32,7 @@ class Diagnosis:
     rule: str
     title: str
     why: str
-    settings: Mapping[str, Shown]
+    settings: "Mapping[str, Shown]"
     change: Mapping[str, str]
     severity: Severity
     advice: str
@@ -71,7 +69,7 @@ def catalogue() -> Mapping[str, Mapping[str, Any]]:
 
 def finding(
     key: str,
-    settings: Mapping[str, Shown],
+    settings: "Mapping[str, Shown]",
     change: Mapping[str, str] | None = None,
     *,
     severity: Severity | None = None,

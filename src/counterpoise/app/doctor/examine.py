@@ -1,7 +1,5 @@
 """Runs all checks of a broker's settings."""
 
-from __future__ import annotations
-
 from counterpoise.app.doctor import bundles, floors, general, managers, timing, weights
 from counterpoise.app.doctor.diagnosis import Diagnosis, Severity
 from counterpoise.app.doctor.setup import Setup

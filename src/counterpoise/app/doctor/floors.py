@@ -1,7 +1,5 @@
 """Checks of thresholds and floors below which a shedder never moves."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from counterpoise.app.doctor.diagnosis import Diagnosis, Severity, finding

@@ -1,7 +1,5 @@
 """Checks of the file itself: bad values, misspelled, repeated, deprecated and ignored names."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from difflib import get_close_matches
 

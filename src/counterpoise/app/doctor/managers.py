@@ -1,7 +1,5 @@
 """Checks of the load manager and the two strategies it is to use."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from counterpoise.app.doctor.diagnosis import Diagnosis, Severity, finding

@@ -1,7 +1,5 @@
 """A configuration for the checks: typed values with their sources, and the cluster's size."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property

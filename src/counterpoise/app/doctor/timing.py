@@ -1,7 +1,5 @@
 """Checks of intervals, grace periods and hit counts that work against each other."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from counterpoise.app.doctor.diagnosis import Diagnosis, Severity, finding

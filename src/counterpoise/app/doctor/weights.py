@@ -1,7 +1,5 @@
 """Checks of how resources count."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from counterpoise.app.doctor.diagnosis import Diagnosis, finding

@@ -1,7 +1,5 @@
 """Faults of whole brokers: frozen, cut off, or with a bad disk."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from enum import StrEnum
 from typing import Final

@@ -1,7 +1,5 @@
 """The faults of an embedded cluster: set, removed and counted on the cluster's loop."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from counterpoise.app.clusters.embedded_broker import EmbeddedBroker

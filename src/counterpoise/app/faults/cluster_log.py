@@ -1,7 +1,5 @@
 """The events of a cluster while a test watches it, and expectations that a test awaits."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence

@@ -1,7 +1,5 @@
 """The faults of an embedded cluster over HTTP: converts JSON to faults, and results to JSON."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

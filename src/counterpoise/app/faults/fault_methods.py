@@ -1,7 +1,5 @@
 """The faults that a test can inject into an embedded cluster, and its assertions."""
 
-from __future__ import annotations
-
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 

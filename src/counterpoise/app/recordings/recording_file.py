@@ -1,7 +1,5 @@
 """The recording of ``counterpoise up --record``."""
 
-from __future__ import annotations
-
 import itertools
 import logging
 import os

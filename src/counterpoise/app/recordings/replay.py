@@ -1,7 +1,5 @@
 """Replays a recording of clients' commands, and compares the brokers' responses."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Iterable, Iterator

@@ -1,7 +1,5 @@
 """The responses on one connection: in the recording, and in the replay."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass

@@ -4,8 +4,6 @@ A setting that is accepted and changes nothing is worse than one that is refused
 they were given at their start, ``doctor`` reports them, and ``docs/UNREAD.md`` lists them.
 """
 
-from __future__ import annotations
-
 import shlex
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache

@@ -1,7 +1,5 @@
 """The explanation of each setting: the string below the field that declares it."""
 
-from __future__ import annotations
-
 import ast
 import inspect
 import sys

@@ -1,7 +1,5 @@
 """Every setting that Apache Pulsar 4.0.7 reads from broker.conf."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache

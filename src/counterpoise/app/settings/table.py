@@ -1,7 +1,5 @@
 """The table of broker.conf names and the rooms that read them."""
 
-from __future__ import annotations
-
 import difflib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace

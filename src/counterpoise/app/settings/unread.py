@@ -1,7 +1,5 @@
 """Pulsar's balancing and rate settings that no room reads: known, checked, explained."""
 
-from __future__ import annotations
-
 from dataclasses import make_dataclass
 from importlib.resources import files
 from typing import Any

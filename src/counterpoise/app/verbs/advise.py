@@ -1,7 +1,5 @@
 """``counterpoise advise``: a plan to read, approve and hand to ``balance --execute --plan``."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

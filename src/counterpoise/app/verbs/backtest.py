@@ -1,7 +1,5 @@
 """``counterpoise backtest``: what strategies and settings would have done to recorded load."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import math

@@ -4,8 +4,6 @@ Each side is a broker.conf, or a version of Pulsar with its defaults. Both are r
 own leader would decide and place, since the settings are the leader's.
 """
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import dataclass
 from types import MappingProxyType

@@ -2,8 +2,6 @@
 combination.
 """
 
-from __future__ import annotations
-
 import argparse
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence

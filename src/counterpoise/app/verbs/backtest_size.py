@@ -1,7 +1,5 @@
 """``counterpoise backtest --usage-at-most``: how many brokers a load needs."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

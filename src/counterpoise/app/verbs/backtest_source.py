@@ -1,7 +1,5 @@
 """The load that ``counterpoise backtest`` replays: recorded or synthetic, with changes."""
 
-from __future__ import annotations
-
 import argparse
 from collections.abc import Callable
 from typing import Any

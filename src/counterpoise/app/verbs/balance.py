@@ -1,7 +1,5 @@
 """``counterpoise balance``: watch a cluster, decide what to move, move it with ``--execute``."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

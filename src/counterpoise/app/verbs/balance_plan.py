@@ -1,7 +1,5 @@
 """``counterpoise balance --plan FILE``: carry out a plan that an operator approved."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """``counterpoise broker``: one broker process."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """``counterpoise brokers``: the brokers of a cluster, and what each carries."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 

@@ -1,7 +1,5 @@
 """``counterpoise bundles``: the bundles of a cluster, where they are and what they carry."""
 
-from __future__ import annotations
-
 import argparse
 
 from counterpoise.app.cluster_admin import ClusterAdmin, with_cluster

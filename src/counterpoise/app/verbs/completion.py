@@ -1,7 +1,5 @@
 """``counterpoise completion``: what makes a shell complete verbs and options."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -1,7 +1,5 @@
 """``counterpoise console``: a web page about a cluster."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

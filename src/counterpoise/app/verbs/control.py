@@ -1,7 +1,5 @@
 """``counterpoise control``: pause, resume or stop the balancer that writes a history."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

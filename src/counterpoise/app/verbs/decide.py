@@ -1,7 +1,5 @@
 """``counterpoise decide``: ask a strategy what it would do with load data, and why."""
 
-from __future__ import annotations
-
 import argparse
 from random import Random
 from typing import Any

@@ -1,7 +1,5 @@
 """``counterpoise demo``: watch an uneven cluster become even."""
 
-from __future__ import annotations
-
 import argparse
 import signal
 import sys

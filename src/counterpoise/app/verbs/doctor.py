@@ -1,7 +1,5 @@
 """``counterpoise doctor``: explains what the settings of a broker.conf will do."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

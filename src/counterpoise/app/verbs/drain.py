@@ -1,7 +1,5 @@
 """``counterpoise drain``: empty a broker before it is stopped, bundle by bundle and verified."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

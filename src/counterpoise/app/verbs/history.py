@@ -1,7 +1,5 @@
 """``counterpoise history``: check, repair, export and import a history, migrate an older one."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import sys

@@ -1,7 +1,5 @@
 """``counterpoise history import``: a history from a cluster's metrics in a Prometheus."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """``counterpoise notify``: try the webhook that an operator is notified by."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from dataclasses import replace

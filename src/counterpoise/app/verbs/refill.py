@@ -1,7 +1,5 @@
 """``counterpoise refill``: give load to brokers that carry too little, as no threshold would."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """``counterpoise replay``: repeat what clients of a recorded cluster did."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import contextlib

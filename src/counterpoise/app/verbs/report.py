@@ -1,7 +1,5 @@
 """``counterpoise report``: a week of a history as a page."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from datetime import UTC, date, datetime

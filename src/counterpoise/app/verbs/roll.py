@@ -1,7 +1,5 @@
 """``counterpoise roll``: restart a cluster broker by broker."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from dataclasses import replace

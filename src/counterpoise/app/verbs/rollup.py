@@ -1,7 +1,5 @@
 """``counterpoise rollup``: the gold tables of a history, by Spark."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 

@@ -1,7 +1,5 @@
 """The approval rules that a verb was given."""
 
-from __future__ import annotations
-
 import argparse
 from dataclasses import replace
 

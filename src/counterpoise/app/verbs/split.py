@@ -1,7 +1,5 @@
 """``counterpoise split``: split a bundle in two or more."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

@@ -1,7 +1,5 @@
 """``counterpoise status``: what a balancer is doing, by its history."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """``counterpoise storage``: what a Pulsar cluster keeps in Apache BookKeeper."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import sys

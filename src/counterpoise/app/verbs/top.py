@@ -1,7 +1,5 @@
 """``counterpoise top``: which limits throttle whom, live."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """``counterpoise topics``: the topics of a cluster, where they are and what passes through them."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 

@@ -1,7 +1,5 @@
 """``counterpoise unload``: hand a bundle, or all of a namespace, to another broker."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from urllib.parse import quote

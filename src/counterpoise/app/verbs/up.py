@@ -1,7 +1,5 @@
 """``counterpoise up``: a local cluster that runs until Ctrl-C."""
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import importlib.util

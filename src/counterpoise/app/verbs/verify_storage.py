@@ -1,7 +1,5 @@
 """``counterpoise verify-storage``: whether all that was stored is still there."""
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

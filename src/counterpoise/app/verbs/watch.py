@@ -1,7 +1,5 @@
 """``counterpoise watch``: keep a cluster's history, and say what changes."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 from dataclasses import replace

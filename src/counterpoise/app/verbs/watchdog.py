@@ -1,7 +1,5 @@
 """``counterpoise watchdog``: what is wrong with a cluster although it answers."""
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import json

@@ -1,7 +1,5 @@
 """Deletes metadata nodes in the background."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """The bookies of a cluster by its metadata store, and the choice of those for a ledger."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Collection, Mapping, Sequence

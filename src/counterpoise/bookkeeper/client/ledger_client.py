@@ -1,7 +1,5 @@
 """A client of a BookKeeper cluster that writes, over a metadata store and TCP."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -68,7 +66,7 @@ class BookieLedgerClient(LedgerClient):
     @classmethod
     async def open(
         cls, store: MetadataStore, options: LedgerClientOptions, rng: Random
-    ) -> BookieLedgerClient:
+    ) -> "BookieLedgerClient":
         """A client of the cluster that the metadata store describes.
 
         Raises `NotThisCluster` and `MetadataError`.

@@ -6,8 +6,6 @@ bits (``ZkLedgerIdGenerator``, ``LongZkLedgerIdGenerator``, and Pulsar's
 ``PulsarLedgerIdGenerator``).
 """
 
-from __future__ import annotations
-
 import contextlib
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Creates, reads, changes and deletes ledgers' metadata in the metadata store."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Reads ledgers that are closed, or that this client is writing."""
 
-from __future__ import annotations
-
 import asyncio
 
 from counterpoise.bookkeeper.bookies import Bookies

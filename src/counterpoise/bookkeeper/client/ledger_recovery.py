@@ -9,8 +9,6 @@ bookies that were not asked in time at first may still accept what the writer se
 issue 2614).
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass

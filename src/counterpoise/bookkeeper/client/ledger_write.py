@@ -7,8 +7,6 @@ before it, and never while a failed bookie waits to be replaced (Java's ``Pendin
 replace a failed one, or if another client changed the metadata.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Protocol

@@ -1,7 +1,5 @@
 """The writer of a ledger over real bookies: `LedgerWrite` with connections and metadata."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Collection, Sequence

@@ -6,8 +6,6 @@ Every change is a compare-and-set on the version of the ledger's node (Java's
 again. A ledger's state goes from open to in recovery to closed, or from open to closed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol

@@ -5,8 +5,6 @@ followed by its first. Every write set is to be on a minimal number of racks, so
 all copies of an entry (Java's ``RackawareEnsemblePlacementPolicy``).
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

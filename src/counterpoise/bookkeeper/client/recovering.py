@@ -1,7 +1,5 @@
 """The recovery of a ledger over real bookies: `LedgerRecovery` with connections and metadata."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Collection, Sequence

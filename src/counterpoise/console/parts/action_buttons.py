@@ -1,7 +1,5 @@
 """Buttons for the actions on a broker or bundle; each shows its plan first."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import aiohttp

@@ -1,7 +1,5 @@
 """Lists that change in place: decisions, running actions, throttled producers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from datetime import UTC, datetime
 

@@ -1,7 +1,5 @@
 """Backtests on a trade-off plot, and in a table."""
 
-from __future__ import annotations
-
 from nicegui import ui
 
 from counterpoise.console.elements import Grid, Row, Text, attributes, section

@@ -1,7 +1,5 @@
 """The map: brokers and bundles as areas that can be clicked."""
 
-from __future__ import annotations
-
 import math
 import time
 from collections.abc import Mapping

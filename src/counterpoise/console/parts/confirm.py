@@ -1,7 +1,5 @@
 """The dialog before an action: its plan, its operator, and whether the cluster permits it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from nicegui import ui

@@ -1,7 +1,5 @@
 """One load over time: first as a history recorded it, then as the console observed it."""
 
-from __future__ import annotations
-
 from nicegui import background_tasks, ui
 
 from counterpoise.console.elements import Text, attributes

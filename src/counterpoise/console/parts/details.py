@@ -1,7 +1,5 @@
 """The selected broker or bundle: its load, its past, and the actions on it."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """Brokers and bundles as tables, for a keyboard and a screen reader."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from nicegui import ui

@@ -1,7 +1,5 @@
 """A page's credentials: the console's own, or a token for this page alone."""
 
-from __future__ import annotations
-
 from nicegui import ui
 
 from counterpoise.console.elements import Text, attributes, button

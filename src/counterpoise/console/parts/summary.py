@@ -1,7 +1,5 @@
 """The cluster in a line of figures."""
 
-from __future__ import annotations
-
 from nicegui import ui
 
 from counterpoise.console.elements import Text, section

@@ -7,8 +7,6 @@ The first move is therefore made alone. Additive increase, multiplicative decrea
 (Chiu and Jain 1989).
 """
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass, replace
 from typing import Final
@@ -41,14 +39,14 @@ class MovePace:
     """Why no further move may begin, whatever the last moves' outcomes; empty if one may."""
 
     @staticmethod
-    def of(most: int, failed_most: int = FAILED_MOST) -> MovePace:
+    def of(most: int, failed_most: int = FAILED_MOST) -> "MovePace":
         """The pace before the first move: ``most`` at a time.
 
         No further move begins when ``failed_most`` of the last moves failed; 0 turns that off.
         """
         return MovePace(most, 1, failed_most)
 
-    def after(self, *, failed: bool, seconds: float = 0.0) -> MovePace:
+    def after(self, *, failed: bool, seconds: float = 0.0) -> "MovePace":
         """The pace after one more move has ended, successfully or not, in so many seconds."""
         was_alone = self.at_once == 1
         was_slow = not was_alone and seconds >= max(SLOW_S, SLOW_TIMES * self.alone_s)

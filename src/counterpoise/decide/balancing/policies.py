@@ -1,7 +1,5 @@
 """What placement depends on besides load, frozen for a whole round."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -57,7 +55,7 @@ class PlacementPolicies:
     filters: FilterOptions = field(default_factory=FilterOptions)
     count: CountGroup = count_namespaces
 
-    def as_reported(self, view: ClusterView) -> PlacementPolicies:
+    def as_reported(self, view: ClusterView) -> "PlacementPolicies":
         """A copy with the owners and topic counts that a view reports."""
         bundle_counts = {
             broker: Counter(

@@ -6,8 +6,6 @@ a bundle moves once, or twice if it was on the first broker; the last broker is 
 others.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from enum import StrEnum

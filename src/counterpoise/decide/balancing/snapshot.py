@@ -1,7 +1,5 @@
 """A cluster at one moment, as every goal of a round reads it."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 

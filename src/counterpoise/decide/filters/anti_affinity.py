@@ -1,7 +1,5 @@
 """Anti-affinity groups: namespaces that should not share a broker, nor a failure domain."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 

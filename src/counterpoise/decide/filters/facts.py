@@ -1,7 +1,5 @@
 """The facts about a broker that filters read besides its load."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

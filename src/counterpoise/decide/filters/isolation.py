@@ -2,8 +2,6 @@
 reserved for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,7 +35,7 @@ class IsolationPolicy:
     usage_threshold: int = 100
 
     @staticmethod
-    def from_json(value: object, path: str = "policy") -> IsolationPolicy:
+    def from_json(value: object, path: str = "policy") -> "IsolationPolicy":
         """Read ``NamespaceIsolationData``; raises ``LoadDataError`` naming the field."""
         data = read_object(value, path)
         namespaces, primary, secondary = (

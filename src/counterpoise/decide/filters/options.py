@@ -1,7 +1,5 @@
 """The settings of the placement filters."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from counterpoise.names.load_managers import MODULAR

@@ -1,7 +1,5 @@
 """The result of a filter: which brokers stay, which are removed, and why."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum

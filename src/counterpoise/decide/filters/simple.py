@@ -1,7 +1,5 @@
 """The filters that compare one fact about each broker with one limit."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from counterpoise.decide.filters.facts import UNKNOWN, BrokerFacts

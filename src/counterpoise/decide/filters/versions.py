@@ -1,7 +1,5 @@
 """``preferLaterVersions``: only brokers of the latest version, while a cluster is upgraded."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +26,7 @@ class Version:
     pre_release: tuple[str, ...] = ()
 
     @staticmethod
-    def parse(text: str) -> Version | None:
+    def parse(text: str) -> "Version | None":
         """Read ``1.2.3-label+build``; None when it is no semantic version."""
         found = _SEMVER.fullmatch(text)
         if not found:
@@ -38,7 +36,7 @@ class Version:
             return None
         return Version((int(found[1]), int(found[2]), int(found[3])), labels)
 
-    def __lt__(self, other: Version) -> bool:
+    def __lt__(self, other: "Version") -> bool:
         return self._key() < other._key()
 
     def _key(self) -> tuple[object, ...]:

@@ -1,7 +1,5 @@
 """``LeastLongTermMessageRate``: the broker with the fewest messages in the long run."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from random import Random
 

@@ -1,7 +1,5 @@
 """The settings of the placement strategies."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights

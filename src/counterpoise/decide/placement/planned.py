@@ -1,7 +1,5 @@
 """``AvgShedder`` as a placement strategy: the broker it planned when it shed the bundle."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random

@@ -1,7 +1,5 @@
 """``RoundRobinBrokerSelector``: chooses brokers in turn, whatever their load."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from random import Random

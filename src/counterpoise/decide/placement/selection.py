@@ -1,7 +1,5 @@
 """Selects a broker for a bundle: the filters in Pulsar's order, then a placement strategy."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random

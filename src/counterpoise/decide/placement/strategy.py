@@ -1,7 +1,5 @@
 """The interface of placement strategies: what each is given, and what it returns."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Sequence
 from operator import is_
 from random import Random

@@ -1,7 +1,5 @@
 """The split algorithms by the names that configuration and the admin API give them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from counterpoise.decide.splitting.options import SplitOptions

@@ -1,7 +1,5 @@
 """When a broker under the extensible manager splits one of its bundles."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field

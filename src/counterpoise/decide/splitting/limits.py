@@ -1,7 +1,5 @@
 """The four limits whose excess causes a split, and their sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 

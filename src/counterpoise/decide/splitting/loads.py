@@ -1,7 +1,5 @@
 """The loads of bundles that split checks compare with limits."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -33,7 +31,7 @@ class BundleLoads:
     @staticmethod
     def averaged(
         reports: Mapping[str, LocalBrokerData], bundle_data: Mapping[str, BundleData]
-    ) -> BundleLoads:
+    ) -> "BundleLoads":
         """The loads that the modular manager checks: topics and sessions as reported, long-term
         averages of the rates.
 
@@ -53,7 +51,7 @@ class BundleLoads:
         )
 
     @staticmethod
-    def measured(broker: str, stats: Mapping[str, NamespaceBundleStats]) -> BundleLoads:
+    def measured(broker: str, stats: Mapping[str, NamespaceBundleStats]) -> "BundleLoads":
         """The loads that a broker under the extensible manager checks: those of its own bundles,
         as last measured.
         """

@@ -1,7 +1,5 @@
 """When the modular manager splits a bundle (``BundleSplitterTask``)."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Mapping
 

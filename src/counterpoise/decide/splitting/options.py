@@ -1,7 +1,5 @@
 """The settings that decide when and where a bundle is split."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from counterpoise.names.options import option

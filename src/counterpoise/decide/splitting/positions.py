@@ -1,7 +1,5 @@
 """``specified_positions_divide``: splits at given positions."""
 
-from __future__ import annotations
-
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, too_few_topics
 

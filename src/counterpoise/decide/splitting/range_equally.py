@@ -1,7 +1,5 @@
 """``range_equally_divide``: splits the range in the middle, wherever its topics are."""
 
-from __future__ import annotations
-
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitPoints, SplitRequest
 from counterpoise.names.bundle import format_boundary

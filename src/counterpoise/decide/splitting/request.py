@@ -1,7 +1,5 @@
 """The input and the result of a split algorithm."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple

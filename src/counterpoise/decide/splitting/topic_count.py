@@ -1,7 +1,5 @@
 """``topic_count_equally_divide``: splits so that both parts have as many topics."""
 
-from __future__ import annotations
-
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, too_few_topics
 from counterpoise.names.bundle import format_boundary

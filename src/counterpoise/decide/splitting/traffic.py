@@ -2,8 +2,6 @@
 bandwidth.
 """
 
-from __future__ import annotations
-
 from typing import NamedTuple
 
 from counterpoise.decide.splitting.options import MEBIBYTE, SplitOptions

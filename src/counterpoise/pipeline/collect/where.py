@@ -1,7 +1,5 @@
 """The admin address of a broker from its id, ``host:port``."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Sequence
 from urllib.parse import quote

@@ -8,8 +8,6 @@ the files of all shards at once, with the number of the last poll. A task that w
 speculated or killed leaves a file that no commit names.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -78,7 +76,7 @@ class ShardTasks(Protocol):
 class SparkTasks:
     """Runs a batch's tasks as one Spark job; a job that still runs on closing is cancelled."""
 
-    def __init__(self, spark: SparkContext, job: JobWatch) -> None:
+    def __init__(self, spark: "SparkContext", job: "JobWatch") -> None:
         self._spark = spark
         self._job = job
 
@@ -101,7 +99,7 @@ class ReportFold:
 
     def __init__(
         self,
-        writer: TablesWriter,
+        writer: "TablesWriter",
         tasks: ShardTasks,
         *,
         shards: int,

@@ -6,8 +6,6 @@ states are committed for all shards or for none, and once, whichever process fol
 that was retried or killed leaves a file that no commit lists.
 """
 
-from __future__ import annotations
-
 import contextlib
 import zlib
 from collections.abc import Sequence
@@ -62,7 +60,7 @@ def write_state(
     return write_file(location, FOLD_STATE, pa.table(rows, schema=SCHEMAS[FOLD_STATE]))
 
 
-def commit_states(writer: TablesWriter, files: Sequence[DataFile], up_to: int) -> None:
+def commit_states(writer: "TablesWriter", files: Sequence[DataFile], up_to: int) -> None:
     """Replace the states of all shards; does nothing if poll `up_to` is folded already.
 
     The previous files are deleted at once, since each batch writes megabytes.
@@ -76,7 +74,7 @@ def commit_states(writer: TablesWriter, files: Sequence[DataFile], up_to: int) -
             writer.location.filesystem.delete_file(writer.location.path(each.name))
 
 
-def current_states(reader: TablesReader) -> FoldedStates | None:
+def current_states(reader: "TablesReader") -> FoldedStates | None:
     """The newest committed states; None if nothing was folded yet. Raises `DamagedError`."""
     files = reader.files(FOLD_STATE)
     if not files:
@@ -103,7 +101,7 @@ def read_state(location: Location, file: DataFile) -> FoldState:
         raise damaged(location.where(file.name), location.address, error) from error
 
 
-def resharded(writer: TablesWriter, shards: int) -> FoldedStates | None:
+def resharded(writer: "TablesWriter", shards: int) -> FoldedStates | None:
     """The newest states, rewritten if they have another number of shards; None without any."""
     found = current_states(writer)
     if found is None or found.shards == shards:

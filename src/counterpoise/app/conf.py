@@ -62,9 +62,7 @@ def changing_nothing(settings: Sequence[str], own: Iterable[type]) -> list[str]:
 
 
 def settings_from(cls: type[T], properties: Properties) -> T:
-    """Make an options dataclass from settings; raises ``ConfigError`` with an invalid value's
-    line.
-    """
+    """Make an options dataclass from settings; raises ``ConfigError`` with the invalid line."""
     return from_conf(cls, properties.values, properties.lines)
 
 

@@ -14,9 +14,7 @@ _SCALE = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def list_rows(rows: Sequence[Any], args: argparse.Namespace, empty: str) -> None:
-    """Print dataclasses as a table or JSON, sorted, as ``args`` say; for none, the text
-    ``empty``.
-    """
+    """Print dataclasses as a table or JSON, sorted, as ``args`` say; for none, ``empty``."""
     rows = sorted(rows, key=lambda row: _key(getattr(row, args.sort)))
     if args.json:
         sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in rows], indent=2) + "\n")

@@ -103,9 +103,7 @@ Each verb has its own --help with examples.
 
 
 class ArgumentsModule(Protocol):
-    """The interface of a module that declares a command's options
-    (`counterpoise.app.arguments`).
-    """
+    """The interface of a module of `counterpoise.app.arguments`, which declares options."""
 
     DESCRIPTION: str
     EPILOG: str

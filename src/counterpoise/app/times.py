@@ -63,9 +63,7 @@ def moment_or_ago_ms(text: str, now_ms: int) -> int:
 
 
 def span_ms(first: str, last: str) -> tuple[int, int]:
-    """Parse ``--from`` and ``--to`` to ms since 1970; raises `UserError`, also for an empty
-    span.
-    """
+    """Parse ``--from`` and ``--to`` to ms since 1970; raises `UserError`, for an empty span too."""
     begin, end = moment_ms(first, 0), moment_ms(last, EVER)
     if begin >= end:
         raise UserError(f"--from {first or '1970'} --to {last}: expected an earlier time first")

@@ -92,9 +92,7 @@ async def serve_fleet(
     ready: Notify,
     stop: asyncio.Event,
 ) -> None:
-    """Serve the fleet's page on a bound socket until `stop` is set; `ready` is called when pages
-    are served.
-    """
+    """Serve the fleet's page until `stop` is set; `ready` is called once it is served."""
     async with watching_fleet(fleet, clock_ms, options.within_s) as watch:
 
         async def show(_: Request) -> Response:

@@ -1,6 +1,4 @@
-"""Finds the limits that throttle producers: this product's brokers list them, Apache's have
-counters.
-"""
+"""Finds the limits that throttle producers: our brokers list them, Apache's have counters."""
 
 import asyncio
 import re

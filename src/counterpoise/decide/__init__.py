@@ -1,3 +1,1 @@
-"""Decides which bundles move, where they go, and where they are split: functions of frozen
-views.
-"""
+"""Decides which bundles move, where to, and where they are split: functions of frozen views."""

@@ -31,9 +31,7 @@ NO_MEMORY: Final = NoMemory()
 
 
 class ReadableMemory(Memory, Protocol):
-    """A memory whose class can read its JSON; made without arguments, it is the memory before
-    the first call.
-    """
+    """A memory that can be read from JSON; made without arguments, it is that before a call."""
 
     @classmethod
     def from_json(cls, value: object, path: str = "") -> Self:
@@ -60,9 +58,7 @@ class Remembering(Generic[M]):
         return self.remembers.from_json(value, "memory")
 
     def forget(self, memory: M, active: Collection[str]) -> M:
-        """The memory unchanged: most of Pulsar's classes keep what they know of brokers that
-        left.
-        """
+        """The memory unchanged: most of Pulsar's classes keep what they know of former brokers."""
         del active
         return memory
 

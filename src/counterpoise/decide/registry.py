@@ -65,9 +65,7 @@ class Registry(Mapping[str, S], Generic[S]):
         return made
 
     def find(self, name: str) -> S:
-        """The strategy with this name, which may be `module:Class` of one's own; raises
-        `ConfigError`.
-        """
+        """The strategy of this name, which may be `module:Class`; raises `ConfigError`."""
         module, mark, attribute = name.partition(":")
         if not mark:
             try:

@@ -302,9 +302,7 @@ def without_brokers(state: FoldState, brokers: Collection[str]) -> FoldState:
 
 
 def merged(shards: Sequence[FoldState]) -> FoldState:
-    """Combine the states of all shards into one; its rows are sorted, whatever the number of
-    shards.
-    """
+    """Combine the states of all shards into one, sorted, whatever their number."""
     averages = _concatenated([shard.averages for shard in shards], AVERAGES)
     served = _concatenated([shard.served for shard in shards], SERVED)
     names = served["broker"].tolist()

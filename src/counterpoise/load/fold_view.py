@@ -54,9 +54,7 @@ def _owners(column: Column, brokers: list[str]) -> Column:
 
 
 def _reported(averages: Table, bundles: Column) -> tuple[Table, Column]:
-    """The averages of bundles that some broker reports, and the index of each of those bundles
-    there.
-    """
+    """The averages of bundles that are reported, and the index of each report's bundle there."""
     rows = places(bundles, averages["bundle"])
     if rows.size and rows.min() < 0:
         raise KeyError(f"{bundles[rows.argmin()]} is served and has no averages")

@@ -15,9 +15,7 @@ from counterpoise.load.rows import BROKER, COLUMNS, GAP, POLL, REPORT, SAMPLE, T
 
 
 def poll_batch(poll_id: int, fetched: Sequence[Fetched]) -> Batch:
-    """The input of `fold` from a poll's responses; ``poll_id`` is the poll's time in
-    milliseconds.
-    """
+    """The input of `fold` from a poll's responses; ``poll_id`` is its time in milliseconds."""
     at_ms = fetched[-1].at_ms if fetched else poll_id
     reports = [{"kind": POLL, "fetched_at_ms": at_ms, "poll_id": poll_id, "seq": 0}]
     samples, seq = [], 1

@@ -43,9 +43,7 @@ def stats_key(stats: NamespaceBundleStats) -> Key:
 
 
 def average_key(average: TimeAverageMessageData) -> Key:
-    """Sort key that orders as ``TimeAverageMessageData.compareTo``: each figure is rounded down to
-    steps.
-    """
+    """Sort key in the order of ``TimeAverageMessageData.compareTo``: figures in whole steps."""
     return (
         _cut(average.msg_throughput_in / THROUGHPUT_STEP),
         _cut(average.msg_throughput_out / THROUGHPUT_STEP),

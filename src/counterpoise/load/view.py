@@ -197,9 +197,7 @@ class ClusterView:
         return None if first < 0 else first
 
     def carried(self, bundle: str) -> float:
-        """The bytes/s of a bundle, in plus out, by its short-term average; 0 if the view has no
-        such bundle.
-        """
+        """A bundle's bytes/s in plus out, by its short-term average; 0 if it is unknown."""
         row = self.bundle_index(bundle)
         return 0.0 if row is None else self.bundle.short.throughput_of(row)
 

@@ -54,9 +54,7 @@ def names_a_bundle(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class BundleRange:
-    """A bundle's range ``[lower, upper)`` of the hash ring, where only 0xffffffff includes
-    itself.
-    """
+    """A bundle's range ``[lower, upper)`` of the hash ring; 0xffffffff includes itself."""
 
     lower: int
     upper: int

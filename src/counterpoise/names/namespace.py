@@ -76,9 +76,7 @@ class NamespaceName:
 
     @property
     def bound_broker(self) -> str | None:
-        """The id of the only broker that may own this namespace (heartbeat, SLA monitor); None
-        for others.
-        """
+        """The id of the only broker that may own it (heartbeat, SLA monitor); else None."""
         return self.local if self.is_heartbeat or self.is_sla_monitor else None
 
 

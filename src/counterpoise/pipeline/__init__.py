@@ -1,3 +1,1 @@
-"""The balancer on Spark: watch a cluster through its admin API, decide, move bundles, keep a
-history.
-"""
+"""The balancer on Spark: watch a cluster by its admin API, decide, move bundles, keep a history."""

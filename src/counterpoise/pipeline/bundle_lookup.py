@@ -117,9 +117,7 @@ class BundleLookup:
 
 
 def pause_after(before: float = 0.0) -> float:
-    """Seconds to wait before the next attempt, from the previous pause: a fifth longer each
-    time, up to a limit.
-    """
+    """Seconds until the next attempt: a fifth more than the previous pause, up to a limit."""
     return min(LOOK_MOST_S, before * 1.2) or LOOK_EVERY_S
 
 

@@ -47,9 +47,7 @@ FACTS: Final = (
 
 
 class CannotSeeError(ExplainedError):
-    """Something that a plan depends on could not be read; the message is a sentence for a
-    person.
-    """
+    """What a plan depends on could not be read; the message is a sentence for a person."""
 
 
 class PolicyReader:
@@ -176,9 +174,7 @@ class RoundPolicies:
         )
 
     async def _filters(self, address: str) -> FilterOptions:
-        """The brokers' own filter settings, without evenness by count: the balancer evens out
-        load.
-        """
+        """The brokers' own filter settings, but not evenness by count: the balancer evens load."""
         try:
             conf = await settings_of(self._admin, address)
             return replace(from_conf(FilterOptions, conf.values), distribute_evenly=False)

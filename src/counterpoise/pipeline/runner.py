@@ -276,9 +276,7 @@ class SparkBalancer(HistoryKeeper):
         return held
 
     async def _withheld(self) -> str:
-        """As `_ordered`; raises `SupersededError` if another balancer has taken the history
-        over.
-        """
+        """As `_ordered`; raises `SupersededError` if another balancer has taken over."""
         held = await self._ordered()
         await asyncio.to_thread(self._writer.expect_held)
         return held

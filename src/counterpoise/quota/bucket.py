@@ -66,9 +66,7 @@ class Bucket:
         target: int | None = None,
         resolution_ns: int = RESOLUTION_NS,
     ) -> None:
-        """Raises ValueError unless rate, period and capacity are positive and the rest is
-        consistent.
-        """
+        """Raises ValueError unless rate, period, capacity are positive and the rest fits."""
         _check(rate, period_ns, rate if capacity is None else capacity)
         if resolution_ns < 0:
             raise ValueError(f"resolution_ns={resolution_ns}: must not be negative")

@@ -72,9 +72,7 @@ class LimitedFlow(ABC):
         return None
 
     def charge(self, messages: int, size: int, now: int) -> None:
-        """Subtract what has passed from the tokens of each of the flow's limits, and end the flow's
-        turn.
-        """
+        """Subtract what has passed from the tokens of the flow's limits; its turn ends."""
         for limit in self.limits:
             limit.charge(messages, size, now)
         if self.turn_at is not None:

@@ -121,9 +121,7 @@ class LocalCluster:
         return self._alive()[0].admin_url
 
     def start(self) -> None:
-        """Start everything and wait until it serves; raises ``UserError`` and leaves nothing
-        behind.
-        """
+        """Start everything and wait until it serves; raises ``UserError``, then nothing is left."""
         with contextlib.ExitStack() as undo:
             self.data = data_directory(self.options.data, undo)
             self.options = replace(self.options, data=self.data)

@@ -67,9 +67,7 @@ def _read_topics(value: object) -> list[TopicPoint]:
 
 
 def _read_point(name: str) -> int:
-    """A topic's position on the hash ring; a complete name is hashed as it stands, as Pulsar
-    does.
-    """
+    """A topic's position on the hash ring; a complete name is hashed as it stands, as in Pulsar."""
     if "://" in name:
         return topic_hash(name)
     try:

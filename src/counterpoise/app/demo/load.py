@@ -82,9 +82,7 @@ class LoadGenerator:
         self._pacer.start()
 
     def stop(self, drain_s: float) -> Tally:
-        """Stop publishing, wait at most `drain_s` for the last messages, return the final
-        counts.
-        """
+        """Stop publishing, wait at most `drain_s` for the last messages, return the counts."""
         self._stopping.set()
         self._pacer.join()
         deadline = time.monotonic() + drain_s

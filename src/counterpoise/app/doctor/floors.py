@@ -77,9 +77,7 @@ def message_floor(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def swing(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a share of more than half of the difference, with which two brokers exchange their
-    roles.
-    """
+    """Find a share of more than half of the difference: two brokers then exchange their roles."""
     if setup.shedder in ("UniformLoadShedder", "AvgShedder") and setup.number(_SHARE) > 0.5:
         yield finding(
             "moves-more-than-half",

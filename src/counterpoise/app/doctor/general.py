@@ -104,9 +104,7 @@ def copies(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def unknown_names(setup: Setup) -> list[str]:
-    """The names of settings that neither Pulsar nor this program knows, misspelled ones
-    included.
-    """
+    """The names of settings, misspelled ones too, that neither Pulsar nor this program knows."""
     return unknown(setup.properties.values)
 
 

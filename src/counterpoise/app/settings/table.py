@@ -33,9 +33,7 @@ BALANCER_ROOMS = frozenset({"decide.shedding", "decide.placement", "pipeline"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A setting's option, and the rooms (top packages) that read it; without any it is only
-    known.
-    """
+    """A setting's option, and the rooms (top packages) that read it; none: it is only known."""
 
     option: Option
     rooms: tuple[str, ...]
@@ -49,9 +47,7 @@ class Entry:
 
 @cache
 def table() -> Mapping[str, Entry]:
-    """Every setting for load balancing or rates by its broker.conf name, with the rooms that read
-    it.
-    """
+    """Every setting for load balancing or rates by its broker.conf name, and who reads it."""
     entries: dict[str, Entry] = {}
     for room, settings in ROOMS:
         for option in all_options(settings):

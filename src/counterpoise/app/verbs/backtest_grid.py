@@ -1,6 +1,4 @@
-"""``counterpoise backtest --strategies --grid``: the candidates, each strategy with each
-combination.
-"""
+"""``counterpoise backtest --strategies --grid``: each strategy with each combination."""
 
 import argparse
 import itertools

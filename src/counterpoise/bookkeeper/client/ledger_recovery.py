@@ -73,9 +73,7 @@ class _Phase(enum.Enum):
 
 
 class LedgerRecovery:
-    """The recovery of one ledger as a state machine without I/O; its metadata must say that it
-    is in recovery.
-    """
+    """The recovery of a ledger as a state machine without I/O; its metadata must say so."""
 
     def __init__(self, found: LedgerMetadata, actions: LedgerRecoveryActions) -> None:
         self._metadata = found

@@ -112,9 +112,7 @@ class LedgerWrite:
         self._confirm()
 
     def bookie_failed(self, bookie: str) -> None:
-        """Note that a bookie refused an entry or did not respond; it may have stored it
-        nevertheless.
-        """
+        """Note that a bookie refused an entry or was silent; it may have stored it nevertheless."""
         if self._over or bookie not in self._places:
             return
         self._failed.add(bookie)
@@ -122,9 +120,7 @@ class LedgerWrite:
             self._replace_failed()
 
     def ensemble_changed(self, segment: LedgerSegment) -> None:
-        """Continue with this segment, which the metadata now contain. Copies on failed bookies no
-        longer count.
-        """
+        """Continue with this segment of the metadata. Copies on failed bookies count no more."""
         if self._over:
             return
         replaced = {self._places[bookie] for bookie in self._replacing}

@@ -67,9 +67,7 @@ class BookieLedgerWriter:
         return self._known.metadata
 
     def add(self, *payloads: bytes) -> int:
-        """Send entries and return the id of the first; raises `LedgerOver`, `EntryTooLarge`, and
-        sends none then.
-        """
+        """Send entries; returns the first's id. Raises `LedgerOver`, `EntryTooLarge`."""
         if (largest := max(map(len, payloads))) > self._payload_max:
             raise EntryTooLarge(
                 f"an entry of {largest} bytes; bookies take {self._payload_max} "

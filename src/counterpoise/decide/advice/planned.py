@@ -118,9 +118,7 @@ class _PlanDraft:
         self.notes: list[str] = []
 
     def worth(self) -> tuple[float, int]:
-        """The key by which plans are compared, smaller is better: imbalance in hundredths,
-        moves.
-        """
+        """The key by which plans are compared, least first: imbalance in hundredths, moves."""
         return round(imbalance_of(self.view), 2), len(self.steps)
 
     def leave_out(self, bundles: Mapping[str, str]) -> None:

@@ -114,9 +114,7 @@ class _FilteredDestinations:
         memory: Any,
         left_lately: frozenset[str],
     ) -> Placement[Any]:
-        """The destination of a decision: the one that it names, or any other broker that
-        qualifies.
-        """
+        """The destination of a decision: the one that it names, or another that qualifies."""
         bundle, source, wanted = decision.bundle, decision.source, decision.destination
         served = self._placing.served(bundle_namespace(bundle))
         why = may_unload(bundle, source, list(self._placing.facts), served) if served else None

@@ -24,9 +24,7 @@ _SERVED_ALIKE = Rule(
 
 
 def same_group(left: str | None, right: str | None) -> bool:
-    """Whether two namespaces are in the same anti-affinity group; upper and lower case are not
-    distinguished.
-    """
+    """Whether two namespaces are in the same anti-affinity group; case does not count."""
     if left is None or right is None or not left.strip() or not right.strip():
         return False
     return left.lower() == right.lower()

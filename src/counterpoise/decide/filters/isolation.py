@@ -1,6 +1,4 @@
-"""Namespace isolation policies: which brokers a namespace may use, and which brokers are
-reserved for it.
-"""
+"""Isolation policies: which brokers a namespace may use, and which are reserved for it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

@@ -45,9 +45,7 @@ def unchanged(
 def applied(
     name: str, brokers: Sequence[str], judge: Callable[[str], Rejection | None], reason: str
 ) -> FilterOutcome:
-    """Apply a rule to each broker; ``judge`` returns the reason for removing it, or None to keep
-    it.
-    """
+    """Apply a rule to each broker; ``judge`` returns why it is removed, or None."""
     kept: list[str] = []
     dropped: list[Rejection] = []
     for broker in brokers:

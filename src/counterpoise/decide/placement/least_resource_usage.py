@@ -1,6 +1,4 @@
-"""``LeastResourceUsageWithWeight``: chooses among the brokers whose usage is clearly below the
-average.
-"""
+"""``LeastResourceUsageWithWeight``: chooses a broker whose usage is clearly below the average."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -122,9 +122,7 @@ def _host(broker: str) -> str:
 
 @lru_cache(maxsize=4)
 def _hosts(brokers: tuple[str, ...]) -> tuple[Indices, int]:
-    """The number of each broker's host, and of all hosts; computed once for all bundles of a
-    round.
-    """
+    """The number of each broker's host, and of all hosts; once for all bundles of a round."""
     hosts, which = np.unique([_host(name) for name in brokers], return_inverse=True)
     return which, len(hosts)
 

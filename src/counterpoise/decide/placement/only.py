@@ -11,9 +11,7 @@ from counterpoise.load.view import ClusterView
 
 
 class Only(Memoryless):
-    """Places a bundle on one given broker or nowhere; `why` is the reason that the placement
-    states.
-    """
+    """Places a bundle on one given broker or nowhere; `why` is the placement's reason."""
 
     name = "Only"
     options = PlacementOptions
@@ -31,9 +29,7 @@ class Only(Memoryless):
         options: PlacementOptions,
         rng: Random | None = None,
     ) -> Placement[Any]:
-        """Choose the given broker if it is a candidate; the memory of other strategies is left
-        unchanged.
-        """
+        """Choose the given broker if it is a candidate; other strategies' memory is kept."""
         if self._broker not in candidates:
             return no_candidate(memory)
         return Placement(self._broker, (self._broker,), "only", self._why, memory)

@@ -97,9 +97,7 @@ class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be
 
     @staticmethod
     def among(names: Sequence[str], view: ClusterView) -> Sequence[str]:
-        """These brokers as `Candidates` if the view has load data of all of them; else as they
-        are.
-        """
+        """These brokers, as `Candidates` if the view has load data of all of them."""
         known, rows, unknown = known_candidates(names, view)
         if unknown:
             return names

@@ -1,6 +1,4 @@
-"""AvgShedder (PIP-364): pairs the most with the least loaded broker, and moves bundles between
-the two.
-"""
+"""AvgShedder (PIP-364): moves bundles between the most and the least loaded broker."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -84,9 +82,7 @@ class AvgShedder(Remembering[AvgMemory]):
 def _promise(
     view: ClusterView, decisions: list[Decision], before: Mapping[str, str]
 ) -> tuple[list[Decision], Mapping[str, str]]:
-    """Remember the destinations of the moved bundles; of bundles with equal statistics the last
-    one counts.
-    """
+    """Remember the moved bundles' destinations; of equal statistics the last one counts."""
     if not decisions:
         return decisions, before
     keys = [load_key(view, decision.bundle) for decision in decisions]

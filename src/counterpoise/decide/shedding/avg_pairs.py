@@ -1,6 +1,4 @@
-"""Which brokers AvgShedder pairs, and for how many consecutive calls each has been in an uneven
-pair.
-"""
+"""Which brokers AvgShedder pairs, and in how many calls in a row each pair was uneven."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

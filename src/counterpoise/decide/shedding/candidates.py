@@ -1,6 +1,4 @@
-"""In which order bundles leave a broker, and how many: shared by OverloadShedder and
-ThresholdShedder.
-"""
+"""In which order bundles leave a broker, and how many: for OverloadShedder, ThresholdShedder."""
 
 from typing import NamedTuple
 

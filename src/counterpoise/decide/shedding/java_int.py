@@ -1,6 +1,4 @@
-"""Java's 32-bit integers, for strategies whose result depends on truncation, saturation and
-overflow.
-"""
+"""Java's 32-bit integers, for strategies whose result depends on truncation and overflow."""
 
 import math
 from typing import Final

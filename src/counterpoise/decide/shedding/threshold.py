@@ -193,9 +193,7 @@ def _unload(
 
 
 def _below(cluster: _Cluster) -> tuple[list[Decision], list[Rejection]]:
-    """The decisions for the busiest broker when another one is far below the average, or why
-    there are none.
-    """
+    """Decisions for the busiest broker if another is far below the average, or why none."""
     view, bound = cluster.view, cluster.average - cluster.threshold
     if not (cluster.usage < bound).any():
         return [], [_none_below(cluster)]

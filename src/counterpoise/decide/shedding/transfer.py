@@ -1,6 +1,4 @@
-"""TransferShedder (PIP-192): moves bundles from the most to the least loaded broker, pair by
-pair.
-"""
+"""TransferShedder (PIP-192): moves bundles from the most to the least loaded broker, by pairs."""
 
 import math
 from dataclasses import dataclass

@@ -14,9 +14,7 @@ from counterpoise.load.view import Masks
 
 
 class Cause(NamedTuple):
-    """Why a pair of brokers should be evened out: Pulsar's label, and this product's short
-    label.
-    """
+    """Why a pair of brokers should be evened out: Pulsar's label, and our short label."""
 
     label: str
     rule: str
@@ -70,9 +68,7 @@ def measure(view: LoadStoreView, options: TransferOptions) -> FreshLoads:
 
 
 def _all_fresh(view: LoadStoreView, options: TransferOptions) -> bool:
-    """Whether all load data is recent enough. False for times before 1970, at which Java's ages
-    may overflow.
-    """
+    """Whether all load data is recent. False for times before 1970: Java's ages overflow."""
     oldest = view.updated_at.item(view.updated_at.argmin())
     return 0 <= view.now_ms <= oldest + options.load_data_ttl_s * 1000
 
@@ -91,9 +87,7 @@ def _look_at_ages(made: FreshLoads, view: LoadStoreView, options: TransferOption
 def _cool_down(
     made: FreshLoads, view: LoadStoreView, options: TransferOptions, fresh: Masks
 ) -> None:
-    """Collect the brokers that have measured their load since bundles moved; stop at one that
-    has not.
-    """
+    """Collect brokers that have measured since bundles moved; stop at one that has not."""
     cooled: list[str] = []
     for index, broker in enumerate(view.brokers):
         if not fresh[index] or broker not in view.unloaded_brokers:

@@ -1,3 +1,1 @@
-"""Splitting bundles: where to split one (the algorithms), and when (the checks of both
-managers).
-"""
+"""Splitting bundles: where to split (the algorithms), and when (the checks of both managers)."""

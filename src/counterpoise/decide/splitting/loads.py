@@ -52,9 +52,7 @@ class BundleLoads:
 
     @staticmethod
     def measured(broker: str, stats: Mapping[str, NamespaceBundleStats]) -> "BundleLoads":
-        """The loads that a broker under the extensible manager checks: those of its own bundles,
-        as last measured.
-        """
+        """The loads that an extensible manager's broker checks: its own bundles', as measured."""
         rows = [(broker, bundle, each) for bundle, each in stats.items()]
         return _columns(
             rows,

@@ -72,9 +72,7 @@ def split_decision(
     row: int,
     boundaries: tuple[int, ...] = (),
 ) -> Decision:
-    """The decision to split a bundle, with the limit that is the reason and others that it
-    exceeds.
-    """
+    """The decision to split a bundle, for a limit; other limits that it exceeds are named."""
     others = (each for each in limits if each is not limit and each.exceeded[row])
     figures = {
         "value": float(limit.values[row]),
@@ -88,9 +86,7 @@ def split_decision(
 
 
 def at_maximum(bundle: str, count: int, taken: int, options: SplitOptions) -> Rejection:
-    """The rejection of a bundle whose namespace has its maximum of bundles; ``taken`` are those
-    that this check adds.
-    """
+    """The rejection for a namespace at its maximum; ``taken`` are bundles that this check adds."""
     now = ", with those that are split now," if taken else ""
     return _AT_MAXIMUM.refuses(bundle, count + taken, options.maximum_bundles, now=now)
 

@@ -87,9 +87,7 @@ def _busy_topics(request: SplitRequest) -> tuple[list[int], dict[int, _Flow], _F
 def _fill(
     points: list[int], flows: dict[int, _Flow], rate_limit: float, byte_limit: float
 ) -> tuple[int, ...]:
-    """Go through the positions in ascending order, and split before each one whose load no
-    longer fits.
-    """
+    """Go through the positions in order; split before each whose load no longer fits."""
     boundaries: list[int] = []
     previous = points[0]
     rate, throughput = flows[previous]

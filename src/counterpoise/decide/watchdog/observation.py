@@ -77,9 +77,7 @@ class WatchdogMemory:
 
 @dataclass(frozen=True, slots=True)
 class WatchdogOptions:
-    """How long a fault must last before the watchdog reports it. Brokers' settings have no effect
-    on it.
-    """
+    """How long a fault must last before the watchdog reports it, whatever brokers' settings."""
 
     patience_ms: int = 30_000
     """How long something has to look wrong: a bundle on its way looks so for a moment."""

@@ -48,9 +48,7 @@ class NothingToAdviseOnError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class AdviceInputs:
-    """What a plan is made of: the cluster's snapshot, earlier rounds' memory, evidence for
-    splits.
-    """
+    """What a plan is made of: the cluster's snapshot, rounds' memory, evidence for splits."""
 
     snapshot: ClusterSnapshot
     memory: RoundMemory
@@ -125,9 +123,7 @@ async def inputs_from_cluster(
 
 
 def inputs_from_history(reader: TablesReader, options: LookOptions) -> AdviceInputs:
-    """The inputs of a plan as of the history's last poll, without asking the cluster; raises
-    `NothingToAdviseOnError`.
-    """
+    """A plan's inputs as of the history's last poll; raises `NothingToAdviseOnError`."""
     state, address = state_of(reader), reader.location.address
     state = without_brokers(state, options.cordoned)
     memory = Journal(reader).memory_before(newest_poll(state) + 1)

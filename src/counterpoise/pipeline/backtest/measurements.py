@@ -54,9 +54,7 @@ class Measurements:
 
     @property
     def samples(self) -> Any:
-        """Per bundle four numbers: the most samples and the samples so far, of the short average
-        and of the long one.
-        """
+        """Per bundle the most samples and the samples so far, of the short and the long average."""
         count = len(self._owners)
         columns = [
             column

@@ -63,9 +63,7 @@ class NothingRecordedError(ExplainedError, ValueError):
 
 @dataclass(frozen=True)
 class Recording:
-    """A span of a history to replay as a trace; serialisable, since each process reads it
-    itself.
-    """
+    """A span of a history to replay as a trace; serialisable, as each process reads it itself."""
 
     uri: str
     first_ms: int = 0

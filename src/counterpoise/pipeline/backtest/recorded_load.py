@@ -48,9 +48,7 @@ class LoadChanges:
 
 @dataclass(frozen=True)
 class OwnerChanges:
-    """The times at which bundles changed brokers, with source and destination, as columns in
-    order.
-    """
+    """The times at which bundles changed brokers, with both brokers, as columns in order."""
 
     at_ms: Integers
     bundle: Indices

@@ -1,6 +1,4 @@
-"""Runs replays, one for each strategy, configuration and span of the trace: here, or as one Spark
-job.
-"""
+"""Runs replays, one for each strategy, configuration and span: here, or as one Spark job."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -90,9 +88,7 @@ def tasks_of(
 
 
 def _beginnings(candidate: BacktestCandidate, source: Source) -> list[int]:
-    """When a candidate's first round is due, in milliseconds after the start, one for each
-    replay.
-    """
+    """When a candidate's first round is due, in ms after the start, one for each replay."""
     by = candidate.strategy
     if by is None or by.as_leader is None or source.open().measured(0) is None:
         return [0]

@@ -175,9 +175,7 @@ class _Simulation:
         return loads, now_ms
 
     def _used(self, step: int, loads: Rates) -> Floats:
-        """The usage of each broker in per cent: of its processor or its network, whichever is
-        higher.
-        """
+        """Each broker's usage in per cent: of its processor or network, whichever is higher."""
         size = len(self._brokers)
         carried = [
             np.bincount(self._owners, getattr(loads, n), size).astype(float) for n in RATE_NAMES
@@ -234,9 +232,7 @@ class _Simulation:
         return moved
 
     def _waits(self, view: ClusterView) -> bool:
-        """Whether brokers of the last moves have not measured since. Pulsar's leader does not
-        wait.
-        """
+        """Whether brokers of the last moves have yet to measure. Pulsar's leader does not wait."""
         if self._strategy is None or self._leads:
             return False
         options = self._strategy.balance

@@ -117,9 +117,7 @@ class SyntheticTrace:
 
     @property
     def hosts(self) -> Hosts:
-        """Hosts of equal capacity; in the kind `heterogeneous` every fourth has half the
-        bandwidth.
-        """
+        """Hosts of equal capacity; in the kind `heterogeneous` every fourth has half of it."""
         size = np.full(self.count_of_brokers, self.bytes_most)
         if self.kind == "heterogeneous":
             size[::4] /= 2
@@ -162,9 +160,7 @@ class SyntheticTrace:
         return {}
 
     def up(self, step: int) -> Masks:
-        """The brokers present at a step: all, except in traces of a kind in which
-        brokers join and leave.
-        """
+        """The brokers present at a step: all, except in kinds in which brokers join and leave."""
         there = np.ones(self.count_of_brokers, np.bool_)
         if self.kind == "scale-out" and step < self.steps // 3:
             there[self.count_of_brokers * 2 // 3 :] = False

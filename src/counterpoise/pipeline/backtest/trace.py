@@ -105,9 +105,7 @@ class LoadTrace(Protocol):
         """The brokers that are present at a step, as a mask."""
 
     def measured(self, step: int) -> Masks | None:
-        """The brokers that measure at the end of the step, as a mask; None if all do at every
-        step.
-        """
+        """A mask of the brokers that measure at the end of the step; None if all always do."""
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
         """Recorded moves at a step: (bundle, source, destination), each as an index."""

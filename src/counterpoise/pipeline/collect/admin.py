@@ -21,9 +21,7 @@ T = TypeVar("T")
 
 
 class RefusedError(Exception):
-    """A broker's response is not what was asked for; `status` is its HTTP status, or 0 if only
-    the content was wrong.
-    """
+    """A broker's response is not what was asked for; `status` is 0 if only its content is wrong."""
 
     def __init__(self, sentence: str, status: int = 0, body: str = "") -> None:
         super().__init__(sentence)
@@ -71,9 +69,7 @@ class AdminOptions:
 
 
 class Admin:
-    """GET requests to a cluster's admin API over one `aiohttp` session (with its TLS and
-    tokens).
-    """
+    """GET requests to a cluster's admin API by one `aiohttp` session (with its TLS and tokens)."""
 
     def __init__(self, session: aiohttp.ClientSession, options: AdminOptions) -> None:
         self._session = session
@@ -90,15 +86,11 @@ class Admin:
 
     @property
     def aside(self) -> "Admin":
-        """A client with its own limit of requests, so that brokers that do not respond delay no
-        others.
-        """
+        """A client with its own limit of requests: brokers that hang delay no others."""
         return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
     def slow(self) -> frozenset[str]:
-        """The addresses (`http://host:port`) that took longer than `turn_s` for an answer since
-        the last call of this method.
-        """
+        """The addresses that took longer than `turn_s` to answer since the last call of this."""
         slow = frozenset(self._slow)
         self._slow.clear()
         return slow
@@ -193,9 +185,7 @@ class LoopLag:
         self._handle: asyncio.TimerHandle | None = None
 
     async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """The result of `work`; `TimeoutError` after `seconds`, not counting the event loop's
-        lag.
-        """
+        """The result of `work`; `TimeoutError` after `seconds`, without the event loop's lag."""
         clock = asyncio.get_running_loop().time
         task = asyncio.ensure_future(work)
         task.add_done_callback(_heard)

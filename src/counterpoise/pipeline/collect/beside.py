@@ -40,9 +40,7 @@ class _Asked:
 
 
 class Beside:
-    """Requests to brokers that timed out, made in parallel to the polls, so that they delay no
-    poll.
-    """
+    """Requests to brokers that timed out, made beside the polls, so that they delay no poll."""
 
     def __init__(self, ask: Ask, timeout_s: float, clock_ms: MillisecondClock) -> None:
         self._ask = ask
@@ -59,9 +57,7 @@ class Beside:
             self._asked.pop(broker).task.cancel()
 
     def hung(self, broker: str, hung: Hung) -> Fetched:
-        """Start asking a broker that timed out in parallel; returns the gap to report in this
-        poll.
-        """
+        """Start asking a broker that timed out beside the polls; returns this poll's gap."""
         self._begin(broker, hung)
         return self._gap(broker, hung.reason)
 

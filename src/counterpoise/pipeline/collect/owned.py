@@ -47,9 +47,7 @@ class Whose:
 
 
 def could_be_harmed(manager: str, version: str) -> bool:
-    """Whether a broker of this load manager and version must not be asked for its bundles, since
-    the request could harm it.
-    """
+    """Whether to ask a broker of this load manager and version for its bundles could harm it."""
     major = version.strip().strip('"').partition(".")[0]
     ours = major.isdecimal() and int(major) < FIRST_APACHE
     return not ours and manager in ("", MODULAR)

@@ -11,9 +11,7 @@ NAMED = 5
 
 
 class PollLog:
-    """Logs which brokers there are, under which load manager, and which stop or start
-    responding.
-    """
+    """Logs which brokers there are, under which load manager, and which stop or start answering."""
 
     def __init__(self, log: SentenceSink) -> None:
         self._log = log

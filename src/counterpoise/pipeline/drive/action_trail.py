@@ -243,9 +243,7 @@ class ActionLog:
         self._action = action
 
     def ended(self, outcome: MoveOutcome, part: float = 0.0) -> None:
-        """Record the outcome of a move; ``part`` is the bundle's part of the cluster's bytes/s,
-        from 0 to 1.
-        """
+        """Record a move's outcome; ``part`` is the bundle's part (0 to 1) of all bytes/s."""
         if self._action is not None and self._trail is not None:
             self._action = self._action.with_outcome(outcome, part)
             self._trail.keep(self._action)
@@ -258,9 +256,7 @@ class ActionLog:
 
 @dataclass(frozen=True, slots=True)
 class NewAction:
-    """An action about to begin, with its operator and reason; it is recorded if there is a
-    trail.
-    """
+    """An action about to begin, by whom and why; it is recorded if there is a trail."""
 
     trail: ActionTrail | None
     kind: ActionKind
@@ -281,9 +277,7 @@ class NewAction:
         return ActionLog(self.trail, begun)
 
     async def withheld(self) -> str:
-        """Why no further move of the action may begin now; empty if one may. An `Executor` calls
-        it.
-        """
+        """Why no further move of the action may begin now; empty if one may. For an `Executor`."""
         return "" if self.trail is None else await asyncio.to_thread(self.trail.withheld)
 
 

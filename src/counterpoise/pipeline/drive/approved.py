@@ -150,9 +150,7 @@ class ApprovedPlan:
         return CarriedOut(before, tuple(outcomes), done_before, left, refused)
 
     async def _measured(self, number: int, last: int) -> tuple[ClusterReading, PlanCheck]:
-        """Check the plan before a further round, once brokers have measured after the former
-        one.
-        """
+        """Check the plan before a further round, once brokers have measured after the last."""
         balance, last_reason = self._options.balance or await self._balance(), ""
         while True:
             reading, checked = await self._checked()

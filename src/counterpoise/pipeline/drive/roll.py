@@ -1,6 +1,4 @@
-"""Restarts a cluster broker by broker: drains it, restarts it, waits until it is healthy, goes
-on.
-"""
+"""Restarts a cluster broker by broker: drains it, restarts it, waits until it is healthy."""
 
 import asyncio
 import contextlib

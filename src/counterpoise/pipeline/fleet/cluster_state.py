@@ -73,9 +73,7 @@ class ClusterState:
 
     @property
     def imbalance(self) -> float | None:
-        """Largest broker's bytes/s ÷ mean - 1, as reported or by the last round; None if
-        unknown.
-        """
+        """Largest broker's bytes/s ÷ mean - 1, reported or of the last round; None if unknown."""
         if self.polled is not None:
             return self.polled.imbalance
         return self.last_round.imbalance if self.last_round else None

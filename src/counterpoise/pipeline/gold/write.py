@@ -100,9 +100,7 @@ def replace_days(
 
 
 def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapping[str, int]:
-    """For each of these days in a gold table, the version of the sources it was computed from,
-    as its commit says.
-    """
+    """The version of the sources that each of these days was computed from, by its commit."""
     handle = find_table(location, table)
     if handle is None:
         return {}

@@ -76,9 +76,7 @@ def has_executors(spark: SparkContext) -> bool:
 
 
 def no_executor(master: str, idle: str) -> str:
-    """The error text for missing executors; `idle` says what does not happen until one
-    registers.
-    """
+    """The text for missing executors; `idle` says what does not happen until one registers."""
     return (
         f"no executor has come from {master} yet, {idle} until one does; spark.executor.memory and "
         "spark.executor.cores have to fit a worker"

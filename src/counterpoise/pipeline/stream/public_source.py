@@ -104,9 +104,7 @@ class _Live(DataSourceReader):
 
 
 def _security(options: Mapping[str, str]) -> ClientSecurity:
-    """The credentials for a cluster, from the options of Pulsar's own clients; raises
-    `ConfigError`.
-    """
+    """A cluster's credentials, from the options of Pulsar's clients; raises `ConfigError`."""
     given = {_CLIENT[name]: value for name, value in options.items()}
     names = Names("authPlugin", "authParams", "tlsTrustCertsFilePath")
     return ClientSecurity(from_conf(ClientOptions, given), names)

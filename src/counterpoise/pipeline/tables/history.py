@@ -158,9 +158,7 @@ class TablesWriter(TablesReader):
             handle.cleanup_metadata()
 
     def transaction(self, table: str, name: str) -> int | None:
-        """The version of Delta's application transaction ``name`` on a table; None if there is
-        none.
-        """
+        """As `TablesReader.transaction`; the log is read once for each."""
         with self._locks[table]:
             self._expect_going_on()
             if (table, name) not in self._transactions:

@@ -48,9 +48,7 @@ class Keeping:
         self._running: Future[None] | None = None
 
     def folded(self, up_to_poll: int) -> None:
-        """Note that polls up to this one were folded; starts maintenance if due, without
-        waiting.
-        """
+        """Note that polls up to this one were folded; starts maintenance if due, without wait."""
         self._batches += 1
         busy = self._running is not None and not self._running.done()
         if not busy and self._batches % self._options.look_every == 0:

@@ -38,9 +38,7 @@ def has_tables(names: Iterable[str]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class OldWriter:
-    """One writer of an old-layout history, and from which polls and rounds on its files are
-    valid.
-    """
+    """One writer of an old-layout history, and from when on its files are valid."""
 
     token: str
     first: Mapping[str, int]

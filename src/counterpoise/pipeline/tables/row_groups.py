@@ -15,9 +15,7 @@ from counterpoise.pipeline.tables.location import Location
 
 @dataclass(frozen=True, slots=True)
 class ReportPart:
-    """A selection of a data file's rows: bundles by a range of name digests, and other rows or
-    not.
-    """
+    """A selection of a data file's rows: bundles by digests of their names; others or not."""
 
     others: bool
     """Rows that are not of a bundle."""

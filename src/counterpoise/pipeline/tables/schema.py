@@ -148,9 +148,7 @@ def day_of(poll_id: int) -> str:
 
 
 def statistics_of(table: str) -> tuple[str, ...]:
-    """The columns whose least and greatest values the Delta log has: few, since each makes commits
-    slower.
-    """
+    """The columns with statistics in the Delta log: few, since each makes commits slower."""
     return ("kind", "poll_id") if table == JOURNAL else ("poll_id",)
 
 

@@ -80,9 +80,7 @@ def parts(reader: TablesReader, name: str, *, first_ms: int, last_ms: int) -> It
 
 
 def sql(reader: TablesReader, engine: str) -> str:
-    """SQL in the dialect of ``engine`` that creates a view for each table and for each
-    `TableView`.
-    """
+    """SQL in the dialect of ``engine`` that makes a view of each table and `TableView`."""
     there = [table for table in TABLES if reader.version(table) >= 0]
     if engine == "parquet":  # which cannot name no file
         there = [table for table in there if reader.files(table)]

@@ -38,9 +38,7 @@ class Observer:
         self._reported = Reported(self._ownership)
 
     async def observe(self, rows: ReportRows) -> ClusterObservation:
-        """What the watchdog judges at this poll; brokers that do not answer are listed as
-        silent.
-        """
+        """What the watchdog judges at this poll; brokers without an answer are listed as silent."""
         those = rows["kind"] == BROKER
         answering = sorted(set(rows["broker"][those].tolist()))
         silent = rows.silent

@@ -52,9 +52,7 @@ class _Bundle:
 
 
 class Reported:
-    """Which bundles the brokers of one cluster own, from their load reports and their own
-    answers.
-    """
+    """Which bundles a cluster's brokers own, from their load reports and their answers."""
 
     def __init__(self, ownership: Ownership, most: int = MOST) -> None:
         self._ownership = ownership

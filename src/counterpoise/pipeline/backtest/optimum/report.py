@@ -43,9 +43,7 @@ def optimum_of(trace: LoadTrace, results: Sequence[BacktestResult]) -> Optimum:
 
 
 def distances(results: Sequence[BacktestResult], best: Optimum) -> list[str]:
-    """Sentences: the lower bound at any number of moves, then each result beside its bound and
-    local search.
-    """
+    """Sentences: the lower bound for any number of moves; each result, its bound, local search."""
     lines = [f"no assignment at any instant is below max/mean {best.floor:.3f} on average"]
     for result in results:
         words = [

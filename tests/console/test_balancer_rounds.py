@@ -10,6 +10,7 @@ from counterpoise.console.balancer_rounds import BalancerRounds
 from counterpoise.picture.recorded_load import RecordedLoad
 from counterpoise.picture.round_summary import RoundSummary
 from counterpoise.picture.treemap import TileKind
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from tests.waiting import until
 
 
@@ -17,7 +18,7 @@ from tests.waiting import until
 class Reader:
     """A history that may be out of reach."""
 
-    trouble: OSError | None = None
+    trouble: HistoryFaultError | None = None
     wishes: list[tuple[str, int, str]] = field(default_factory=list)
     asked: list[tuple[TileKind, str, int]] = field(default_factory=list)
 
@@ -44,7 +45,7 @@ async def test_an_order_says_what_becomes_of_it() -> None:
     assert said["go"] == "moves go on"
     assert said["pause"] == "no further move begins"
     assert said["stop"].startswith("the balancer ends")
-    reader.trouble = OSError("no disk")
+    reader.trouble = HistoryFaultError("no disk")
     assert await rounds.say("go", "") == "the order was not written to the history: no disk"
     assert "without --history" in await BalancerRounds(None, lambda: 7).say("go", "")
 
@@ -68,7 +69,7 @@ async def test_a_history_that_cannot_be_read_says_so_until_it_can(
     rounds = BalancerRounds(reader, lambda: hours + 5)
     running = asyncio.create_task(rounds.run())
     await until(lambda: rounds.state == "read after 5")
-    reader.trouble = OSError("no disk")
+    reader.trouble = HistoryFaultError("no disk")
     await until(lambda: rounds.state == "the balancer's rounds cannot be read: no disk")
     reader.trouble = None
     await until(lambda: rounds.state == "read after 5")

@@ -13,6 +13,7 @@ from counterpoise.picture.recorded_load import RecordedLoad
 from counterpoise.picture.round_summary import RoundSummary, summarize_round
 from counterpoise.picture.treemap import TileKind
 from counterpoise.pipeline.tables.control import Wish, read_control
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.reports import land
@@ -103,7 +104,7 @@ def test_a_damaged_history_is_reported_and_raises_nothing_else(
     for table in ("journal", "reports"):
         [file] = (tmp_path / table).rglob("*.parquet")
         file.write_bytes(b"nonsense")
-    with pytest.raises(ValueError, match=r"\.parquet"):
+    with pytest.raises(HistoryFaultError, match=r"\.parquet"):
         HistoryReader(writer).recorded(TileKind.BROKER, "a:1", 0)
-    with pytest.raises(ValueError, match=r"\.parquet"):
+    with pytest.raises(HistoryFaultError, match=r"\.parquet"):
         read(HistoryReader(writer))

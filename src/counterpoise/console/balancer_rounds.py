@@ -3,12 +3,13 @@
 import asyncio
 import logging
 import time
-from typing import Protocol
 
+from counterpoise.console.history_reader import HistoryReader
 from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.picture.recorded_load import RecordedLoad
 from counterpoise.picture.round_summary import RoundSummary
 from counterpoise.picture.treemap import TileKind
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 log = logging.getLogger(__name__)
 
@@ -17,26 +18,10 @@ WINDOW_MS = 6 * 3600 * 1000
 """How far back a page looks."""
 
 
-class RoundReader(Protocol):
-    """Reads a balancer's rounds from its history, and writes orders into it."""
-
-    def read(self, after_ms: int) -> tuple[tuple[RoundSummary, ...], str]:
-        """The rounds after a time, oldest first, and the balancer's state in a sentence.
-
-        Raises OSError or ValueError, whose text says why there are none.
-        """
-
-    def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:
-        """The recorded load of a bundle or a broker after a time; raises OSError or ValueError."""
-
-    def say(self, wish: str, now_ms: int, why: str) -> None:
-        """Order the balancer to ``go``, ``pause`` or ``stop``; raises OSError or ValueError."""
-
-
 class BalancerRounds:
     """Polls a balancer's history for its rounds, and passes operators' orders on to it."""
 
-    def __init__(self, reader: RoundReader | None, clock_ms: MillisecondClock) -> None:
+    def __init__(self, reader: HistoryReader | None, clock_ms: MillisecondClock) -> None:
         self._reader = reader
         self._clock_ms = clock_ms
         self.summaries: tuple[RoundSummary, ...] = ()
@@ -56,7 +41,7 @@ class BalancerRounds:
         return self._reader is not None
 
     async def recorded(self, what: TileKind, key: str, span_ms: int) -> RecordedLoad:
-        """The load recorded in the last `span_ms` ms; raises OSError or ValueError."""
+        """The load recorded in the last `span_ms` ms; raises `HistoryFaultError`."""
         if self._reader is None:
             return RecordedLoad()
         return await asyncio.to_thread(self._reader.recorded, what, key, self._clock_ms() - span_ms)
@@ -67,7 +52,7 @@ class BalancerRounds:
             return "no balancer takes this order: the console was started without --history"
         try:
             await asyncio.to_thread(self._reader.say, wish, self._clock_ms(), why)
-        except (OSError, ValueError) as error:
+        except HistoryFaultError as error:
             return f"the order was not written to the history: {error}"
         return {
             "go": "moves go on",
@@ -82,7 +67,7 @@ class BalancerRounds:
             try:
                 after_ms = self._clock_ms() - WINDOW_MS
                 self.summaries, self.state = await asyncio.to_thread(self._reader.read, after_ms)
-            except (OSError, ValueError) as error:
+            except HistoryFaultError as error:
                 self.state = f"the balancer's rounds cannot be read: {error}"
             except Exception:
                 log.exception("reading the balancer's rounds failed; it is tried again")

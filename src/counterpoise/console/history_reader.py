@@ -15,7 +15,6 @@ from counterpoise.picture.round_summary import (
 from counterpoise.picture.treemap import TileKind
 from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.control import Control, Wish, read_control, write_control
-from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal, outcome_of
 from counterpoise.pipeline.tables.reports import read_reports
@@ -36,12 +35,12 @@ class HistoryReader:
         """Rounds whose moves are not all over, so that they are read again."""
 
     def read(self, after_ms: int) -> tuple[tuple[RoundSummary, ...], str]:
-        """The rounds decided after a time, and a sentence on the balancer; raises `ValueError`."""
-        try:
-            self._read_new(after_ms)
-            control = read_control(self._location)
-        except HistoryFaultError as error:
-            raise ValueError(str(error)) from None
+        """The rounds decided after a time, oldest first, and a sentence on the balancer.
+
+        Raises `HistoryFaultError`.
+        """
+        self._read_new(after_ms)
+        control = read_control(self._location)
         summaries: tuple[RoundSummary, ...] = ()
         for at_ms in sorted(self._rounds):
             summaries = with_round(summaries, self._rounds[at_ms])
@@ -50,14 +49,11 @@ class HistoryReader:
         return summaries, state
 
     def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:
-        """The recorded load of a bundle or a broker after a moment; raises `ValueError`."""
+        """The recorded load of a bundle or a broker after a time; raises `HistoryFaultError`."""
         name, kind = what.value, BUNDLE if what is TileKind.BUNDLE else BROKER
         columns = list(dict.fromkeys((*LOADS, name)))
-        try:
-            reports = read_reports(self._reader, after_ms, EVER, columns, [kind])
-            parts = [part.filter(pc.equal(part.column(name), key)) for part in reports]
-        except HistoryFaultError as error:
-            raise ValueError(str(error)) from None
+        reports = read_reports(self._reader, after_ms, EVER, columns, [kind])
+        parts = [part.filter(pc.equal(part.column(name), key)) for part in reports]
         if not parts:
             return RecordedLoad()
         rows = pa.concat_tables(parts)
@@ -69,11 +65,8 @@ class HistoryReader:
         return of_broker(of["poll_id"], flows, messages)
 
     def say(self, wish: str, now_ms: int, why: str) -> None:
-        """Order the balancer to ``go``, ``pause`` or ``stop``, and why; raises `ValueError`."""
-        try:
-            write_control(self._location, Control(Wish(wish), now_ms, why))
-        except HistoryFaultError as error:
-            raise ValueError(str(error)) from None
+        """Order the balancer to ``go``, ``pause`` or ``stop``; raises `HistoryFaultError`."""
+        write_control(self._location, Control(Wish(wish), now_ms, why))
 
     def _read_new(self, after_ms: int) -> None:
         rounds = self._journal.parts(JournalKind.ROUND, after=after_ms)

@@ -9,9 +9,10 @@ from nicegui import app as nicegui_app
 from nicegui import ui
 
 from counterpoise.console.actions import Actions
-from counterpoise.console.balancer_rounds import BalancerRounds, RoundReader
+from counterpoise.console.balancer_rounds import BalancerRounds
 from counterpoise.console.cluster_watch import ClusterWatch
 from counterpoise.console.guard import OwnSite
+from counterpoise.console.history_reader import HistoryReader
 from counterpoise.console.http_server import serve_until
 from counterpoise.console.options import ConsoleOptions
 from counterpoise.console.page import Page
@@ -33,7 +34,7 @@ FAVICON = (
 async def serve(
     listening: socket.socket,
     options: ConsoleOptions,
-    reader: RoundReader | None,
+    reader: HistoryReader | None,
     clock_ms: MillisecondClock,
     ready: Notify,
     stop: asyncio.Event,

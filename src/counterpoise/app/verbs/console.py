@@ -24,7 +24,6 @@ from counterpoise.app.strategies import (
     find_placement,
     strategy_from,
 )
-from counterpoise.console.balancer_rounds import RoundReader
 from counterpoise.console.fleet_page import FleetPageOptions, serve_fleet
 from counterpoise.console.history_reader import HistoryReader
 from counterpoise.console.options import ConsoleOptions, WatchOptions
@@ -138,7 +137,7 @@ def _security(args: argparse.Namespace) -> ClientSecurity:
     return client_security(args)
 
 
-def _reader(uri: str) -> RoundReader:
+def _reader(uri: str) -> HistoryReader:
     try:
         return HistoryReader(TablesReader(open_location(uri)))
     except (OSError, ValueError) as error:

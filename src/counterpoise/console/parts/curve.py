@@ -10,6 +10,7 @@ from counterpoise.picture.observed import LoadCurve
 from counterpoise.picture.recorded_load import RecordedLoad
 from counterpoise.picture.treemap import TileKind
 from counterpoise.picture.units import bytes_per_s
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 SPANS = {
     0: "since the console started",
@@ -60,7 +61,7 @@ class Curve:
         try:
             found = await self._session.sources.rounds.recorded(what, key, span_s * 1000)
             note = "" if found.curve.times_ms else "The history holds nothing of it in that time."
-        except (OSError, ValueError) as error:
+        except HistoryFaultError as error:
             found, note = RecordedLoad(), f"The history cannot be read: {error}"
         if self._asked == (what, key, span_s):
             self.recorded, self._note.text = found, note

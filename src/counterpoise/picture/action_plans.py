@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from counterpoise.decide.balancing.moves import Move, move_id
-from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.projection import moved_in
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import BundleName, namespace_of
@@ -152,10 +152,9 @@ def of_moves(
 
 def projected(view: ClusterView, moves: Sequence[Move]) -> ClusterView:
     """The view as load will be after these moves."""
-    projection = Projection(view)
     for move in moves:
-        projection = projection.after(move.decision)
-    return projection.view
+        view = moved_in(view, move.decision)
+    return view
 
 
 def _loads(view: ClusterView) -> list[float]:

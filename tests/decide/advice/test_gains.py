@@ -19,7 +19,7 @@ from counterpoise.decide.advice.planned import (
 from counterpoise.decide.balancing.approval import ApprovalRules, PastMove
 from counterpoise.decide.balancing.moves import Move, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.projection import moved_in
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.plan import Decision, DecisionKind, StrategyPlan
 from counterpoise.load.rates import Rates
@@ -63,7 +63,7 @@ def test_an_idle_broker_counts_for_what_brokers_carry_on_average() -> None:
 @pytest.mark.parametrize(("carried", "swaps"), [(20.0, False), (21.0, True)])
 def test_a_move_that_leaves_its_destination_the_fuller_one(carried: float, swaps: bool) -> None:
     move = move_of("t/n/x0")
-    after = Projection(view_of([carried, 80], [60])).after(move.decision).view
+    after = moved_in(view_of([carried, 80], [60]), move.decision)
     why = swap_of(after, move)
     assert (
         why.startswith("it carries 21 B/s and would leave b2 fuller than b1") if swaps else not why

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from counterpoise.decide.balancing.projection import Projection, with_owners
+from counterpoise.decide.balancing.projection import moved_in, with_owners
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rates import Rates
@@ -34,7 +34,7 @@ def some_bundle(view: ClusterView) -> str:
 
 def moved(view: ClusterView, bundle: str, to: str | None = CALM) -> ClusterView:
     decision = Decision(DecisionKind.UNLOAD, bundle, BUSY, to, "", "")
-    return Projection(view).after(decision).view
+    return moved_in(view, decision)
 
 
 def test_what_it_carried_goes_with_it(view: ClusterView) -> None:

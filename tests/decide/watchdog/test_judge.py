@@ -13,7 +13,6 @@ from counterpoise.decide.watchdog.judge import KINDS, SLOW_BROKER, judge, rememb
 from counterpoise.decide.watchdog.observation import (
     ChannelRecord,
     ClusterObservation,
-    OwnedBundle,
     WatchdogFinding,
     WatchdogMemory,
     WatchdogOptions,
@@ -24,7 +23,7 @@ A, B, C = (f"public/default/0x{n:08x}_0x{n + 1:08x}" for n in range(3))
 WELL = ClusterObservation(
     START,
     ("b1:80", "b2:80"),
-    owned={"b1:80": {A: OwnedBundle()}, "b2:80": {B: OwnedBundle()}},
+    owned={"b1:80": {A: True}, "b2:80": {B: True}},
     carried={A: 100.0, B: 200.0},
     leaders={"b1:80": "b1:80", "b2:80": "b1:80"},
 )
@@ -49,17 +48,13 @@ def test_a_cluster_that_is_well_is_not_spoken_of() -> None:
     assert not lasting(WELL, 200)
 
 
-TWO = replace(
-    WELL, owned={"b1:80": {A: OwnedBundle()}, "b2:80": {B: OwnedBundle(), A: OwnedBundle()}}
-)
-UNOWNED = replace(WELL, owned={"b1:80": {}, "b2:80": {B: OwnedBundle()}}, carried={B: 200.0})
+TWO = replace(WELL, owned={"b1:80": {A: True}, "b2:80": {B: True, A: True}})
+UNOWNED = replace(WELL, owned={"b1:80": {}, "b2:80": {B: True}}, carried={B: 200.0})
 SILENT = replace(
-    WELL, owned={"b2:80": {B: OwnedBundle()}}, silent={"b1:80": "no answer within 10 s"},
+    WELL, owned={"b2:80": {B: True}}, silent={"b1:80": "no answer within 10 s"},
     leaders={"b2:80": "b2:80"},
 )  # fmt: skip
-INACTIVE = replace(
-    WELL, owned={"b1:80": {A: OwnedBundle(active=False)}, "b2:80": {B: OwnedBundle()}}
-)
+INACTIVE = replace(WELL, owned={"b1:80": {A: False}, "b2:80": {B: True}})
 NO_LEADER = replace(WELL, leaders={"b1:80": "", "b2:80": ""})
 LEFT = replace(WELL, leaders={"b1:80": "b9:80", "b2:80": "b9:80"})
 TORN = replace(WELL, leaders={"b1:80": "b1:80", "b2:80": "b2:80"})
@@ -133,18 +128,18 @@ def test_a_leader_that_does_not_shed_is_said_only_after_a_long_time_without_a_mo
     assert not seen(*minutes, every_ms=60_000)
     [found] = seen(*minutes, uneven, uneven, every_ms=60_000)
     assert (found.kind, found.subject) == ("leader-does-not-shed", "b1:80")
-    moved = replace(uneven, owned={"b1:80": {}, "b2:80": {A: OwnedBundle(), B: OwnedBundle()}})
+    moved = replace(uneven, owned={"b1:80": {}, "b2:80": {A: True, B: True}})
     assert not seen(*minutes, moved, moved, every_ms=60_000), "something moved"
     assert not seen(*[replace(uneven, sheds=False)] * 30, every_ms=60_000), "it is not to"
     assert not seen(*[replace(uneven, imbalance=0.4)] * 30, every_ms=60_000), "it is even enough"
     limit = WatchdogOptions().uneven_above
     assert not seen(*[replace(uneven, imbalance=limit)] * 30, every_ms=60_000)
     alone = replace(
-        uneven, brokers=("b1:80",), owned={"b1:80": {A: OwnedBundle()}}, carried={A: 9.0},
+        uneven, brokers=("b1:80",), owned={"b1:80": {A: True}}, carried={A: 9.0},
         leaders={"b1:80": "b1:80"},
     )  # fmt: skip
     assert not seen(*[alone] * 30, every_ms=60_000)
-    split = replace(uneven, owned={**WELL.owned, "b2:80": {B: OwnedBundle(), C: OwnedBundle()}})
+    split = replace(uneven, owned={**WELL.owned, "b2:80": {B: True, C: True}})
     assert seen(*minutes, split, split, every_ms=60_000), "a bundle that is new has not moved"
 
 
@@ -162,19 +157,17 @@ def test_a_bundle_that_was_split_is_owned_by_its_parts() -> None:
     whole, left, right = (
         f"public/default/0x{low:08x}_0x{high:08x}" for low, high in ((0, 8), (0, 4), (4, 8))
     )
-    before = replace(WELL, owned={"b1:80": {whole: OwnedBundle()}}, carried={whole: 9.0})
-    after = replace(
-        WELL, owned={"b1:80": {left: OwnedBundle()}, "b2:80": {right: OwnedBundle()}}, carried={}
-    )
+    before = replace(WELL, owned={"b1:80": {whole: True}}, carried={whole: 9.0})
+    after = replace(WELL, owned={"b1:80": {left: True}, "b2:80": {right: True}}, carried={})
     assert not seen(before, *[after] * 5)
-    lost = replace(after, owned={"b1:80": {"public/other/0x00000000_0x00000004": OwnedBundle()}})
+    lost = replace(after, owned={"b1:80": {"public/other/0x00000000_0x00000004": True}})
     assert [each.subject for each in seen(before, *[lost] * 5)] == [whole]
 
 
 def test_a_bundle_without_load_may_be_unowned() -> None:
     idle = replace(WELL, carried={A: 0.0, B: 0.0})
     assert not seen(idle, *[replace(idle, owned={"b1:80": {}, "b2:80": {}})] * 9)
-    long_ago = [replace(WELL, owned={"b2:80": {B: OwnedBundle()}, "b1:80": {}}, carried={})] * 70
+    long_ago = [replace(WELL, owned={"b2:80": {B: True}, "b1:80": {}}, carried={})] * 70
     assert not seen(WELL, *long_ago), "it has carried nothing for ten minutes"
 
 
@@ -190,7 +183,7 @@ def test_a_silent_broker_is_said_even_when_what_it_owned_is_unknown() -> None:
 
 
 def test_what_a_gone_broker_leaves_is_one_finding_until_the_last_of_it_is_owned() -> None:
-    bundles = {f"public/default/0x{n:08x}_0x{n + 1:08x}": OwnedBundle() for n in range(12)}
+    bundles = {f"public/default/0x{n:08x}_0x{n + 1:08x}": True for n in range(12)}
     before = replace(
         WELL, owned={"b1:80": {}, "b9:80": bundles}, carried=dict.fromkeys(bundles, 5.0),
         brokers=("b1:80", "b9:80"),
@@ -241,7 +234,7 @@ def test_a_broker_that_starts_is_no_alarm_until_that_has_taken_minutes() -> None
 
 def test_heartbeats_are_unowned_when_their_broker_ends() -> None:
     own = "pulsar/b1:80/0x00000000_0xffffffff"
-    before = replace(WELL, owned={"b1:80": {own: OwnedBundle()}, "b2:80": {}}, carried={own: 5.0})
+    before = replace(WELL, owned={"b1:80": {own: True}, "b2:80": {}}, carried={own: 5.0})
     assert not seen(before, *[replace(before, owned={"b2:80": {}}, carried={})] * 9)
 
 

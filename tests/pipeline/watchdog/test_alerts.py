@@ -7,7 +7,6 @@ import pytest
 from counterpoise.decide.watchdog.judge import KINDS
 from counterpoise.decide.watchdog.observation import (
     ClusterObservation,
-    OwnedBundle,
     WatchdogFinding,
     WatchdogMemory,
 )
@@ -17,7 +16,7 @@ from counterpoise.pipeline.watchdog.watchdog import Watchdog
 
 START = 1_700_000_000_000
 A, B = (f"public/default/0x{n:08x}_0x{n + 1:08x}" for n in range(2))
-WELL = ClusterObservation(START, ("b1:80",), owned={"b1:80": {A: OwnedBundle()}})
+WELL = ClusterObservation(START, ("b1:80",), owned={"b1:80": {A: True}})
 
 
 class Script:

@@ -248,7 +248,7 @@ async def test_a_look_asks_for_so_many_bundles_and_for_each_in_its_turn(
         assert not silent
         assert {bundle for each in owned.values() for bundle in each} == apaches.owners.keys()
     assert [after - before for before, after in pairwise(asked)] == [2, 2, 2, 2]
-    assert not owned[first.name][bundle_name(6)].active
+    assert not owned[first.name][bundle_name(6)]
 
 
 async def test_who_does_not_say_whose_a_bundle_is_counts_as_silent(

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from counterpoise.decide.advice.plan import AdvisedPlan, PlanStep
 from counterpoise.decide.balancing.moves import Move, imbalance_of, move_id
-from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.projection import moved_in
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, part_of
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.view import ClusterView
@@ -63,15 +63,9 @@ def moves_of(steps: Sequence[PlanStep], plan_id: str, view: ClusterView) -> list
 
 
 def _decision(step: PlanStep) -> Decision:
-    figures = {"why": step.why}
+    why = {"why": step.why}
     return Decision(
-        DecisionKind.TRANSFER,
-        step.bundle,
-        step.source,
-        step.destination,
-        step.rule,
-        "{why}",
-        figures,
+        DecisionKind.TRANSFER, step.bundle, step.source, step.destination, step.rule, "{why}", why
     )
 
 
@@ -104,12 +98,12 @@ def _no_gain(steps: Sequence[PlanStep], view: ClusterView) -> str:
     """Why the steps would not help with today's loads; empty when they would."""
     if not steps:
         return ""
-    projection = Projection(view)
+    left = view
     for move in moves_of(steps, "", view):
-        projection = projection.after(move.decision)
-    before, after = imbalance_of(view), imbalance_of(projection.view)
+        left = moved_in(left, move.decision)
+    before, after = imbalance_of(view), imbalance_of(left)
     # A broker that is filled up need not have taken anything from the largest.
-    if (after, _deviation(projection.view)) < (before, _deviation(view)):
+    if (after, _deviation(left)) < (before, _deviation(view)):
         return ""
     return f"by the loads of now it would leave an imbalance of {after:.2f} instead of {before:.2f}"
 

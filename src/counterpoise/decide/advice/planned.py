@@ -21,7 +21,7 @@ from counterpoise.decide.balancing.goal import Goal
 from counterpoise.decide.balancing.measured import basis_of
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, imbalance_of
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.projection import Projection, with_owners
+from counterpoise.decide.balancing.projection import moved_in, with_owners
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.weights import DEFAULT_WEIGHTS
@@ -177,15 +177,15 @@ class _PlanDraft:
 
     def _worth_it(self, made: Round) -> Round:
         """Drop moves that gain nothing, and exclude their bundles from further rounds."""
-        projection, kept = Projection(self.view), list[Move]()
+        projected, kept = self.view, list[Move]()
         gainless: dict[str, str] = {}
         for move in made.moves:
-            if why := gain_lacks(projection.view, move):
+            if why := gain_lacks(projected, move):
                 gainless[move.bundle] = why
                 continue
             kept.append(move)
-            projection = projection.after(move.decision)
-            if why := swap_of(projection.view, move):
+            projected = moved_in(projected, move.decision)
+            if why := swap_of(projected, move):
                 self.swapped[move.bundle] = why
         self.leave_out(gainless)
         resting = dict.fromkeys(gainless, self.view.now_ms)
@@ -210,13 +210,13 @@ class _PlanDraft:
         self.view = replace(self.view, now_ms=self.view.now_ms + self._options.between_ms)
 
     def _carried_out(self, number: int, made: Round) -> tuple[list[PlanStep], ClusterView]:
-        steps, projection = [], Projection(self.view)
+        steps, projected = [], self.view
         for move in made.moves:
-            projection = projection.after(move.decision)
+            projected = moved_in(projected, move.decision)
             cost = cost_of(self.view, move.bundle, self._snapshot.connections, self._took)
-            steps.append(step_of(number, self._based(move), cost, projection.view))
+            steps.append(step_of(number, self._based(move), cost, projected))
         owners = {move.bundle: move.destination for move in made.moves}
-        return steps, with_owners(projection.view, owners)
+        return steps, with_owners(projected, owners)
 
     def _based(self, move: Move) -> Move:
         """The move with the measured figures of its bundle, which do not change between rounds."""

@@ -10,22 +10,21 @@ Parity: ``ModularLoadManagerImpl.doLoadShedding`` of 4.0.7.
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
-from random import Random
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from counterpoise.decide.filters.options import FilterOptions
-from counterpoise.decide.memory import Memoryless
+from counterpoise.decide.placement.only import Only
 from counterpoise.decide.placement.selection import (
     Chooser,
     Selection,
     Surroundings,
     select_modular,
 )
-from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of
@@ -54,8 +53,9 @@ def select_as_leader(
         namespace_bundles=reported + Counter(given) if given else reported,
     )
     if decision.destination is not None:
-        wanted: Any = _Wanted(decision.destination, chooser.strategy)
-        chooser = Chooser(wanted, view, chooser.options, chooser.rng)
+        # As AvgShedder's own placement prefers the destination that its shedder planned.
+        wanted = Only(decision.destination, "the strategy chose it", chooser.strategy)
+        chooser = replace(chooser, strategy=wanted)
     return select_modular(decision.bundle, around, chooser, memory, filters)
 
 
@@ -70,30 +70,6 @@ def stays(decision: Decision, chosen: Selection[Any]) -> Rejection | None:
     return Rejection(
         decision.bundle, "own-broker", None, None, "", "{subject} stays: {why}", {"why": why}
     )
-
-
-class _Wanted(Memoryless):
-    """Prefers the destination that the shedder planned, as AvgShedder does, to the strategy's."""
-
-    name = "planned"
-
-    def __init__(self, broker: str, strategy: PlacementStrategy[Any, Any]) -> None:
-        self._broker, self._strategy, self.options = broker, strategy, strategy.options
-
-    def place(
-        self,
-        bundle: str,
-        candidates: Sequence[str],
-        view: ClusterView,
-        memory: Any,
-        options: Any,
-        rng: Random | None = None,
-    ) -> Placement[Any]:
-        """The planned destination while it is a candidate, otherwise the strategy's choice."""
-        if self._broker not in candidates:
-            return self._strategy.place(bundle, candidates, view, memory, options, rng)
-        one = (self._broker,)
-        return Placement(self._broker, one, "planned", "the strategy chose it", memory)
 
 
 def _bundles_of(view: ClusterView, namespace: str) -> Counter[str]:

@@ -15,7 +15,7 @@ import numpy as np
 
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, move_id
 from counterpoise.decide.balancing.policies import PlacementDraft, PlacementPolicies
-from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.projection import moved_in
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, part_of
 from counterpoise.decide.balancing.warm_up import warming
 from counterpoise.decide.filters.facts import UNKNOWN
@@ -104,7 +104,7 @@ class EmptyBroker:
         mine = snapshot.owned[self.broker]
         view = _without_reports(snapshot.view, self.broker, mine)
         draft = PlacementDraft(_of_others(snapshot, self.broker))
-        projection, remembered = Projection(view), self.rules.placement.initial_memory()
+        projected, remembered = view, self.rules.placement.initial_memory()
         moves: list[Move] = []
         stuck: list[Rejection] = []
         leaving = sorted({*mine} - {*self.bound(snapshot)},
@@ -113,9 +113,9 @@ class EmptyBroker:
         for bundle in sorted(leaving, key=lambda each: each not in new_to):
             around = draft.policies.around(namespace_of(bundle))
             options = self.rules.placement_options
-            chooser = Chooser(self.rules.placement, projection.view, options, None)
+            chooser = Chooser(self.rules.placement, projected, options, None)
             only = dict.fromkeys(snapshot.owned.keys() - new_to.get(bundle, ()), _LATER)
-            later = self._later(bundle, projection.view, snapshot)
+            later = self._later(bundle, projected, snapshot)
             for barred in (*([only] if bundle in new_to else ()), later, {}):
                 where = replace(around, barred=barred)
                 chosen = select_modular(bundle, where, chooser, remembered, self.rules.filters)
@@ -132,7 +132,7 @@ class EmptyBroker:
             now_ms = view.now_ms
             part = part_of(snapshot.view, bundle)
             moves.append(Move(move_id(now_ms, bundle), now_ms, decision, _why(chosen), part))
-            projection = projection.after(decision)
+            projected = moved_in(projected, decision)
             draft.enter(decision, view)
         return Round.of(snapshot.view, self.name, moves, stuck, memory)
 

@@ -6,7 +6,7 @@ placed.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,49 +15,42 @@ from counterpoise.load.rates import Floats, Rates
 from counterpoise.load.view import ClusterView
 
 
-@dataclass(frozen=True, slots=True)
-class Projection:
-    """A view in which moves are applied, so that it has the load after them."""
-
-    view: ClusterView
-
-    def after(self, decision: Decision) -> "Projection":
-        """The projection with one more move applied."""
-        view = self.view
-        source = view.broker_index(decision.source)
-        target = view.broker_index(decision.destination or "")
-        bundle = view.bundle_index(decision.bundle)
-        if source is None or target is None or bundle is None:
-            return self
-        broker, averages = view.broker, view.bundle
-        total = broker.traffic.throughput_of(source)
-        moved = averages.short.throughput_of(bundle)
-        part = min(1.0, moved / total) if total > 0 else 0.0
-        usage = broker.usage.copy()
-        # What the bundle costs its source it will cost its destination, whose limits are the same.
-        usage[target] += usage[source] * np.float32(part)
-        usage[source] -= usage[source] * np.float32(part)
-        average = broker.load_average.copy()
-        if average[source] > 0 and average[target] > 0:
-            average[target] += average[source] * part
-            average[source] -= average[source] * part
-        count = broker.bundle_count.copy()
-        count[source] -= 1
-        count[target] += 1
-        topics = broker.topics.copy()
-        topics[source] -= averages.topics[bundle]
-        topics[target] += averages.topics[bundle]
-        moved_columns = replace(
-            broker,
-            usage=usage,
-            bundle_count=count,
-            topics=topics,
-            traffic=_shifted(broker.traffic, averages.short, source, target, bundle),
-            short_average=_shifted(broker.short_average, averages.short, source, target, bundle),
-            long_average=_shifted(broker.long_average, averages.long, source, target, bundle),
-            load_average=average,
-        )
-        return Projection(replace(view, broker=moved_columns))
+def moved_in(view: ClusterView, decision: Decision) -> ClusterView:
+    """The view with the load after a move; unchanged if it lacks the bundle or a broker."""
+    source = view.broker_index(decision.source)
+    target = view.broker_index(decision.destination or "")
+    bundle = view.bundle_index(decision.bundle)
+    if source is None or target is None or bundle is None:
+        return view
+    broker, averages = view.broker, view.bundle
+    total = broker.traffic.throughput_of(source)
+    moved = averages.short.throughput_of(bundle)
+    part = min(1.0, moved / total) if total > 0 else 0.0
+    usage = broker.usage.copy()
+    # What the bundle costs its source it will cost its destination, whose limits are the same.
+    usage[target] += usage[source] * np.float32(part)
+    usage[source] -= usage[source] * np.float32(part)
+    average = broker.load_average.copy()
+    if average[source] > 0 and average[target] > 0:
+        average[target] += average[source] * part
+        average[source] -= average[source] * part
+    count = broker.bundle_count.copy()
+    count[source] -= 1
+    count[target] += 1
+    topics = broker.topics.copy()
+    topics[source] -= averages.topics[bundle]
+    topics[target] += averages.topics[bundle]
+    moved_columns = replace(
+        broker,
+        usage=usage,
+        bundle_count=count,
+        topics=topics,
+        traffic=_shifted(broker.traffic, averages.short, source, target, bundle),
+        short_average=_shifted(broker.short_average, averages.short, source, target, bundle),
+        long_average=_shifted(broker.long_average, averages.long, source, target, bundle),
+        load_average=average,
+    )
+    return replace(view, broker=moved_columns)
 
 
 def with_owners(view: ClusterView, owners: Mapping[str, str]) -> ClusterView:

@@ -15,7 +15,7 @@ from counterpoise.decide.balancing.measured import with_basis
 from counterpoise.decide.balancing.moves import Move, Round, RoundMemory, imbalance, move_id
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
-from counterpoise.decide.balancing.projection import Projection
+from counterpoise.decide.balancing.projection import moved_in
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, part_of, snapshot_of
 from counterpoise.decide.balancing.thrash import going_back, left_lately, thrashing
 from counterpoise.decide.filters.options import FilterOptions
@@ -273,12 +273,12 @@ def _place(
     """Give each decision a destination, entering each move before the next is placed."""
     placement = strategy.placement
     remembered = placement.forget(_recalled(placement, memory.placement), view.brokers)
-    projection = Projection(view)
+    projected = view
     places = Destinations(view, answering, policies)
     moves: list[Move] = []
     decisions, refused = _not_back(made, memory, strategy)
     for proposed, barred in decisions:
-        chooser = Chooser(placement, projection.view, strategy.placement_options, made.rng)
+        chooser = Chooser(placement, projected, strategy.placement_options, made.rng)
         if strategy.as_leader is not None and strategy.reads_stores and proposed.destination:
             found = Placement(
                 proposed.destination, (proposed.destination,), "asked", ASKED, remembered
@@ -302,7 +302,7 @@ def _place(
         now_ms, part = view.now_ms, part_of(view, decision.bundle)
         moves.append(Move(move_id(now_ms, proposed.bundle), now_ms, decision, found.reason, part))
         if strategy.as_leader is None:
-            projection = projection.after(decision)
+            projected = moved_in(projected, decision)
         places.enter(decision)
     return tuple(moves), _kept(placement, remembered.to_json()), refused
 

@@ -1,4 +1,4 @@
-"""The placement of a bundle with a given destination: that broker, if it may own the bundle."""
+"""The placement of a bundle on a given destination: that broker, if it may own the bundle."""
 
 from collections.abc import Sequence
 from random import Random
@@ -6,19 +6,23 @@ from typing import Any
 
 from counterpoise.decide.memory import Memoryless
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import Placement, no_candidate
+from counterpoise.decide.placement.strategy import Placement, PlacementStrategy, no_candidate
 from counterpoise.load.view import ClusterView
 
 
 class Only(Memoryless):
-    """Places a bundle on one given broker or nowhere; `why` is the placement's reason."""
+    """Places a bundle on one given broker, else by the strategy `otherwise`; without one, nowhere.
+
+    `why` is the placement's reason.
+    """
 
     name = "Only"
     options = PlacementOptions
 
-    def __init__(self, broker: str, why: str) -> None:
-        self._broker = broker
-        self._why = why
+    def __init__(
+        self, broker: str, why: str, otherwise: PlacementStrategy[Any, Any] | None = None
+    ) -> None:
+        self._broker, self._why, self._otherwise = broker, why, otherwise
 
     def place(
         self,
@@ -31,5 +35,7 @@ class Only(Memoryless):
     ) -> Placement[Any]:
         """Choose the given broker if it is a candidate; other strategies' memory is kept."""
         if self._broker not in candidates:
-            return no_candidate(memory)
+            if self._otherwise is None:
+                return no_candidate(memory)
+            return self._otherwise.place(bundle, candidates, view, memory, options, rng)
         return Placement(self._broker, (self._broker,), "only", self._why, memory)

@@ -145,9 +145,9 @@ def _suspects(
     yield from _slow(cluster, now, options)
     holders: dict[str, list[str]] = {}
     for broker in sorted(cluster.owned):
-        for bundle, state in sorted(cluster.owned[broker].items()):
+        for bundle, is_active in sorted(cluster.owned[broker].items()):
             holders.setdefault(bundle, []).append(broker)
-            if not state.active:
+            if not is_active:
                 yield WatchdogFinding(
                     "in-flight", bundle, cluster.now_ms,
                     f"{broker} has {bundle} and neither serves it nor releases it",

@@ -5,14 +5,6 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class OwnedBundle:
-    """Whether a bundle is active, as its owner reports it."""
-
-    active: bool = True
-    """False while the broker is opening or closing it."""
-
-
-@dataclass(frozen=True, slots=True)
 class ChannelRecord:
     """The bundle state channel's record of a bundle (PIP-192)."""
 
@@ -36,8 +28,9 @@ class ClusterObservation:
     """Silent brokers that answer requests but serve no lookups."""
     starting: frozenset[str] = frozenset()
     """Silent brokers that refuse lookups because their state channel has not started."""
-    owned: Mapping[str, Mapping[str, OwnedBundle]] = field(default_factory=dict)
-    """The bundles of each broker that answered, as it lists them."""
+    owned: Mapping[str, Mapping[str, bool]] = field(default_factory=dict)
+    """The bundles of each broker that answered, as it lists them: whether each is active, that is
+    the broker is not just opening or closing it."""
     carried: Mapping[str, float] = field(default_factory=dict)
     """Bytes/s of each bundle that some broker's report has."""
     leaders: Mapping[str, str] = field(default_factory=dict)

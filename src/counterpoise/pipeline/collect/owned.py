@@ -18,7 +18,6 @@ from urllib.parse import quote, urlsplit
 
 import orjson
 
-from counterpoise.decide.watchdog.observation import OwnedBundle
 from counterpoise.load.rows import BROKER, ReportRows
 from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.load_managers import MODULAR
@@ -81,13 +80,13 @@ class Ownership:
 
     async def listed(
         self, brokers: Sequence[str]
-    ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
+    ) -> tuple[dict[str, dict[str, bool]], dict[str, str]]:
         """The bundles that each broker lists as its own, and the reason for each that did not
         respond.
 
         No broker may be one that is `to_be_spared`.
         """
-        owned: dict[str, dict[str, OwnedBundle]] = {}
+        owned: dict[str, dict[str, bool]] = {}
         silent: dict[str, str] = {}
 
         async def ask(broker: str) -> None:
@@ -99,7 +98,7 @@ class Ownership:
         await asyncio.gather(*map(ask, brokers))
         return owned, silent
 
-    async def _listed(self, broker: str) -> dict[str, OwnedBundle]:
+    async def _listed(self, broker: str) -> dict[str, bool]:
         where = self._where(broker)
         if not self._cluster:
             self._cluster = await cluster_of(self._admin, where, broker)
@@ -107,7 +106,7 @@ class Ownership:
         try:
             found = orjson.loads(await self._admin.get(url)) or {}
             return {
-                str(bundle): OwnedBundle(bool((state or {}).get("is_active", True)))
+                str(bundle): bool((state or {}).get("is_active", True))
                 for bundle, state in found.items()
             }
         except (ValueError, AttributeError) as error:
@@ -133,7 +132,7 @@ class Ownership:
 
     async def by_bundle(
         self, brokers: Sequence[str], reported: Mapping[str, str]
-    ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
+    ) -> tuple[dict[str, dict[str, bool]], dict[str, str]]:
         """What each broker owns, asked bundle by bundle; and the reason for each that did not
         respond.
 
@@ -141,7 +140,7 @@ class Ownership:
         brokers' own namespaces are taken as reported. Raises one of `UNREADABLE` if no broker lists
         the bundles, or names the owner of one.
         """
-        owned: dict[str, dict[str, OwnedBundle]] = {broker: {} for broker in brokers}
+        owned: dict[str, dict[str, bool]] = {broker: {} for broker in brokers}
         silent: dict[str, str] = {}
 
         async def settle(number: int, bundle: str) -> None:
@@ -155,14 +154,14 @@ class Ownership:
                     silent[broker] = error_text(error)
                     continue
                 if found.owner in owned:
-                    owned[found.owner][bundle] = OwnedBundle(found.active)
+                    owned[found.owner][bundle] = found.active
                 return
             raise RefusedError(f"no broker says who owns {bundle}: {next(iter(silent.values()))}")
 
         there = await self._bundles(brokers[0])
         free = {each for each in reported if not bound_to_broker(namespace_of(each))}
         for bundle in reported.keys() - free:
-            owned.get(reported[bundle], {})[bundle] = OwnedBundle()
+            owned.get(reported[bundle], {})[bundle] = True
         await asyncio.gather(*(settle(*each) for each in enumerate(sorted(there | free))))
         return {name: owned[name] for name in brokers if name not in silent}, silent
 

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Final
 
 from counterpoise.decide.balancing.moves import imbalance
-from counterpoise.decide.watchdog.observation import ChannelRecord, ClusterObservation, OwnedBundle
+from counterpoise.decide.watchdog.observation import ChannelRecord, ClusterObservation
 from counterpoise.load.rows import BROKER, BUNDLE, ReportRows
 from counterpoise.pipeline.collect.admin import NOT_FOUND, UNREADABLE, Admin
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
@@ -21,7 +21,7 @@ ReadChannel = Callable[[], Mapping[str, ChannelRecord] | None]
 called in a thread."""
 ASKED_MOST: Final = 64
 """The most namespaces that are read in one observation."""
-Known = dict[str, Mapping[str, OwnedBundle] | str]
+Known = dict[str, Mapping[str, bool] | str]
 """What each broker owns, or why that is not known."""
 
 
@@ -47,7 +47,7 @@ class Observer:
         held, led = await asyncio.gather(
             self._owned(answering, rows), asyncio.gather(*map(self._leader_by, answering))
         )
-        owned: dict[str, Mapping[str, OwnedBundle]] = {}
+        owned: dict[str, Mapping[str, bool]] = {}
         leaders: dict[str, str] = {}
         answered_s: dict[str, float] = {}
         for broker, (leader, refused, took_s) in zip(answering, led, strict=True):

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from counterpoise.decide.watchdog.observation import OwnedBundle
 from counterpoise.load.rows import BROKER, BUNDLE, ReportRows
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import bound_to_broker
@@ -33,22 +32,20 @@ class _Bundle:
     reporters: tuple[str, ...] = ()
     reported_ms: int = 0
     asked_ms: int = 0
-    holders: Mapping[str, OwnedBundle] = field(default_factory=dict)
+    holders: Mapping[str, bool] = field(default_factory=dict)
     """The brokers that had it when that was last read."""
 
     @property
     def open(self) -> bool:
         """Whether its owner is unclear: not exactly one report, or brokers answered otherwise."""
-        said_otherwise = self.asked_ms and self.holders != dict.fromkeys(
-            self.reporters, OwnedBundle()
-        )
+        said_otherwise = self.asked_ms and self.holders != dict.fromkeys(self.reporters, True)
         return len(self.reporters) != 1 or bool(said_otherwise)
 
-    def now(self) -> Mapping[str, OwnedBundle]:
+    def now(self) -> Mapping[str, bool]:
         """The bundle's owners, as far as known: none, one, or several that each claim it."""
         if self.open and self.asked_ms:
             return self.holders
-        return dict.fromkeys(self.reporters[:1], OwnedBundle())
+        return dict.fromkeys(self.reporters[:1], True)
 
 
 class Reported:
@@ -87,12 +84,12 @@ class Reported:
 
     async def owned(
         self, brokers: Sequence[str], now_ms: int
-    ) -> tuple[dict[str, dict[str, OwnedBundle]], dict[str, str]]:
+    ) -> tuple[dict[str, dict[str, bool]], dict[str, str]]:
         """The bundles of each of these brokers, and for each that did not answer the reason."""
         silent: dict[str, str] = {}
         requests = [self._ask(bundle, brokers, now_ms, silent) for bundle in self._chosen()]
         await asyncio.gather(*requests)
-        owned: dict[str, dict[str, OwnedBundle]] = {b: {} for b in brokers if b not in silent}
+        owned: dict[str, dict[str, bool]] = {b: {} for b in brokers if b not in silent}
         for bundle, each in self._bundles.items():
             for broker, state in each.now().items():
                 if broker in owned:
@@ -111,7 +108,7 @@ class Reported:
     ) -> None:
         """Ask the brokers that report a bundle whether they own it; where none does, any broker."""
         known = self._bundles[bundle]
-        holders: dict[str, OwnedBundle] = {}
+        holders: dict[str, bool] = {}
         for broker in [b for b in known.reporters if b in brokers] or brokers[:1]:
             try:
                 found: Whose = await self._ownership.whose(bundle, broker, brokers)
@@ -119,5 +116,5 @@ class Reported:
                 silent[broker] = error_text(error)
                 return
             if found.owner:
-                holders.setdefault(found.owner, OwnedBundle(found.active))
+                holders.setdefault(found.owner, found.active)
         known.holders, known.asked_ms = holders, now_ms

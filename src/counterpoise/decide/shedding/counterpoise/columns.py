@@ -17,7 +17,7 @@ _LEAST_USED = 0.02
 """A usage below this says too little about what a broker can carry."""
 _SATURATED = 0.99
 """A usage from this on is at its maximum, however much the clients send."""
-FULL: Final = 0.95
+FULL: Final = 0.92
 """A broker that is being filled is full at this part of the others' mean."""
 _ILL, _WELL = 0.5, 0.8
 """Load of bundles ÷ their forecast: at most for an ill broker, and at least for the others."""
@@ -90,7 +90,7 @@ class LoadColumns:
 
     @cached_property
     def full(self) -> float:
-        """The utilisation at which an almost empty broker counts as filled: 95 % of the mean of
+        """The utilisation at which an almost empty broker counts as filled: 92 % of the mean of
         the brokers without a bundle larger than a broker's share.
         """
         giants, brokers = self.sizes[self.sizes > 1.0], len(self.filling)

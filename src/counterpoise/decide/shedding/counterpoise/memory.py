@@ -84,9 +84,8 @@ class CounterpoiseMemory:
     """When the last view was made."""
     waited_min: float = 0.0
     """Minutes for which moves have been left undone because of their price (see `timing.py`)."""
-    cold: Mapping[str, int] = field(default_factory=dict)
-    """The number of rounds in which a broker was found with less than half of the mean, until it is
-    full."""
+    cold: frozenset[str] = frozenset()
+    """The brokers that were found with less than half of the mean, until they are full."""
     ill: Mapping[str, int] = field(default_factory=dict)
     """Since when each broker seems ill (see `columns.suspects`)."""
     capacity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
@@ -100,7 +99,7 @@ class CounterpoiseMemory:
             "tracks": {name: _text(getattr(self.tracks, name)) for name in Tracks.__slots__},
             "seenAt": self.seen_ms,
             "waitedMinutes": self.waited_min,
-            "cold": dict(self.cold),
+            "cold": sorted(self.cold),
             "ill": dict(self.ill),
             "capacity": {name: list(each) for name, each in self.capacity.items()},
         }
@@ -123,13 +122,13 @@ class CounterpoiseMemory:
             replace(tracks, **made),
             read_integer(fields.get("seenAt", 0), "memory.seenAt"),
             read_number(fields.get("waitedMinutes", 0.0), "memory.waitedMinutes"),
-            _counts(fields, "cold"),
-            _counts(fields, "ill"),
+            frozenset(map(str, fields.get("cold", ()))),
+            _times(fields, "ill"),
             {name: tuple(map(float, each)) for name, each in capacity.items()},
         )
 
 
-def _counts(fields: Mapping[str, Any], name: str) -> dict[str, int]:
+def _times(fields: Mapping[str, Any], name: str) -> dict[str, int]:
     read = read_object(fields.get(name, {}), f"memory.{name}")
     return {
         broker: read_integer(each, f"memory.{name}[{broker!r}]") for broker, each in read.items()

@@ -223,7 +223,8 @@ def _best(
     for place, bundle in enumerate(rows.tolist() if cluster.allowed else ()):
         if bundle in cluster.allowed:
             change[place, ~cluster.allowed[bundle][to]] = np.inf
-    row, column = divmod(int(np.argmin(change)), len(to))
+    # Rounded, so that of brokers that are equally empty the first one is taken.
+    row, column = divmod(int(np.argmin(change.round(12))), len(to))
     if not change[row, column] < -LEAST:
         return None
     return int(rows[row]), int(to[column])

@@ -50,9 +50,6 @@ looks again and again finds an error that is large enough in the end.
 """
 COLD: Final = 0.5
 """A broker below this part of what fills it is taken for one that has just joined."""
-COLD_ROUNDS: Final = 2
-"""After this many rounds a new broker is filled: while others restart, it gets their bundles
-anyway."""
 HELD_MS: Final = 7_200_000
 """How long the forecast of an ill broker's bundles stays as it was; after that it follows them."""
 
@@ -129,7 +126,7 @@ class Counterpoise:
             allowed_brokers(view),
         )
         cold = _cold(view, cluster, memory)
-        filling = np.array([cold.get(name, 0) >= COLD_ROUNDS for name in view.brokers])
+        filling = np.array([name in cold for name in view.brokers], np.bool_)
         cluster = replace(cluster, filling=filling & cluster.destination)
         minutes = options.horizon_minutes
         prices = _prices(cluster, options, memory.waited_min)
@@ -193,20 +190,14 @@ def _on(view: ClusterView, brokers: Collection[str]) -> Masks:
     return (view.reporter >= 0) & rows[view.reporter]
 
 
-def _cold(view: ClusterView, cluster: LoadColumns, memory: CounterpoiseMemory) -> dict[str, int]:
-    """For each almost empty broker that is not filled yet: the number of rounds in which it was
-    found so.
-    """
+def _cold(view: ClusterView, cluster: LoadColumns, memory: CounterpoiseMemory) -> frozenset[str]:
+    """The brokers that are almost empty, and those that were and are not filled yet."""
     use = cluster.weight @ cluster.utilisation
-    found: dict[str, int] = {}
-    if not memory.cold and not (use < COLD).any():
-        return found
-    for name, part in zip(view.brokers, use.tolist(), strict=True):
-        rounds = memory.cold.get(name, 0)
-        limit = cluster.full if rounds >= COLD_ROUNDS else COLD * cluster.full
-        if part < limit:
-            found[name] = min(rounds + 1, COLD_ROUNDS)
-    return found
+    return frozenset(
+        name
+        for name, part in zip(view.brokers, use.tolist(), strict=True)
+        if part < cluster.full * (1.0 if name in memory.cold else COLD)
+    )
 
 
 def _movable(view: ClusterView, tracks: Tracks, now_ms: int, options: CounterpoiseOptions) -> Masks:

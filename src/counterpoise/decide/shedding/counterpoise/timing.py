@@ -31,7 +31,7 @@ less uneven a cluster is, the less of its excess is felt, as queues grow faster 
 a hundred brokers the fullest may be twice as far above it: more of them owe more to chance."""
 FEW: Final = 10
 """Up to so many brokers a move costs as much less as they are more, since each is a smaller part of
-the whole. It interrupts as many clients, however: with more brokers the price falls more slowly."""
+the whole. It interrupts as many clients, however: from there on the price hardly falls."""
 DEARER_MAX: Final = 3.0
 """A price rises no further for that: a broker that joins has to be filled, however even the others
 are."""
@@ -39,8 +39,9 @@ PASSING: Final = 0.16
 """What a move for a burst must win at least, as a part of ``counterpoiseMovePrice``.
 
 It leaves the time after the burst less even, so that another move follows, and a burst may be over
-before it has paid. It helps the fullest broker alone, so a larger cluster makes it no cheaper; nor
-does waiting, since a burst lasts no longer where the cluster has been uneven for long.
+before it has paid. It helps the fullest broker alone, and of more brokers the next fullest is
+nearer to it: a larger cluster makes it dearer. Waiting makes it no cheaper, since a burst lasts no
+longer where the cluster has been uneven for long.
 """
 HOUR_MINUTES: Final = 60.0
 
@@ -71,9 +72,9 @@ def prices_of(
     hourly = move_price * HOUR_MINUTES
     slight = SLIGHT * math.log10(max(brokers, 1))
     dearer = 1.0 + min((slight / max(excess, LEAST)) ** 2, DEARER_MAX)
-    cheaper = brokers / max(brokers / FEW, 1.0) ** 0.4
-    lasting = dearer * hourly / pays / cheaper
-    return Prices(lasting, max(hourly / horizon_min * PASSING, lasting))
+    larger = max(brokers / FEW, 1.0)
+    lasting = dearer * hourly / pays / (min(brokers, FEW) * larger**0.1)
+    return Prices(lasting, max(hourly / horizon_min * PASSING * math.sqrt(larger), lasting))
 
 
 def buy(cluster: LoadColumns, found: Found, prices: Prices, doubt: Floats) -> Bought:

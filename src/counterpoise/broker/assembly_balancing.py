@@ -1,7 +1,5 @@
 """Builds the parts of a broker that report its load and balance the cluster's."""
 
-from __future__ import annotations
-
 from counterpoise.broker.base.addresses import Addresses
 from counterpoise.broker.bundles.auto_split import AutoSplit
 from counterpoise.broker.bundles.record_orders import RecordOrders

@@ -1,7 +1,5 @@
 """One broker: how it starts and ends. `assembly` builds its parts."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -58,7 +56,7 @@ class AdminServer(Protocol):
 class AdminServerFactory(Protocol):
     """Creates the server of a broker's admin API."""
 
-    def __call__(self, broker: Broker) -> AdminServer:
+    def __call__(self, broker: "Broker") -> AdminServer:
         """The server, not started yet."""
 
 
@@ -80,7 +78,7 @@ class Broker:
     transactions: Coordinators
     listener: ClientListener
     shedding: LeaderShedding
-    load_data: LoadDataExchange | None = None
+    load_data: "LoadDataExchange | None" = None
 
     def __init__(
         self,

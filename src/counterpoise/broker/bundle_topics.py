@@ -1,7 +1,5 @@
 """Closes the topics of a bundle that is released, and prepares those of one that is taken over."""
 
-from __future__ import annotations
-
 import contextlib
 import logging
 from typing import Final

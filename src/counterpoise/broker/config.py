@@ -1,7 +1,5 @@
 """What a broker reads from broker.conf."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from counterpoise.broker.bundles.options import StateChannelOptions

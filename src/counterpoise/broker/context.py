@@ -1,7 +1,5 @@
 """What a broker is built from: its settings, its stores, and primitives that its parts share."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass
 from typing import Final
@@ -55,7 +53,7 @@ class BrokerContext:
         metadata: MetadataStore,
         ledgers: LedgerStore,
         process: SharedProcess,
-    ) -> BrokerContext:
+    ) -> "BrokerContext":
         """Build the context of a broker with these settings; raises `ConfigError`."""
         check_supported(config)
         policies = Policies(metadata, ledgers.topics)

@@ -1,7 +1,5 @@
 """Warnings at a broker's start about what its settings expose to other machines."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from counterpoise.broker.base.advertised import bind_addresses_of

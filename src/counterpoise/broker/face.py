@@ -4,8 +4,6 @@
 returns.
 """
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from counterpoise.broker.base.addresses import Addresses

@@ -1,7 +1,5 @@
 """Whether this broker leads, and what it does when that changes."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Protocol
 
@@ -63,7 +61,7 @@ class LeaderDuties:
         self,
         repairs: OwnershipRepairs,
         shedding: LeaderShedding,
-        records: TopicRecords | None,
+        records: "TopicRecords | None",
         topics: TopicRegistry,
         namespaces: NamespaceService,
         background: BackgroundTasks,

@@ -5,8 +5,6 @@ that needs a setting reads `LiveSettings.config` at that moment; code that has t
 subscribes.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

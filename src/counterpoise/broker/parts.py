@@ -1,7 +1,5 @@
 """The parts of a broker, grouped by purpose; `assembly` builds them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -46,7 +44,7 @@ class OwnershipParts:
     election: LeaderElection
     leadership: Leadership
     cache: NamespaceBundleCache
-    records: TopicRecords | None
+    records: "TopicRecords | None"
     """The topic on which bundle states are kept under the extensible load manager; None
     otherwise."""
     store: MetadataStore
@@ -64,7 +62,7 @@ class LoadParts:
     cluster: ClusterLoad
     rates: BundleRates
     """The rates of this broker's topics and bundles."""
-    exchange: LoadDataExchange | None
+    exchange: "LoadDataExchange | None"
     """The load data that brokers publish under the extensible load manager; None otherwise."""
 
 

@@ -1,7 +1,5 @@
 """The sockets that a broker listens on, and the addresses that it advertises for them."""
 
-from __future__ import annotations
-
 import contextlib
 import socket
 import ssl

@@ -1,7 +1,5 @@
 """Decides which fault strikes an operation, by the faults set and earlier operations."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import dataclass, field, replace
 from random import Random

@@ -1,7 +1,5 @@
 """A fault as data: which operation of which topic and client, what happens to it, and how often."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -66,7 +64,7 @@ class FaultEffect:
     seconds: float = 0.0
 
     @classmethod
-    def error(cls, code: str | ServerError, message: str = "") -> FaultEffect:
+    def error(cls, code: str | ServerError, message: str = "") -> "FaultEffect":
         """The effect that the broker answers with a protocol error; raises `InvalidFault`."""
         try:
             found = code if isinstance(code, ServerError) else ServerError[code]
@@ -76,7 +74,7 @@ class FaultEffect:
         return cls(EffectKind.ERROR, found, message or f"{found.name}: a fault that a test has set")
 
     @classmethod
-    def delay(cls, seconds: float) -> FaultEffect:
+    def delay(cls, seconds: float) -> "FaultEffect":
         """The effect that an operation is served later; raises `InvalidFault`."""
         # Not a number is refused, too: no comparison with it is true.
         if not 0 < seconds <= DELAY_MAX_S:
@@ -173,7 +171,7 @@ class Schedule:
         every: int | None = None,
         probability: float | None = None,
         seed: int = 0,
-    ) -> Schedule:
+    ) -> "Schedule":
         """This schedule with further values; raises `InvalidFault` if they contradict."""
         for name, value in (("times", times), ("every", every)):
             if value is not None and value < 1:

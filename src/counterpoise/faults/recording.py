@@ -6,8 +6,6 @@ a whole frame from the client, the command alone of a frame to the client, or no
 Authentication data is never in it.
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Iterator

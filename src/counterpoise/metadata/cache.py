@@ -1,7 +1,5 @@
 """Caches parsed values of the metadata store until the store reports a change."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 

@@ -1,7 +1,5 @@
 """A set of callbacks that can be removed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 

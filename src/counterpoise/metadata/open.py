@@ -1,7 +1,5 @@
 """Opens a session with a metadata store by its URL."""
 
-from __future__ import annotations
-
 from counterpoise.metadata.errors import MetadataError
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.metadata.port import MetadataReader, MetadataStore

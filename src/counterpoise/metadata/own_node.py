@@ -1,7 +1,5 @@
 """An ephemeral node of this process."""
 
-from __future__ import annotations
-
 import contextlib
 
 from counterpoise.metadata.errors import BadVersion, NodeError

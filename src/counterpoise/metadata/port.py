@@ -5,8 +5,6 @@ creates its parents, an expected version makes the write a compare-and-set, and 
 lives as long as the session that created it.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, field

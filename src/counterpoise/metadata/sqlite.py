@@ -9,8 +9,6 @@ Only one process at a time can open the file. Brokers in several processes need 
 outlive connections, and a process that watches them, so they share a ZooKeeper instead.
 """
 
-from __future__ import annotations
-
 import asyncio
 import sqlite3
 from collections.abc import Callable, Coroutine, Sequence
@@ -47,7 +45,7 @@ class SqliteTree(MemoryTree):
         self._pending: set[asyncio.Task[int]] = set()
 
     @classmethod
-    async def load(cls, path: Path) -> SqliteTree:
+    async def load(cls, path: Path) -> "SqliteTree":
         """Open or create the file, and load its tree; raises `StoreUnavailable`."""
         tree = cls(path)
         rows = await tree._run(f"opening {path}", tree._open)

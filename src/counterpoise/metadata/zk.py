@@ -4,8 +4,6 @@ Kazoo runs its own threads, which never access this object: their events are pas
 loop, and every operation awaits one of kazoo's asynchronous calls.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -101,7 +99,7 @@ class ZooKeeperStore:
         operation_timeout_s: float = 30.0,
         read_only: bool = False,
         answer_s: float = ANSWER_S,
-    ) -> ZooKeeperStore:
+    ) -> "ZooKeeperStore":
         """Connect to ``host:port[,host:port…][/chroot]``; raises `StoreUnavailable`.
 
         With ``read_only`` the chroot is not created, and there are no notifications of changes. A

@@ -4,8 +4,6 @@ Kazoo waits as long as a session lasts. A server that starts is silent for a mom
 connects in that moment would lose its session, although the server serves a second later.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Final
 

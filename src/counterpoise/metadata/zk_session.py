@@ -6,8 +6,6 @@ this watch also declares the session lost by its own clock, as Pulsar's ``ZKSess
 does.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable

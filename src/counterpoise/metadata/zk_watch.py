@@ -8,8 +8,6 @@ This file is the only one that uses kazoo's internals: it sends one request of i
 watch events itself.
 """
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Types of functions that many parts are given: clocks, listeners, and sinks of sentences."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 

@@ -1,7 +1,5 @@
 """Errors whose message explains them to a person, and the error of an invalid name."""
 
-from __future__ import annotations
-
 SHOWN_MAX = 200
 """Characters of a wrong name that its message repeats."""
 

@@ -1,7 +1,5 @@
 """Pulsar's two hashes: of topics to bundles (CRC-32), and of keys to partitions (Murmur3)."""
 
-from __future__ import annotations
-
 from functools import cache
 from struct import unpack
 from zlib import crc32

@@ -1,7 +1,5 @@
 """Addresses to listen on."""
 
-from __future__ import annotations
-
 from ipaddress import ip_address
 
 

@@ -1,7 +1,5 @@
 """A namespace's name, and the namespaces that Pulsar reserves for itself."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -51,7 +49,7 @@ class NamespaceName:
         object.__setattr__(self, "_text", text)
 
     @staticmethod
-    def parse(text: str) -> NamespaceName:
+    def parse(text: str) -> "NamespaceName":
         """Parse ``tenant/namespace``; raises `InvalidName` for anything else."""
         if len(text) > 2 * ENTITY_MAX + 1:
             # Before the cache sees it.

@@ -13,8 +13,6 @@ and reads a ``broker.conf`` with ``from_conf(SplitOptions, values)``. The string
 what the setting is for; listings of settings read it from the source.
 """
 
-from __future__ import annotations
-
 import dataclasses
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -4,8 +4,6 @@ RE2 is what Pulsar's own brokers use for topic patterns. It has no backtracking,
 can keep a broker busy; in return it knows neither back-references nor look-around.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import lru_cache
 from typing import Protocol

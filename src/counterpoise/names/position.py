@@ -1,7 +1,5 @@
 """The position of an entry in a topic."""
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 

@@ -1,7 +1,5 @@
 """Reads Java properties, the format of ``broker.conf``, with each value's line number."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +23,7 @@ class Properties:
     lines: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     repeated: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: MappingProxyType({}))
 
-    def overridden(self, settings: Mapping[str, str]) -> Properties:
+    def overridden(self, settings: Mapping[str, str]) -> "Properties":
         """A copy in which ``settings`` replace or add values; these have no line number."""
         lines = {name: line for name, line in self.lines.items() if name not in settings}
         return Properties({**self.values, **settings}, lines, self.repeated)

@@ -1,7 +1,5 @@
 """How long to wait before a failed command is repeated."""
 
-from __future__ import annotations
-
 from typing import Final
 
 FIRST_S: Final = 0.05

@@ -5,8 +5,6 @@ it deletes the node. A broker that cannot know whether it still leads does not l
 at once that its session is lost, and only a read of the node makes it leader again.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable
 from dataclasses import dataclass, replace

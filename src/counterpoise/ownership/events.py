@@ -12,8 +12,6 @@ carries out the effects that follow. Three rules hold for all machines:
 So a state that is not at rest always waits for a result or for its timer, never for its caller.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -207,9 +205,7 @@ class RemoveNode(Command):
 
 @dataclass(frozen=True, slots=True)
 class CloseTopics(Command):
-    """Command: close the bundle's topics, send clients to ``destination``; results in
-    `TopicsClosed`.
-    """
+    """Command: close the topics, send clients to ``destination``; results in `TopicsClosed`."""
 
     destination: str | None
 

@@ -3,8 +3,6 @@
 A protocol is a state machine for each bundle; `events` has its inputs and outputs.
 """
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Protocol, TypeVar
@@ -15,9 +13,7 @@ from counterpoise.ownership.records import NamespaceEphemeralData
 
 @dataclass(frozen=True, slots=True)
 class OwnershipOptions:
-    """A broker's settings for the ownership of bundles. Times are seconds unless named
-    otherwise.
-    """
+    """A broker's settings for ownership. Times are seconds unless named otherwise."""
 
     me: NamespaceEphemeralData
     successor_s: float = 5.0

@@ -1,7 +1,5 @@
 """The ownership protocols, by the name of the load manager that uses each."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 

@@ -1,7 +1,5 @@
 """What brokers write about themselves into the metadata store, in Pulsar's own JSON."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -28,7 +26,7 @@ class LeaderBroker:
         return _write({"brokerId": self.broker_id, "serviceUrl": self.service_url})
 
     @staticmethod
-    def from_json(value: bytes) -> LeaderBroker:
+    def from_json(value: bytes) -> "LeaderBroker":
         """Parse the record from JSON; raises `InvalidRecord`."""
         read = _read("LeaderBroker", value)
         try:
@@ -68,7 +66,7 @@ class NamespaceEphemeralData:
         )
 
     @staticmethod
-    def from_json(value: bytes) -> NamespaceEphemeralData:
+    def from_json(value: bytes) -> "NamespaceEphemeralData":
         """Parse the record from JSON; raises `InvalidRecord`."""
         read = _read("NamespaceEphemeralData", value)
         return NamespaceEphemeralData(
@@ -99,7 +97,7 @@ class HandOver:
         return _write({"source": self.source, "destination": self.destination})
 
     @staticmethod
-    def from_json(value: bytes) -> HandOver:
+    def from_json(value: bytes) -> "HandOver":
         """Parse the record from JSON; raises `InvalidRecord`."""
         read = _read("HandOver", value)
         try:

@@ -4,8 +4,6 @@ Creating a node and deleting it again is the signal; its value is not read. A br
 goes on after `OwnershipOptions.prepare_s` or `successor_s`.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from counterpoise.ownership.events import BundleReleased, SuccessorReady

@@ -5,8 +5,6 @@ flows wait for limits at several levels in fair turns. `shares` divides a limit 
 cluster among its brokers. `RateLimiter` lets asyncio tasks wait; it alone knows a clock.
 """
 
-from __future__ import annotations
-
 from counterpoise.quota.aio import RateLimiter
 from counterpoise.quota.bucket import RESOLUTION_NS, SECOND_NS, Bucket
 from counterpoise.quota.limit import NO_LIMIT, LimitLevel, RateLimit

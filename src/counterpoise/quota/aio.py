@@ -3,8 +3,6 @@
 The only file of this room that knows a clock or an event loop.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections import deque
@@ -98,7 +96,7 @@ class RateLimiter:
                 turn.set_result(None)
         self._arm()
 
-    async def __aenter__(self) -> RateLimiter:
+    async def __aenter__(self) -> "RateLimiter":
         await self.acquire()
         return self
 

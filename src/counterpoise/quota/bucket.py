@@ -7,8 +7,6 @@ been earned back.
 Source: PIP-322, and ``org.apache.pulsar.broker.qos.AsyncTokenBucket`` of Pulsar 4.0.7.
 """
 
-from __future__ import annotations
-
 from typing import ClassVar, Final
 
 SECOND_NS: Final = 1_000_000_000

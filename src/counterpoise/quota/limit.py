@@ -1,7 +1,5 @@
 """One rate limit (PIP-322): messages and bytes in a period, and the flows that wait for it."""
 
-from __future__ import annotations
-
 import heapq
 from collections.abc import Hashable
 from dataclasses import dataclass, field
@@ -37,9 +35,9 @@ class LimitLevel(StrEnum):
 class Queued(Hashable, Protocol):
     """A producer's or subscription's flow, as the rate limit for which it waits uses it."""
 
-    finished: dict[RateLimit, int]
+    finished: "dict[RateLimit, int]"
     """How far the flow's virtual clock has come at each limit where it had to wait."""
-    waits_at: RateLimit | None
+    waits_at: "RateLimit | None"
     """The limit that the flow waits for."""
 
 

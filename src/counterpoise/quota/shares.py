@@ -6,8 +6,6 @@ and however few at another. Here a broker whose producers wait gets a fair part 
 do not use, so the whole limit is available wherever it is needed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final

@@ -9,8 +9,6 @@ turn (`RateLimit.resume_at`).
 Pulsar pauses the connection instead, and with it every producer that shares it.
 """
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable
@@ -29,7 +27,7 @@ in the same read find something, too."""
 class LimitedFlow(ABC):
     """A message stream under rate limits: a producer's entries or a subscription's deliveries."""
 
-    throttle: Throttle
+    throttle: "Throttle"
     limits: tuple[RateLimit, ...]
     """All limits that apply to the flow, the narrowest first."""
     waits_at: RateLimit | None = field(default=None, init=False)
@@ -95,7 +93,7 @@ class Throttle:
         #: Producers that have tokens set aside.
         self._lent: dict[PublishFlow, None] = {}
 
-    def offer(self, flow: PublishFlow, messages: int, size: int, item: Any, now: int) -> bool:
+    def offer(self, flow: "PublishFlow", messages: int, size: int, item: Any, now: int) -> bool:
         """Whether an entry may pass now; if not, it is queued, and `release` gets its ``item``."""
         if flow in self._lent:
             flow.take_back()

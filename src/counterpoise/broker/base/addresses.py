@@ -1,7 +1,5 @@
 """The addresses that a broker advertises."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from counterpoise.broker.base.advertised import Listeners

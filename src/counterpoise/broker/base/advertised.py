@@ -4,8 +4,6 @@ A listener is a name for one way to reach a broker, such as from outside its net
 it in its lookups (``listenerName``), or connects to a socket that is bound for it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType

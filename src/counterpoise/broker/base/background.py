@@ -1,7 +1,5 @@
 """Supervised background tasks: a task that fails is logged and restarted."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import Counter
@@ -26,9 +24,7 @@ class BackOff:
     """What ran this long had started well: its next failure waits the first pause again."""
 
     def after(self, pause_s: float, ran_s: float) -> float:
-        """The next pause in seconds, after one of ``pause_s`` (0: none yet) and a run of
-        ``ran_s``.
-        """
+        """The next pause in seconds, after one of ``pause_s`` (0: none) and a run of ``ran_s``."""
         if pause_s <= 0 or ran_s > self.steady_s:
             return self.first_s
         return min(2 * pause_s, self.most_s)

@@ -1,7 +1,5 @@
 """Splits long work into small parts, with other tasks served in between."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 from typing import Final, TypeVar

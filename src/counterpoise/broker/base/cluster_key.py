@@ -6,8 +6,6 @@ metadata store, where clients cannot read it. The key is a property of the produ
 omit.
 """
 
-from __future__ import annotations
-
 import hmac
 import secrets
 from collections.abc import Mapping

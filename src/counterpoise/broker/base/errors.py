@@ -1,7 +1,5 @@
 """A broker's errors, with the codes and words of Pulsar's protocol."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 

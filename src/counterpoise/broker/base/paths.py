@@ -3,8 +3,6 @@
 Paths of ownership and leadership are with their protocols: `counterpoise.ownership`.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from counterpoise.names.namespace import NamespaceName

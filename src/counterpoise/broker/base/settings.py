@@ -1,7 +1,5 @@
 """Options that may change while a broker runs (Pulsar's dynamic configuration)."""
 
-from __future__ import annotations
-
 from typing import Protocol, TypeVar
 
 T_co = TypeVar("T_co", covariant=True)

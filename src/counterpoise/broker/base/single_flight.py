@@ -1,7 +1,5 @@
 """Single flight: one query serves all callers that asked before it began."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Iterator
 from contextlib import contextmanager
@@ -30,7 +28,7 @@ class SingleFlight(Generic[K, T]):
             return asking.answer
 
     @contextmanager
-    def asking(self, key: K) -> Iterator[FlightTicket[T]]:
+    def asking(self, key: K) -> "Iterator[FlightTicket[T]]":
         """Register a caller for a key; its `FlightTicket.find` runs the query if needed."""
         known = self._known.setdefault(key, _Flights())
         known.asking += 1

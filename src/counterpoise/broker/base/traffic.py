@@ -1,7 +1,5 @@
 """The bytes that went through a broker's sockets."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

@@ -7,8 +7,6 @@ the extensible load manager each broker decides about its own bundles, as in Pul
 (``SplitScheduler``).
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterable

@@ -1,7 +1,5 @@
 """Runs the election machine of `counterpoise.ownership` on a metadata store."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from typing import Final, Protocol

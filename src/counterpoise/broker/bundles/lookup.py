@@ -1,7 +1,5 @@
 """Answers lookups: finds a bundle's owner, or assigns the bundle to a broker."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Final
 
@@ -35,9 +33,7 @@ class LookupService:
         balanced: bool = True,
         tally: BundleTally | None = None,
     ) -> None:
-        """``balanced``: the leader places bundles; otherwise the broker that is asked takes
-        them.
-        """
+        """``balanced``: the leader places bundles; otherwise the broker that is asked does."""
         self._registry = registry
         self._election = election
         self._ownership = ownership
@@ -142,9 +138,7 @@ class LookupService:
         return await self._connect_to(bundle, NamespaceEphemeralData("", f"http://{destination}"))
 
     async def _after_unload(self, bundle: BundleName) -> NamespaceEphemeralData | None:
-        """The owner after a release that is under way; raises `BrokerError` if that takes too
-        long.
-        """
+        """The owner after a release under way; raises `BrokerError` if that takes too long."""
 
         async def settled() -> bool:
             return not (await self._ownership.locate(bundle)).changing

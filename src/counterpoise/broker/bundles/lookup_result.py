@@ -1,7 +1,5 @@
 """The results of a lookup: connect to a broker, or ask another one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, replace
 
 from counterpoise.broker.base.advertised import SERVICE_URL, SERVICE_URL_TLS, Listeners

@@ -1,7 +1,5 @@
 """Unloads, hands over and splits the bundles of this broker."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -216,9 +214,7 @@ class BundleMoves:
             )
 
     async def _share(self, namespace: NamespaceName) -> None:
-        """Write the bundles into the namespace's policies in the configuration store, as Pulsar
-        does.
-        """
+        """Write the bundles into the namespace's policies, in the configuration store."""
         try:
             bundles = await self._bundles.get(namespace)
             await self._policies.share_bundles(bundles)

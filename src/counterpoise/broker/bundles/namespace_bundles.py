@@ -1,7 +1,5 @@
 """The bundles of namespaces: read from local policies, cached, changed by splits."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable
 from typing import Final

@@ -1,7 +1,5 @@
 """Carries out the commands of ownership machines on a metadata store."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from counterpoise.metadata import BadVersion, MetadataStore

@@ -1,7 +1,5 @@
 """Settings of bundle ownership."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 

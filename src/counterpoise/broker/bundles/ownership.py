@@ -1,7 +1,5 @@
 """The bundles that this broker owns: runs one machine of an ownership protocol for each."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
@@ -121,9 +119,7 @@ class BundleOwnership:
         return state.serves and not state.in_progress
 
     def settling(self, bundle: BundleName) -> bool:
-        """Whether a client should wait, since it is being decided whether this broker serves the
-        bundle.
-        """
+        """Whether a client should wait, since it is being decided which broker serves it."""
         return self._runner.state(bundle).settling
 
     def taking_over(self, bundle: BundleName) -> bool:

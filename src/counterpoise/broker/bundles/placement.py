@@ -1,7 +1,5 @@
 """Chooses the broker for a bundle without an owner: the filters, then the placement strategy."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Iterable

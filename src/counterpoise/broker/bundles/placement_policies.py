@@ -1,7 +1,5 @@
 """Reads what placing bundles depends on besides load: isolation, anti-affinity, failure domains."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Iterable
 

@@ -3,8 +3,6 @@
 Only for a protocol that `changes_by_record`.
 """
 
-from __future__ import annotations
-
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.events import Assign, OrderRelease

@@ -1,7 +1,5 @@
 """The paths of bundles' records in the metadata store."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
 from typing import Any, Final
 

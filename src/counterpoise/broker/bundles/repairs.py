@@ -1,8 +1,4 @@
-"""Ownership repair by the leader: of bundles whose broker is dead, and of changes that never
-ended.
-"""
-
-from __future__ import annotations
+"""Ownership repair by the leader: of bundles of dead brokers, and of changes that never ended."""
 
 import asyncio
 import logging

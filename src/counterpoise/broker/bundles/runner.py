@@ -5,8 +5,6 @@ not end with its caller, and its result comes back as an event. A command that r
 or takes too long results in `CommandFailed`; the table says what to do then.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque

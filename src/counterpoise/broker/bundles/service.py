@@ -1,7 +1,5 @@
 """The namespace service: the owners of bundles, lookups, moves and splits."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready

@@ -1,7 +1,5 @@
 """Settings of the shedding that a cluster's leader does itself."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field, make_dataclass
 from typing import Any, Final
 

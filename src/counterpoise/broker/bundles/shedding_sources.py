@@ -1,7 +1,5 @@
 """The leader's sources for shedding: the brokers' reports, or the load stores of PIP-192."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final

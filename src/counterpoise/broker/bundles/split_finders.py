@@ -1,7 +1,5 @@
 """Which bundles are to be split, by the rules of each load manager."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
 

@@ -1,7 +1,5 @@
 """Finds split boundaries: feeds the algorithms of `counterpoise.decide.splitting`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 

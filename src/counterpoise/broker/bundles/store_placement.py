@@ -1,7 +1,5 @@
 """Chooses the broker for a bundle under the extensible load manager: by what brokers publish."""
 
-from __future__ import annotations
-
 import logging
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -36,7 +34,7 @@ class StorePlacer:
     def __init__(
         self,
         registry: BrokerRegistry,
-        stores: LoadDataExchange,
+        stores: "LoadDataExchange",
         ownership: BundleOwnership,
         policies: PlacementPolicyReader,
         *,

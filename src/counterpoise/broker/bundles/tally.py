@@ -1,7 +1,5 @@
 """Counts of what happened to bundles on this broker since it started, for its metrics."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from collections.abc import Iterator

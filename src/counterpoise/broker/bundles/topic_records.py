@@ -7,8 +7,6 @@ same messages (`ownership/channel/view.py`), and the writer waits until it has r
 message.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging
@@ -87,9 +85,7 @@ class TopicRecords:
         link: Callable[[SystemTopicListener], SystemTopicLink],
         within_s: float = WITHIN_S,
     ) -> None:
-        """``link`` connects to the topic; ``within_s``: how long a request waits for the
-        connection.
-        """
+        """``link`` connects to the topic; ``within_s``: how long a request waits for that."""
         self._store = store
         self._me = me
         self._background = background
@@ -156,9 +152,7 @@ class TopicRecords:
         expected_version: int | None = None,
         ephemeral: bool = False,
     ) -> int:
-        """Write a node, creating its parents, and return its new version. The version is the
-        record's own.
-        """
+        """Write a node, creating its parents; returns its new version, which is the record's."""
         bundle = _bundle_of(path)
         if bundle is None:
             return await self._store.put(
@@ -178,9 +172,7 @@ class TopicRecords:
         return 0 if version is None else version
 
     async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
-        """Create a node in the metadata store whose name is ``prefix`` and the next number;
-        returns its path.
-        """
+        """Create a node named ``prefix`` and the next number; returns its path."""
         return await self._store.put_next(prefix, value, ephemeral=ephemeral)
 
     async def delete(self, path: str, *, expected_version: int | None = None) -> None:

@@ -1,7 +1,5 @@
 """Carries out the leader's moves: by orders to bundles' owners, or by bundles' records."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from counterpoise.broker.base.errors import BrokerError

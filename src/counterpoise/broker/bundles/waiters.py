@@ -1,7 +1,5 @@
 """Waits for conditions about bundles, checked when something happens to a bundle."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Final

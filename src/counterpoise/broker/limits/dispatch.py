@@ -6,8 +6,6 @@ Non-persistent topics have no dispatch limits, as in Pulsar: they drop a message
 delivered at once, so a limit would drop messages instead of delaying them.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

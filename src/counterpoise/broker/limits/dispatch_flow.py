@@ -6,8 +6,6 @@ checks again every second; here the wait is exactly as long as needed.
 Source: ``DispatchRateLimiter`` of Pulsar 4.0.7.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from typing import Final, Protocol

@@ -1,7 +1,5 @@
 """Logs one sentence when a limit is reached, and one when it no longer is."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from dataclasses import dataclass

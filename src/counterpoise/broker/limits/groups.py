@@ -9,8 +9,6 @@ Deliveries of a group are limited and shared as well; Pulsar 4.0.7 counts them, 
 them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

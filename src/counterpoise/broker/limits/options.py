@@ -1,7 +1,5 @@
 """The rate limits that broker.conf and the dynamic configuration set."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from counterpoise.names.options import INT64_MAX, option

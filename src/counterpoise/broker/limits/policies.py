@@ -1,7 +1,5 @@
 """Rates from policies in the metadata store and from settings, followed as they change."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping

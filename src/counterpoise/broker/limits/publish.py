@@ -7,8 +7,6 @@ order. Reading stops only when too many entries of the connection are throttled
 their queue is full, never has that many; so its other producers keep their rate and latency.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass

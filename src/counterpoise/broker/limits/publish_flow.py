@@ -1,7 +1,5 @@
 """The entries of one producer, under the publish limits of its topic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Protocol
 
@@ -39,7 +37,7 @@ class NamedTopic(Protocol):
 class LimitedProducer(Protocol):
     """A producer as publish limits use it; ``flow`` is None while no limit applies."""
 
-    flow: ProducerFlow | None
+    flow: "ProducerFlow | None"
 
     @property
     def name(self) -> str:

@@ -3,8 +3,6 @@
 Source: ``HierarchyTopicPolicies`` and ``PublishRate`` of Pulsar 4.0.7.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -18,9 +16,7 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Messages and bytes per period, which is a second except for dispatch policies; 0: no
-    limit.
-    """
+    """Messages and bytes per period, a second except for dispatch policies; 0: no limit."""
 
     messages: int = 0
     size: int = 0

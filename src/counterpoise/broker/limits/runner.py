@@ -1,7 +1,5 @@
 """Runs a broker's rate limits on the event loop: their clock, timers and log lines."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Final
 

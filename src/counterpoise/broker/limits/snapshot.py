@@ -1,7 +1,5 @@
 """A broker's limits for an administrator: what passed each, and the flows that it throttles."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import cast
 

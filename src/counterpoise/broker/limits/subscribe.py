@@ -6,8 +6,6 @@ client has another id, and so another bucket.
 Source: ``SubscribeRateLimiter`` of Pulsar 4.0.7. Persistent topics only, as there.
 """
 
-from __future__ import annotations
-
 from typing import Final, NamedTuple
 
 from counterpoise.broker.base.errors import BrokerError

@@ -1,8 +1,4 @@
-"""Whether a new measurement is to be published
-(``ModularLoadManagerImpl.needBrokerDataUpdate``).
-"""
-
-from __future__ import annotations
+"""Whether a new measurement is published (``ModularLoadManagerImpl.needBrokerDataUpdate``)."""
 
 import math
 

@@ -3,8 +3,6 @@
 It corresponds to ``LoadData`` of ``ModularLoadManagerImpl``, computed by the balancer's fold.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -157,9 +155,7 @@ class ClusterLoad:
         return bundle_data(self._state, row, topics, self._options())
 
     async def _remembered(self, bundles: Collection[str]) -> dict[str, BundleData]:
-        """Averages that a former leader stored for unknown bundles among these, else their
-        quotas.
-        """
+        """Averages that a former leader stored for unknown bundles of these, else their quotas."""
         found = {}
         quotas = bool(bundles) and await self._store.exists(paths.RESOURCE_QUOTA)
         for bundle in sorted(bundles - self._derived.row_of().keys()):

@@ -1,7 +1,5 @@
 """Settings of the load report."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from counterpoise.decide.weights import DEFAULT_WEIGHTS, ResourceWeights

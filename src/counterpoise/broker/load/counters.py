@@ -1,7 +1,5 @@
 """Rates by bundle from counters that only grow."""
 
-from __future__ import annotations
-
 from collections.abc import Generator, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, NamedTuple

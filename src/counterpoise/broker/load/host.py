@@ -6,8 +6,6 @@ sockets. If several brokers run in one process, each gets the share of the proce
 that corresponds to the bytes it handled.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -107,9 +105,7 @@ class ProcessUsage:
         self._last: _Sample | None = None
 
     def measure(self, now_s: float) -> SystemResourceUsage:
-        """Usage since the last call (CPU, network; the first call has none) and at this moment
-        (memory).
-        """
+        """Usage since the last call (CPU, network; at first none) and at this moment (memory)."""
         times = self._process.cpu_times()
         count, everybody = self._neighbours.totals()
         now = _Sample(now_s, times.user + times.system, self._traffic(), everybody)

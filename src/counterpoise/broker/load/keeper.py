@@ -1,7 +1,5 @@
 """Maintains the averages of bundles and brokers; the leader also stores them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

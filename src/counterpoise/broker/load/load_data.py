@@ -6,8 +6,6 @@ the first time. So a broker that joins knows the others immediately (Pulsar's wa
 report).
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging
@@ -67,7 +65,7 @@ class LoadDataTerms:
     """``loadBalancerMaxNumberOfBundlesInBundleLoadReport``."""
 
     @staticmethod
-    def of(report: LoadReportConfig, history: float) -> LoadDataTerms:
+    def of(report: LoadReportConfig, history: float) -> "LoadDataTerms":
         """Derive the terms from a broker's settings."""
         return LoadDataTerms(
             report.weights.extensible,

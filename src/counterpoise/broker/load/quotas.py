@@ -1,7 +1,5 @@
 """A bundle's initial data from its resource quota, if one was set."""
 
-from __future__ import annotations
-
 import json
 import math
 

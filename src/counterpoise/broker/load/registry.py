@@ -1,7 +1,5 @@
 """The registered brokers and their last reports (``/loadbalance/brokers/<id>``)."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 from collections.abc import Mapping

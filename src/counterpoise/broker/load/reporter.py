@@ -1,7 +1,5 @@
 """Measures load regularly, and publishes the report when it has changed enough."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """A broker's report of itself: its addresses, and the counters of its topics."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from collections.abc import Iterator

@@ -1,8 +1,4 @@
-"""Limits on the number of tenants, namespaces, topics and partitions; automatic creation of
-topics.
-"""
-
-from __future__ import annotations
+"""Limits on numbers of tenants, namespaces, topics and partitions; automatic creation of topics."""
 
 from dataclasses import dataclass
 from typing import Final

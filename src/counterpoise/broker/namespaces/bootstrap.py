@@ -1,7 +1,5 @@
 """Creates what every cluster needs before its first client."""
 
-from __future__ import annotations
-
 import contextlib
 from typing import Final
 

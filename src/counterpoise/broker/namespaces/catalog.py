@@ -1,7 +1,5 @@
 """The topics that exist, and those that clients may create by using them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -101,9 +99,7 @@ class TopicCatalog:
             await self._policies.terminate_topic(topic, last)
 
     async def delete(self, topic: TopicName) -> None:
-        """Delete a topic, and first its policies and schemas, which a new topic of this name must
-        not get.
-        """
+        """Delete a topic, and first its policies and schemas, lest a new one get them."""
         with store_errors_as_not_ready():
             if topic.partition_index < 0:
                 await self._policies.schemas(topic, self._schemas).delete(missing_ok=True)

@@ -1,7 +1,5 @@
 """A broker's connection to another broker: requests with responses, and received messages."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import ssl
@@ -70,7 +68,7 @@ class PeerConnection(asyncio.Protocol):
         on_closed: Callable[[str], None],
         timeout_s: float,
         security: ClientSecurity = ANONYMOUS,
-    ) -> PeerConnection:
+    ) -> "PeerConnection":
         """Connect to ``pulsar://host:port`` or ``pulsar+ssl://host:port``; raises `PeerError`."""
         tls = url.startswith(TLS_SCHEME)
         host, _, port = url.partition("://")[2].rpartition(":")

@@ -5,8 +5,6 @@ classes ``ServiceUnitStateData``, ``BrokerLoadData`` and ``TopBundlesLoadData``,
 same schemas on these topics as on Pulsar's.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from importlib.resources import files

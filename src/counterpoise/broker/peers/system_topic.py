@@ -6,8 +6,6 @@ reads the topic from its beginning. A listener is called when a reading begins a
 caught up, so reading twice does no harm.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

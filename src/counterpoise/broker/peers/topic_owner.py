@@ -1,7 +1,5 @@
 """Connects to the broker that serves a topic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Orders another broker to unload a bundle: by its admin API, as an administrator would."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Final
 from urllib.parse import quote

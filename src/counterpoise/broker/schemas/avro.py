@@ -7,8 +7,6 @@ Avro specification's section "Schema Resolution", as Avro 1.11.4's ``Resolver`` 
 records match whatever their names are, and an enum's symbols are not compared.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 

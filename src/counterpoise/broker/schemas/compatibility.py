@@ -4,8 +4,6 @@ The strategies are those of ``SchemaCompatibilityStrategy``. Records (AVRO, JSON
 Avro's rules; a schema of any other type is compatible only with an equal one.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress

@@ -1,7 +1,5 @@
 """The schemas of topics: every version ever registered, in the metadata store."""
 
-from __future__ import annotations
-
 import base64
 import json
 import time

@@ -1,7 +1,5 @@
 """The schema settings of a topic: its policies, else the broker's settings."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol

@@ -1,7 +1,5 @@
 """Decides which entries of a topic may be delivered, by its transactions: a fold of its log."""
 
-from __future__ import annotations
-
 from collections import Counter
 from enum import IntEnum
 from itertools import islice

@@ -1,7 +1,5 @@
 """One transaction coordinator: its table and its log; ends transactions on all participants."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable

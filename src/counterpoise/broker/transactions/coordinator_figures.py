@@ -1,7 +1,5 @@
 """The counters of one transaction coordinator, since it was opened here."""
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from dataclasses import dataclass, field
 from typing import Final

@@ -1,7 +1,5 @@
 """A coordinator's log, ``persistent://pulsar/system/__transaction_log_N``."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 
@@ -26,7 +24,7 @@ class CoordinatorLog:
     @classmethod
     async def open(
         cls, store: LedgerStore, coordinator: int, owner: str, ids: LedgerIds
-    ) -> CoordinatorLog:
+    ) -> "CoordinatorLog":
         """Open a coordinator's log and fence its former owner; raises `StorageError`."""
         made = cls()
         name = f"pulsar/system/persistent/__transaction_log_{coordinator}"

@@ -1,8 +1,4 @@
-"""The transaction coordinators of one broker, which owns their partitions of the assignment
-topic.
-"""
-
-from __future__ import annotations
+"""The transaction coordinators of one broker, which owns their partitions of their topic."""
 
 import asyncio
 from typing import Final

@@ -1,7 +1,5 @@
 """Ends transactions on topics and subscriptions, on this broker or on those that own them."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The acknowledgements of open transactions on one subscription: arithmetic without I/O."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
@@ -20,9 +18,7 @@ class EntryAck(NamedTuple):
 
 
 class CumulativeAck(NamedTuple):
-    """The acknowledgement of all entries up to ``through``, and of ``part`` of the batch after
-    them.
-    """
+    """The acknowledgement of all entries up to ``through``, and of ``part`` of the next batch."""
 
     transaction: TransactionId
     through: int

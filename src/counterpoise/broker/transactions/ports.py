@@ -1,7 +1,5 @@
 """The methods of the rest of the broker that transaction coordinators call."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from counterpoise.names.topic import TopicName

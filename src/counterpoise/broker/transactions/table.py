@@ -1,7 +1,5 @@
 """A coordinator's transactions: open → committing or aborting → gone. Records in, no I/O."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from enum import Enum

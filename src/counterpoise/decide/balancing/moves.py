@@ -326,9 +326,7 @@ class Round:
         )
 
     def as_moved(self, ended_at_ms: int) -> list[MoveOutcome]:
-        """The outcomes of a plan that is not carried out, as if every move had succeeded at this
-        time.
-        """
+        """The outcomes if every move of a plan that is not carried out succeeded at this time."""
         return [move.done(ended_at_ms) for move in self.moves]
 
     def to_json(self) -> dict[str, Any]:

@@ -1,6 +1,4 @@
-"""``flow_or_qps_equally_divide``: splits into parts that each stay below limits of rate and
-bandwidth.
-"""
+"""``flow_or_qps_equally_divide``: splits into parts below limits of rate and bandwidth."""
 
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The record of one bundle on the channel (``ServiceUnitState``, ``ServiceUnitStateData``)."""
 
-from __future__ import annotations
-
 import enum
 import json
 from collections.abc import Mapping
@@ -80,7 +78,7 @@ class ServiceUnitStateData:
         return json.dumps(present, separators=(",", ":")).encode()
 
     @staticmethod
-    def from_json(value: bytes) -> ServiceUnitStateData:
+    def from_json(value: bytes) -> "ServiceUnitStateData":
         """Parse a record from JSON; raises `InvalidRecord`."""
         try:
             read = json.loads(value)

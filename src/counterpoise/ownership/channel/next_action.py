@@ -5,8 +5,6 @@ broker was asked to do (``ServiceUnitStateChannelImpl``'s handlers and ``publish
 broker that missed a notification, or failed half-way, reads the record again and continues.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,9 +32,7 @@ class OpenTopics(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LocalBundle:
-    """What broker ``me`` knows of a bundle besides its record: its topics, and a pending
-    request.
-    """
+    """What broker ``me`` knows of a bundle besides its record: its topics, a pending request."""
 
     me: str
     """The broker's id."""
@@ -93,9 +89,7 @@ def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Acti
 
 
 def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) -> OpenTopics:
-    """What broker ``me`` does with its open topics according to a record; ``topics``: what it did
-    before.
-    """
+    """What broker ``me`` does with its open topics by a record; ``topics``: what it did before."""
     if not serves(record, me):
         return OpenTopics.SERVED if topics is OpenTopics.TAKING_OVER else topics
     if topics is OpenTopics.TAKING_OVER:
@@ -148,9 +142,7 @@ def _following(record: ServiceUnitStateData, local: LocalBundle) -> Action | Non
 
 
 def _requested(record: ServiceUnitStateData | None, local: LocalBundle) -> Action | None:
-    """The action for a request to this broker; None if the request is not possible in this
-    state.
-    """
+    """The action for a request to this broker; None if it is not possible in this state."""
     me, now_ms, state = local.me, local.now_ms, state_of(record)
     owned = record if state is ServiceUnitState.OWNED and serves(record, me) else None
     match local.request:

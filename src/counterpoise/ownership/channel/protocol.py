@@ -1,7 +1,5 @@
 """The state channel as an ownership protocol, its records kept in the metadata store."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from counterpoise.names.bundle import BundleName

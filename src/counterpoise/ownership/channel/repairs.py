@@ -1,7 +1,5 @@
 """Ownership repair: finds bundles of brokers that are gone, and changes that never ended."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 

@@ -6,8 +6,6 @@ readers refuse the same. `why_unbelievable` is the leader's check, by its clock 
 are alive.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Collection, Iterator
 from typing import Final

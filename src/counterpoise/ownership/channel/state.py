@@ -1,7 +1,5 @@
 """A bundle as one broker sees it, under the state channel."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass, field
 from typing import Final
@@ -127,9 +125,7 @@ class ChannelBundle:
 
     @property
     def settling(self) -> bool:
-        """Whether a client should wait, since it is being decided which broker serves the
-        bundle.
-        """
+        """Whether a client should wait, since it is being decided which broker serves it."""
         if self.serves:
             return False
         if self.topics is OpenTopics.TAKING_OVER or comes_to(self.record, self.me):

@@ -6,8 +6,6 @@ gets `VersionDiffers` and reads again. After a failure the record is read again,
 that grow to seconds.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeAlias

@@ -5,8 +5,6 @@ the two records and the kind of channel. So brokers that read the same records i
 reach the same state, and all of them ignore a record that another one preceded.
 """
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Callable, Mapping
 from typing import Final

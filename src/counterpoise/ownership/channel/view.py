@@ -5,8 +5,6 @@ So they have the same table, even if records were written concurrently, twice or
 reads the topic to learn whether its record was accepted.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """Lock and redirect: the ownership protocol of Pulsar's modular load manager, with a hand-over."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping
 
 from counterpoise.ownership.events import Effects, NodeChange

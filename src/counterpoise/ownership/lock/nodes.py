@@ -1,7 +1,5 @@
 """The two metadata nodes of a bundle: its ownership lock, and the announcement of a hand-over."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from counterpoise.ownership.records import HandOver, InvalidRecord, NamespaceEphemeralData

@@ -1,7 +1,5 @@
 """A bundle as one broker sees it, under lock and redirect."""
 
-from __future__ import annotations
-
 import enum
 from dataclasses import dataclass
 
@@ -134,9 +132,7 @@ class BundleLock:
 
     @property
     def settling(self) -> bool:
-        """Whether a client should wait, since it is being decided which broker serves the
-        bundle.
-        """
+        """Whether a client should wait, since it is being decided which broker serves it."""
         return self.phase in _SETTLING or (
             self.phase is LockPhase.DRAINING and self.destination == self.me
         )

@@ -1,7 +1,5 @@
 """The effects of one event on a bundle under lock and redirect: the transitions of the table."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -327,9 +325,7 @@ def believing(transition: Transition) -> Transition:
 
 
 def trying(tries: int | None, then: Transition) -> Transition:
-    """The transition for a failed command: issue it again, but ``then`` after ``tries``
-    failures.
-    """
+    """The transition for a failed command: issue it again, ``then`` after ``tries`` failures."""
 
     def failed(state: BundleLock, event: events.CommandFailed) -> Next:
         closing = state.phase in (P.DRAINING, P.DROPPING)
@@ -363,9 +359,7 @@ def on_node(
     announced: Transition = stay,
     withdrawn: Transition = stay,
 ) -> Transition:
-    """Choose the transition for a changed node: its lock or its announcement vanished or
-    appeared.
-    """
+    """The transition for a changed node: its lock or announcement vanished or appeared."""
 
     def changed(state: BundleLock, event: events.NodeChanged) -> Next:
         vanished = event.change is events.NodeChange.VANISHED

@@ -18,8 +18,6 @@ a few times: if topics cannot be closed, the successor fences their logs, and if
 acquired, the next lookup tries again.
 """
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Final
 

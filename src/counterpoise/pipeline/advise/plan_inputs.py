@@ -1,6 +1,4 @@
-"""Reads what a plan needs: a snapshot and the balancer's memory, from a cluster, a history, or
-both.
-"""
+"""Reads what a plan needs: a snapshot and the balancer's memory, of a cluster or a history."""
 
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence

@@ -93,9 +93,7 @@ class Measurements:
             self._sample(np.flatnonzero(self.listed >= 0) if self._sampled_together else mine)
 
     def brought(self, row: int) -> None:
-        """Note that the bundle at index `row` changed brokers: its next report covers the time
-        since.
-        """
+        """Note that the bundle of a row changed brokers: its next report is of the time since."""
         self._forget_flow(row, arrived=True)
 
     def _sample(self, rows: Any) -> None:

@@ -265,9 +265,7 @@ class NewAction:
     why: str = ""
 
     def begin(self, at_ms: int, broker: str = "") -> ActionLog:
-        """Record that the action begins; raises `ActionRefusedError` during a pause, and
-        `HistoryFaultError`.
-        """
+        """Record the beginning; raises `ActionRefusedError` in a pause, `HistoryFaultError`."""
         if self.trail is None:
             return ActionLog(None, None)
         if self.kind is not ActionKind.RELEASE and (why := self.trail.withheld()):

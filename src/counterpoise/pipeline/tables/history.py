@@ -183,9 +183,7 @@ class TablesWriter(TablesReader):
 
     @contextmanager
     def _held(self, table: str) -> Iterator[DeltaTable]:
-        """The table at its newest version, to be tidied; raises `SupersededError` before that and
-        after it.
-        """
+        """The table at its newest version, for tidying; `SupersededError` before or after it."""
         with self._current(table) as handle:
             self._expect_newest(handle)
             yield handle

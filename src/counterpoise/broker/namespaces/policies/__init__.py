@@ -6,8 +6,6 @@ node gives None. Writing raises the metadata store's `NotFound` for a missing no
 if the node exists already or another client has changed it since it was read.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from urllib.parse import unquote_plus
 

@@ -4,8 +4,6 @@ Policies have the names of ``TopicPolicies``; `OF_NAMESPACE` maps them to the na
 ``Policies``. Source: ``HierarchyTopicPolicies`` of Pulsar 4.0.7.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """JSON objects in the metadata store: read, create, replace, change."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import logging

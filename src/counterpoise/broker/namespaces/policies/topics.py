@@ -1,7 +1,5 @@
 """Which persistent topics exist: ``/managed-ledgers/<ns>/persistent/<topic>``."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """Writes ``docs/UNREAD.md``: ``python scripts/unread_page.py > docs/UNREAD.md``."""
 
-from __future__ import annotations
-
 import sys
 from textwrap import fill
 

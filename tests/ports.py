@@ -1,7 +1,5 @@
 """Ports that no process uses, for tests that have to name them before they start anything."""
 
-from __future__ import annotations
-
 import random
 import socket
 from contextlib import ExitStack, suppress

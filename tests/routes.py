@@ -1,7 +1,5 @@
 """The routes of the admin API as tests ask them: which there are, and names for their holes."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

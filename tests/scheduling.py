@@ -4,8 +4,6 @@ By itself pytest-xdist begins with the files of most tests, so that a file with 
 minutes comes last, and one worker ends long after the others. Here what takes long comes first.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 import pytest

@@ -1,7 +1,5 @@
 """The files of the package, each parsed once for all that tests judge of them."""
 
-from __future__ import annotations
-
 import ast
 from dataclasses import dataclass
 from functools import cache

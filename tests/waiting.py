@@ -3,8 +3,6 @@
 Whatever can be awaited is awaited instead; virtual time passes by `tests.quota.jumping.pass_time`.
 """
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,5 @@
 """``/admin/v2/brokers/configuration``: a setting is changed, and the brokers do otherwise."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 

@@ -1,7 +1,5 @@
 """Pages of other sites cannot drive a broker through an administrator's browser; programs can."""
 
-from __future__ import annotations
-
 import http.client
 from types import SimpleNamespace
 from urllib.parse import urlsplit

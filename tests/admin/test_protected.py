@@ -1,7 +1,5 @@
 """Policies that are read-only, and topics of brokers' own, which no client may change by REST."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from dataclasses import replace
 

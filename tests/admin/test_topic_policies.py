@@ -1,7 +1,5 @@
 """Policies of single topics: set, read, what holds, and gone with the topic."""
 
-from __future__ import annotations
-
 import pytest
 
 from counterpoise.admin.policies import TOPIC_POLICIES

@@ -3,8 +3,6 @@
 What Pulsar prints for each of these is held by the table of ``pulsar-admin``'s commands.
 """
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from itertools import cycle

@@ -1,7 +1,5 @@
 """Servers that answer something else than a broker does."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import socketserver

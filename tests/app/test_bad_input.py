@@ -5,8 +5,6 @@ every verb that has it is given every bad one of that kind. An argument of no ki
 test, so that neither a new verb nor a new option is forgotten.
 """
 
-from __future__ import annotations
-
 import argparse
 import io
 import re

@@ -1,7 +1,5 @@
 """``counterpoise storage``: what it shows of fake bookies, its statuses, its sentences."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -5,8 +5,6 @@ far too much, then the admin API's routes with wrong values. It ends with 1 when
 hold, and says what, and with which seed.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -4,8 +4,6 @@
 the suite does.
 """
 
-from __future__ import annotations
-
 import argparse
 import http.client
 import itertools
@@ -65,7 +63,7 @@ class LogJudge(logging.Handler):
                 f"{record.name}: {record.getMessage()[:300]} {record.exc_info!r}"[:600]
             )
 
-    def __enter__(self) -> LogJudge:
+    def __enter__(self) -> "LogJudge":
         logging.getLogger().addHandler(self)
         return self
 

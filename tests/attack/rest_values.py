@@ -1,7 +1,5 @@
 """Wrong and sound values of which the attack on the admin API makes its requests."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 NAMES = (

@@ -1,7 +1,5 @@
 """The description that the broker serves, and what schemathesis makes of it."""
 
-from __future__ import annotations
-
 import json
 import urllib.request
 from collections.abc import Iterator

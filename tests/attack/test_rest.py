@@ -1,7 +1,5 @@
 """The attack on the admin API, short: no request is answered 500, and none leaves a traceback."""
 
-from __future__ import annotations
-
 import logging
 import random
 from collections.abc import Iterator

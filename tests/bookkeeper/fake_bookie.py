@@ -1,7 +1,5 @@
 """A bookie in the test's own loop: serves and takes entries, and misbehaves on request."""
 
-from __future__ import annotations
-
 import asyncio
 import enum
 import ssl
@@ -48,7 +46,7 @@ class BookieDisk:
         self.fenced: set[int] = set()
         self.keys: dict[int, bytes] = {}
 
-    def apply(self, request: ParsedRequest) -> int:
+    def apply(self, request: "ParsedRequest") -> int:
         """Add, or fence; gives the code of the answer, which for a read is not the last word."""
         ledger = request.ledger
         if request.key and self.keys.setdefault(ledger, request.key) != request.key:
@@ -99,7 +97,7 @@ class FakeBookie(BookieDisk):
         """Set when a client hangs up on a bookie that hangs."""
 
     @asynccontextmanager
-    async def serve(self) -> AsyncIterator[FakeBookie]:
+    async def serve(self) -> "AsyncIterator[FakeBookie]":
         open_streams: set[asyncio.StreamWriter] = set()
         conversations: set[asyncio.Task[None] | None] = set()
 

@@ -1,7 +1,5 @@
 """A cluster of fake bookies; its metadata is in memory, as BookKeeper and Pulsar write it."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -105,7 +103,7 @@ class FakeCluster:
         self.bookies: dict[str, FakeBookie] = {}
 
     @asynccontextmanager
-    async def serve(self, *names: str) -> AsyncIterator[FakeCluster]:
+    async def serve(self, *names: str) -> "AsyncIterator[FakeCluster]":
         async with AsyncExitStack() as stack:
             for name in names or ("b1", "b2", "b3"):
                 bookie = await stack.enter_async_context(FakeBookie().serve())

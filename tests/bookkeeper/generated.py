@@ -3,8 +3,6 @@
 `python -m tests.bookkeeper.generated LEDGERS SUBJECT` shows it, and says on stderr what it took.
 """
 
-from __future__ import annotations
-
 import asyncio
 import re
 import resource

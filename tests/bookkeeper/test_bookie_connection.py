@@ -1,7 +1,5 @@
 """Which listener gets which responses of a bookie, when several come at once."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections.abc import Callable, Iterable, Sequence

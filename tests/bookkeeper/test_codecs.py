@@ -1,7 +1,5 @@
 """Bytes of the metadata store and of bookies: what is right is read, all else is named."""
 
-from __future__ import annotations
-
 import contextlib
 import struct
 import zlib

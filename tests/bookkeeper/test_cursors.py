@@ -1,7 +1,5 @@
 """Backlogs, beside a model that holds every entry in a set."""
 
-from __future__ import annotations
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,7 +1,5 @@
 """The client over sockets and a metadata store: what it writes is there, whatever bookies do."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """The writer of a ledger and its recovery in simulated time, and orders that once lost entries."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 

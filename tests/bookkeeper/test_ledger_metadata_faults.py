@@ -1,7 +1,5 @@
 """The client while the metadata store fails, loses answers, or has another writer."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

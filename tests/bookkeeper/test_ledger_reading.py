@@ -1,7 +1,5 @@
 """Entries are read undamaged or not at all, whatever bookies do, and never with a flag."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Sequence
 

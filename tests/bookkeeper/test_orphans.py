@@ -1,7 +1,5 @@
 """An orphan is Pulsar's, old enough, and unreferenced twice; nothing else is called one."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Placement by racks: every write set on enough racks wherever any choice of bookies has that."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import Iterator, Sequence
 from random import Random

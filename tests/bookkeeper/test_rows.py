@@ -1,7 +1,5 @@
 """Rows about ledgers, entries and cursors: every figure in its own column, and what is missing."""
 
-from __future__ import annotations
-
 import base64
 import struct
 import zlib

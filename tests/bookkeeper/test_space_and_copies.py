@@ -1,7 +1,5 @@
 """Space, bookies, copies and lists, held against the entries that each bookie stores."""
 
-from __future__ import annotations
-
 from collections import Counter
 
 from counterpoise.bookkeeper.ledger_rows import GONE, UNREADABLE, listed_ledgers

@@ -1,7 +1,5 @@
 """Connections to bookies by TLS: after START_TLS on the same connection, and never in the clear."""
 
-from __future__ import annotations
-
 import asyncio
 import ssl
 from collections.abc import Callable

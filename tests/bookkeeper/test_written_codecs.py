@@ -1,7 +1,5 @@
 """What is written of managed ledgers and cursors: read back as it was, and nothing else changed."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Brokers in this process, on one metadata store and one set of ledgers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace

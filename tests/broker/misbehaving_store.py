@@ -3,8 +3,6 @@
 It can be out of reach, hang, lose its session, come back, and notify late.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """A broker starts whole or not at all, and leaves nothing behind."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Settings that change while a broker runs: what it holds, and who hears of it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

@@ -3,8 +3,6 @@
 Ends with 1 when a judge has something to say.
 """
 
-from __future__ import annotations
-
 import argparse
 import random
 import sys

@@ -1,7 +1,5 @@
 """The official client: publishers and consumers under load, probes after a fault, readers."""
 
-from __future__ import annotations
-
 import os
 import threading
 import time

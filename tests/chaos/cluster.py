@@ -1,7 +1,5 @@
 """The cluster under faults: three broker processes, and a ZooKeeper that can go away."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import os
@@ -48,7 +46,7 @@ class ChaosCluster:
         self._folder = folder
         self._stack = contextlib.ExitStack()
 
-    def __enter__(self) -> ChaosCluster:
+    def __enter__(self) -> "ChaosCluster":
         with contextlib.ExitStack() as undo:
             self.zookeeper = undo.enter_context(ZooKeeper.start(self._folder / "zookeeper"))
             self.pids.add(self.zookeeper.pid)

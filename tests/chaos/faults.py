@@ -1,7 +1,5 @@
 """Which fault comes when: a plan that follows from a seed."""
 
-from __future__ import annotations
-
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass

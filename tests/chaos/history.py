@@ -1,7 +1,5 @@
 """What was seen during a run: the only thing that judges look at."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -20,7 +18,7 @@ class Message(NamedTuple):
         return f"{self.producer} {self.number} {self.key}".encode()
 
     @staticmethod
-    def decode(payload: bytes) -> Message:
+    def decode(payload: bytes) -> "Message":
         """Back from a payload."""
         producer, number, key = payload.decode().split(" ")
         return Message(producer, int(number), key)

@@ -1,7 +1,5 @@
 """What must hold of every history. A judge returns its complaints, none when it is content."""
 
-from __future__ import annotations
-
 import statistics
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final

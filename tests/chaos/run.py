@@ -1,7 +1,5 @@
 """One run: a cluster, its clients, faults one after the other, and what was seen."""
 
-from __future__ import annotations
-
 import contextlib
 import threading
 import time

@@ -2,8 +2,6 @@
 cannot go on.
 """
 
-from __future__ import annotations
-
 from itertools import islice
 from pathlib import Path
 from types import SimpleNamespace
@@ -46,7 +44,7 @@ class ClusterThatLosesABroker:
         self.bookies = 3
         self.stopped = False
 
-    def __enter__(self) -> ClusterThatLosesABroker:
+    def __enter__(self) -> "ClusterThatLosesABroker":
         return self
 
     def __exit__(self, *_: object) -> None:

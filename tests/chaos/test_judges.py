@@ -1,7 +1,5 @@
 """Each judge reports nothing of a sound history, and the violation that it is there for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import islice
 

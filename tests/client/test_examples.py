@@ -3,8 +3,6 @@
 What they need of their languages' registries comes when they are run; `RUN` says that it may.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

@@ -3,8 +3,6 @@
 Each is set by the language's own HTTP client; a row is one fault, a story by all three.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import time

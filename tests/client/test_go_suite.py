@@ -1,7 +1,5 @@
 """What Apache tests its Go client's TLS, certificates, tokens and passwords with passes here."""
 
-from __future__ import annotations
-
 from urllib.parse import urlsplit
 
 import pytest

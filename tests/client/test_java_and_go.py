@@ -1,7 +1,5 @@
 """The official Java and Go clients, by TLS and with tokens: each in a process of its own."""
 
-from __future__ import annotations
-
 import json
 import ssl
 import urllib.request

@@ -1,7 +1,5 @@
 """Transactions by the official Java client: all or nothing, whatever happens to brokers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

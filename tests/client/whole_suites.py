@@ -5,8 +5,6 @@ own (``unshare``), in which the ports are free that the suites expect. A test th
 the status is 1 if it is not in `EXPECTED`, the tests that fail here and why.
 """
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

@@ -1,7 +1,5 @@
 """The page of several clusters, looked at with a browser."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import urllib.error

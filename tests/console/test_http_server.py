@@ -1,7 +1,5 @@
 """How a console ends, and what it says before it has looked at any cluster."""
 
-from __future__ import annotations
-
 import signal
 import socket
 import subprocess

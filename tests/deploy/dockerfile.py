@@ -1,7 +1,5 @@
 """Reads a Dockerfile, and carries out its steps below a directory where no builder is."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

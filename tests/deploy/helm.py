@@ -1,7 +1,5 @@
 """Renders the chart by Helm itself, and reads what it rendered as Kubernetes does."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The hooks of Apache Pulsar's brokers on Kubernetes: a patch that fits, and scripts that work."""
 
-from __future__ import annotations
-
 import copy
 import os
 import signal

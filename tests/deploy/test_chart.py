@@ -1,7 +1,5 @@
 """The chart of the balancer, rendered by Helm: schemas, options, probes, and a run of it."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import re

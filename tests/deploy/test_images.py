@@ -1,7 +1,5 @@
 """The images: what their files say, and a cluster that is started as an image starts it."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

@@ -1,7 +1,5 @@
 """Follows a page as a person would: in a directory of its own, with ports that are free."""
 
-from __future__ import annotations
-
 import os
 import re
 import shutil

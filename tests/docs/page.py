@@ -7,8 +7,6 @@ goes on; it is there once it prints TEXT), ``% first stopped: what runs in the b
 ``% status: 0 or 1``, ``% not run here: why``, and for a whole page ``% with: a cluster``.
 """
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Bundles that were given to brokers which have not reported them yet."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from counterpoise.load.assignments import Assignment, Assignments

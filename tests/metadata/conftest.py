@@ -1,7 +1,5 @@
 """One parameter per kind of store: every test of the port runs on each of them."""
 
-from __future__ import annotations
-
 import itertools
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path

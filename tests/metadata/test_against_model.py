@@ -1,7 +1,5 @@
 """Random operations on a store and on a dictionary: both must say the same."""
 
-from __future__ import annotations
-
 import itertools
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Values that are kept until the store says that they changed: asked once, never old."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

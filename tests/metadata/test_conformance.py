@@ -3,8 +3,6 @@
 Writes, reads and deletions by one session are in `test_against_model`.
 """
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

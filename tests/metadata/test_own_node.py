@@ -1,7 +1,5 @@
 """A process's own ephemeral node, callbacks that are removed, and caches of an ended session."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 

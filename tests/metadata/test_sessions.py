@@ -1,7 +1,5 @@
 """What a lost connection and a lost session look like, on the real ZooKeeper and in memory."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 import threading

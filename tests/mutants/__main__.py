@@ -4,8 +4,6 @@ Everything happens in a copy of the sources, one change at a time.
 Exit status 1 when a planted fault survives, or a random one that ``survivors.txt`` does not explain.
 """
 
-from __future__ import annotations
-
 import argparse
 import contextlib
 import os

@@ -1,7 +1,5 @@
 """A fault that is planted by hand."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

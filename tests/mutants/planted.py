@@ -3,8 +3,6 @@
 Each is a change of a source file and the test that has to fail because of it.
 """
 
-from __future__ import annotations
-
 from tests.mutants.fault import Fault
 from tests.mutants.planted_in_bookkeeper import IN_BOOKKEEPER
 from tests.mutants.planted_in_brokers import IN_BROKERS

@@ -1,7 +1,5 @@
 """Faults of what is read of BookKeeper."""
 
-from __future__ import annotations
-
 from tests.mutants.fault import Fault
 
 _CODECS = "tests/bookkeeper/test_codecs.py"

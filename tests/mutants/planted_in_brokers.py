@@ -1,7 +1,5 @@
 """Faults of brokers: what clients are answered and keep, and which broker owns what."""
 
-from __future__ import annotations
-
 from tests.mutants.fault import Fault
 
 _TOPIC = "tests/broker/topic/test_publish_and_consume.py"

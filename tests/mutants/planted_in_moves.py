@@ -1,7 +1,5 @@
 """Faults of how moves are carried out, by a balancer or by hand, and of what they rest on."""
 
-from __future__ import annotations
-
 from tests.mutants.fault import Fault
 
 _ROLL = "tests/pipeline/drive/test_roll.py"

@@ -1,7 +1,5 @@
 """Faults of the balancer: what it keeps, averages, and does."""
 
-from __future__ import annotations
-
 from tests.mutants.fault import Fault
 
 _SHARDS = "tests/pipeline/test_fold_of_shards.py"

@@ -1,7 +1,5 @@
 """Faults of security: credentials that let in, are shown, or are believed where they must not be."""
 
-from __future__ import annotations
-
 from tests.mutants.fault import Fault
 
 _CLIENT = "tests/security/test_client.py"

@@ -1,7 +1,5 @@
 """Faults of what is stored, and of the topics above it."""
 
-from __future__ import annotations
-
 from tests.mutants.fault import Fault
 
 _FAULTS_OF_DISKS = "tests/storage/test_faults.py"

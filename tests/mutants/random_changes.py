@@ -4,8 +4,6 @@ Changes of annotations and protocols are none, for nothing evaluates them here; 
 what keeps a class frozen. What is only logged is left alone.
 """
 
-from __future__ import annotations
-
 import ast
 import contextlib
 import random

@@ -1,7 +1,5 @@
 """Which tests come by which line, so that a change is tried on those alone."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import xml.etree.ElementTree as ET

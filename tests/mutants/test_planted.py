@@ -1,7 +1,5 @@
 """Every planted fault has its place and its test; a few are planted whenever the suite runs."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """Runs of pytest that begin with everything of others loaded: half of what a short one costs."""
 
-from __future__ import annotations
-
 import multiprocessing
 import os
 import signal

@@ -1,7 +1,5 @@
 """Every state that one machine can reach, whatever happens to it and in whatever order."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any

@@ -1,7 +1,5 @@
 """The election machine: what it does in order, and everything that may come in between."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import replace
 

@@ -1,7 +1,5 @@
 """Records as Pulsar writes them into the metadata store."""
 
-from __future__ import annotations
-
 import json
 
 import pytest

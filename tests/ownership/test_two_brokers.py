@@ -4,8 +4,6 @@ The store is a model of its own: nodes that go with their session, versions, a q
 broker is to hear, and a session that is over some time before its owner hears so.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 

@@ -1,7 +1,5 @@
 """What becomes of a move by what the cluster answers, in time that jumps."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager

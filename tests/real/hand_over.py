@@ -4,8 +4,6 @@ Message ids, order, subscriptions and backlog have to be the same on each side, 
 publishes has to be there for the other, and no ledger may be left that nothing refers to.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import subprocess

@@ -5,8 +5,6 @@ A client publishes without a pause. Whatever happens, each acknowledged message 
 that it was acknowledged with: one that was acknowledged after its ledger had been recovered is not.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -5,8 +5,6 @@ and at the end everything is stopped and started again on its data. Every acknow
 to be there once, in order, and no ledger may be left that nothing refers to.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import signal

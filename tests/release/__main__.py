@@ -3,8 +3,6 @@
 Makes the executable of one file in ``dist/``, too, and starts it, and the wheel by ``uvx``.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import os

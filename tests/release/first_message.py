@@ -1,7 +1,5 @@
 """Starts ``counterpoise up`` in whatever way it was installed, and sends it one message."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import time

@@ -1,7 +1,5 @@
 """Ways to have ``counterpoise up`` without an installation: one executable file, and ``uvx``."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

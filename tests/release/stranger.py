@@ -4,8 +4,6 @@ What is typed is what the documentation says: a test of one's own, a cluster on 
 about one's own cluster. `walk` is that; here it is preceded by what pip takes.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """The GitHub Action: its steps in their order, with nothing of this checkout around them."""
 
-from __future__ import annotations
-
 import json
 import os
 import signal

@@ -1,7 +1,5 @@
 """Builds the wheel, and environments that have it and nothing but what it says it needs."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

@@ -3,8 +3,6 @@
 `make access` asks a real Pulsar again, and ours over HTTP.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

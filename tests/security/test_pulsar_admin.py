@@ -1,7 +1,5 @@
 """Apache's ``pulsar-admin`` against brokers that speak TLS alone and refuse unknown clients."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from counterpoise import Cluster

@@ -1,7 +1,5 @@
 """Many histories: ``python -m tests.sim --histories 100000 --seed 1``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

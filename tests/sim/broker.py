@@ -1,7 +1,5 @@
 """A broker in a history: its own ownership, election and lookups; logs that are only numbers."""
 
-from __future__ import annotations
-
 import asyncio
 import enum
 from collections.abc import Callable, Collection, Coroutine, Mapping

@@ -1,7 +1,5 @@
 """One history: brokers, clients, faults, then calm; all from one seed."""
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 import gc

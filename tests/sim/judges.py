@@ -1,7 +1,5 @@
 """What must hold in every history, at every moment or in the end."""
 
-from __future__ import annotations
-
 import logging
 from dataclasses import dataclass, field
 

@@ -5,8 +5,6 @@ too fast or too slow) or of no machine (the network, the store). Which one is a 
 that whatever a broker starts is the broker's.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import contextvars

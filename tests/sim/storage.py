@@ -1,7 +1,5 @@
 """The logs of a history: how many messages they have, and who may write to them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 
 from counterpoise.names.bundle import BundleName

@@ -7,8 +7,6 @@ each other, notifications come late and twice, an answer may be lost with the co
 work was done, and a session ends at the server before its client knows.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextvars
 from collections.abc import Callable
@@ -67,7 +65,7 @@ class Server:
         self._last = 0
         self.reachable = True
 
-    def new_session(self, session: Session) -> int:
+    def new_session(self, session: "Session") -> int:
         """Number a new session."""
         self._last += 1
         self.sessions[self._last] = session

@@ -1,7 +1,5 @@
 """What happened in a history, for a person to read."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

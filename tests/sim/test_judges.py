@@ -1,7 +1,5 @@
 """The simulation itself: what we ship violates no invariant; every judge reports a planted bug."""
 
-from __future__ import annotations
-
 import itertools
 import os
 import subprocess

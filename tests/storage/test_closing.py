@@ -1,7 +1,5 @@
 """A log leaves no file open, whatever happened while it opened or closed."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from pathlib import Path

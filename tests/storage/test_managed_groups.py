@@ -1,7 +1,5 @@
 """Groups in flight on a ledger of BookKeeper's: sent without waiting, committed in order."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

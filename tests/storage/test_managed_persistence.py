@@ -1,7 +1,5 @@
 """The persistence of a log on BookKeeper: quorums of its next ledgers, and how often it saves."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import replace
 

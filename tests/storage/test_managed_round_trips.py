@@ -5,8 +5,6 @@ are the recovery's of the messages' ledger, an entry after the other: the cursor
 meanwhile.
 """
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections.abc import Callable, Sequence

@@ -5,8 +5,6 @@ nothing after its successor began, cursors never go back past what was reported 
 is left after a close in order has no orphan.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Sequence
@@ -41,7 +39,7 @@ OPTIONS = ManagedLedgerOptions(
 class Owner:
     """One broker that has, or had, the log."""
 
-    def __init__(self, world: World, number: int) -> None:
+    def __init__(self, world: "World", number: int) -> None:
         self.world = world
         self.client: MemoryClient = world.bookkeeper.client()
         self.client.payload_max = 100

@@ -1,7 +1,5 @@
 """Logs of Pulsar's brokers and of former owners: read as they are or untouched; what is deleted."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Brokers of a local cluster as processes; here each is a script, which says what a test wants."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from types import SimpleNamespace
 

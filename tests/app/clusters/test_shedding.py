@@ -1,7 +1,5 @@
 """A skewed load in an embedded cluster is evened out by the leader itself, under both managers."""
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Iterator, Mapping

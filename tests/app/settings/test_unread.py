@@ -1,7 +1,5 @@
 """Settings that are accepted and do nothing: listed, warned about, checked against the code."""
 
-from __future__ import annotations
-
 import ast
 import logging
 import runpy

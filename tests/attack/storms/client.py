@@ -1,7 +1,5 @@
 """A client that sends much at once and counts the answers."""
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections import Counter
@@ -52,7 +50,7 @@ class Client:
         self._reading = asyncio.ensure_future(self._read())
 
     @classmethod
-    async def dial(cls, service_url: str, **connect: Any) -> Client:
+    async def dial(cls, service_url: str, **connect: Any) -> "Client":
         """Connect."""
         host, port = service_url.removeprefix("pulsar://").rsplit(":", 1)
         made = cls(*await asyncio.open_connection(host, int(port), limit=1 << 24))

@@ -1,7 +1,5 @@
 """Each storm from beginning to end: a broker of its own, a bystander, and the verdict."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Iterable, Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Where a storm breaks: a broker, and who is connected to it."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass, field
 from typing import Any

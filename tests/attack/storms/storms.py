@@ -3,8 +3,6 @@
 A storm that is not served to its end (`Client.until` raises) has not been stood either.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """Connections that say what is wrong, many at a time, until enough has been said."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import random

@@ -6,8 +6,6 @@ saw. Time in which the broker (process ``PID``), or the bystander, waited for a 
 count: a gap is what it would have been on a free machine.
 """
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

@@ -1,7 +1,5 @@
 """What must hold while a broker is attacked, and what is said when it doesn't."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 

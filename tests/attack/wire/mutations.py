@@ -1,7 +1,5 @@
 """What goes wrong with a command: a field, its encoding, the entry behind it, or the frame."""
 
-from __future__ import annotations
-
 import random
 import struct
 from collections.abc import Callable

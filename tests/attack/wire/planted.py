@@ -3,8 +3,6 @@
 The fault shows when a client looks up a topic whose name has the word "attacked" in it.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

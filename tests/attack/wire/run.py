@@ -1,7 +1,5 @@
 """One attack from beginning to end: a broker, a bystander, attackers, and the verdict."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

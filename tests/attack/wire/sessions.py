@@ -1,7 +1,5 @@
 """What clients say when all is well: commands by template, for a mutation to begin with."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable
 from typing import Any

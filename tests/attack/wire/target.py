@@ -1,7 +1,5 @@
 """The broker under attack: a process of its own, its log and its memory."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

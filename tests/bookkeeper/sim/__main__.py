@@ -1,7 +1,5 @@
 """Many histories of a ledger: ``python -m tests.bookkeeper.sim --histories 100000 --seed 1``."""
 
-from __future__ import annotations
-
 import argparse
 import os
 import sys

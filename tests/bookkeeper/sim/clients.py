@@ -1,7 +1,5 @@
 """The clients of a simulated ledger: its writer, which may be a zombie, and recoverers."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Mapping, Sequence
 
 from counterpoise.bookkeeper.bookie_frames import BookieAnswer, BookieRequest

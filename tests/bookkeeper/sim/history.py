@@ -6,8 +6,6 @@ entries; no recovery ends it before an acknowledged one; all agree on its end. (
 Vanlightly's model in TLA+, ``bookkeeper-tlaplus``.)
 """
 
-from __future__ import annotations
-
 from random import Random
 
 from counterpoise.bookkeeper.ledger_metadata import (

@@ -5,8 +5,6 @@ and of the requests on their way the first few arrive all the same: at once, or 
 the connection that follows it, as with a bookie that hung. An answer may come twice.
 """
 
-from __future__ import annotations
-
 import heapq
 import itertools
 from collections.abc import Generator

@@ -1,7 +1,5 @@
 """A broker's other addresses: which are understood, and which a client gets."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 from itertools import product
 

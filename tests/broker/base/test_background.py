@@ -1,7 +1,5 @@
 """Background tasks: a failure is logged, counted and restarted; a cancelled task ends."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 

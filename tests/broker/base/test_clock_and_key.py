@@ -1,7 +1,5 @@
 """What all parts of a broker share: the clock of its topics, and its cluster's key."""
 
-from __future__ import annotations
-
 import asyncio
 
 from counterpoise.broker.base.clock import WallClock

@@ -1,7 +1,5 @@
 """What many ask for at once is found once for all who asked before it was begun."""
 
-from __future__ import annotations
-
 import asyncio
 import gc
 import weakref

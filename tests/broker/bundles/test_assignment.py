@@ -1,7 +1,5 @@
 """Under the extensible load manager every broker assigns bundles, and a record orders a release."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

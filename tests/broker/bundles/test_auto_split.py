@@ -1,7 +1,5 @@
 """Bundles that grow too big are split by their owner, unasked."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Mapping

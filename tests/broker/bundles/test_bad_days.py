@@ -1,7 +1,5 @@
 """Whatever fails while a bundle changes hands, it is usable again afterwards."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Iterable
 from typing import Any

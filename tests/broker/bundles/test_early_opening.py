@@ -1,7 +1,5 @@
 """A bundle's successor serves what its former owner has closed, while that closes the rest."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Leader election on a metadata store."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

@@ -1,7 +1,5 @@
 """A client that writes to the brokers' own topics: refused, or its records do no harm."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import time

@@ -1,7 +1,5 @@
 """A broker that an administrator shuts down hands its bundles over at the rate asked for."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator

@@ -1,7 +1,5 @@
 """What a broker believes of the records on a topic, by what its link to the topic does."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 from typing import NoReturn
@@ -24,7 +22,7 @@ class LinkOfTest:
         self.listener: SystemTopicListener | None = None
         self.dropped: list[str] = []
 
-    def of(self, listener: SystemTopicListener) -> LinkOfTest:
+    def of(self, listener: SystemTopicListener) -> "LinkOfTest":
         self.listener = listener
         return self
 

@@ -1,7 +1,5 @@
 """Lookups: who answers what, and who ends up owning a bundle."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

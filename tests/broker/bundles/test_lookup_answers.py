@@ -1,7 +1,5 @@
 """What a broker under the modular manager answers to a lookup, by what the store says."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass, field

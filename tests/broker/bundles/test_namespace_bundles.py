@@ -1,7 +1,5 @@
 """Namespaces cut into bundles: read, kept, split."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from types import SimpleNamespace

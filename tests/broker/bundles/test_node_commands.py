@@ -1,7 +1,5 @@
 """What becomes of a question at the store."""
 
-from __future__ import annotations
-
 import pytest
 
 from counterpoise.broker.bundles.node_commands import execute

@@ -1,7 +1,5 @@
 """What a broker's bundles say of single topics: who serves each, and where they are cut."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 

@@ -1,7 +1,5 @@
 """Where bundles go: by policies, by evenness, by load, and what was just decided."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from dataclasses import replace

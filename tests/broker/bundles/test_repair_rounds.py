@@ -1,7 +1,5 @@
 """When the leader looks for bundles without an owner, and what it makes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection
 from typing import cast
 

@@ -1,7 +1,5 @@
 """What the extensible load manager leaves behind when brokers die at the wrong moment."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection

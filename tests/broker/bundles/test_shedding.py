@@ -1,7 +1,5 @@
 """The leader sheds load by itself: when, as long as it leads, and with a word for what it did."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Collection, Mapping

@@ -1,7 +1,5 @@
 """What the leader sheds load by, under each load manager."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Collection, Iterable
 from dataclasses import replace

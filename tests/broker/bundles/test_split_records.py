@@ -1,7 +1,5 @@
 """A split under the state channel: what is written in which order, and who ends it."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Bundles that have grown too big: which are split, and what goes on after a failure."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 from typing import Any

@@ -1,7 +1,5 @@
 """Placement under the extensible load manager: by registrations, published load and records."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import dataclass, field
 from random import Random

@@ -1,7 +1,5 @@
 """A broker process dies by SIGKILL under load: another takes over, and no message is lost."""
 
-from __future__ import annotations
-
 import threading
 import urllib.request
 from collections.abc import Callable, Iterator

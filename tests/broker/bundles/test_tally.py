@@ -1,7 +1,5 @@
 """What is counted of bundles, under the words of Pulsar's labels."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections import Counter

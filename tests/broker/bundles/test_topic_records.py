@@ -1,7 +1,5 @@
 """Who owns which bundle, kept on a system topic: all brokers believe the same, whichever dies."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import json

@@ -1,7 +1,5 @@
 """A bundle changes hands: by order, by a broker's leaving, by its death."""
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import Counter

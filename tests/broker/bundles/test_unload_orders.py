@@ -1,7 +1,5 @@
 """How the leader has bundles unloaded: at which address, by whom, and to where."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, field

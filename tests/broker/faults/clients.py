@@ -1,7 +1,5 @@
 """Clients on the brokers' own event loop, which lose nothing, whatever happens to their brokers."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import struct
@@ -41,7 +39,7 @@ class Wire:
         self._reading = asyncio.create_task(self._read())
 
     @classmethod
-    async def dial(cls, service_url: str) -> Wire:
+    async def dial(cls, service_url: str) -> "Wire":
         host, port = service_url.removeprefix("pulsar://").split(":")
         made = cls(*await asyncio.open_connection(host, int(port)))
         made.say(Type.CONNECT, "connect", client_version="faults", protocol_version=21)

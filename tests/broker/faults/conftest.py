@@ -1,7 +1,5 @@
 """Brokers that share a directory of ledgers, each by a disk and a session that a test can spoil."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import gc

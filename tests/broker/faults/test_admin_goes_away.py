@@ -1,7 +1,5 @@
 """An HTTP client that asked for a change goes away, at any of the steps that it takes."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 from collections.abc import AsyncIterator, Awaitable, Callable

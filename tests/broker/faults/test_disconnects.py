@@ -1,7 +1,5 @@
 """A client leaves in the middle of what it asked for, while the store or the disk hangs."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Any

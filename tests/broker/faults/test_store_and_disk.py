@@ -1,7 +1,5 @@
 """The metadata store and the disk fail at once, under publishes."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 

@@ -1,7 +1,5 @@
 """When a report is worth writing: the anchors of Pulsar's own unit test, and its corners."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 

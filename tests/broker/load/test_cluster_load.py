@@ -1,7 +1,5 @@
 """What brokers know of each other's load, and what the leader stores of it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 

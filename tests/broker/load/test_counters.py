@@ -1,7 +1,5 @@
 """From counters to rates."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A broker's own share of its host."""
 
-from __future__ import annotations
-
 import itertools
 from pathlib import Path
 from types import SimpleNamespace

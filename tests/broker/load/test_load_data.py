@@ -1,7 +1,5 @@
 """Load data on its topics, as brokers and an official client see it."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import json

@@ -1,7 +1,5 @@
 """The report of a running broker, written where the others read it."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """When a broker's load report is written: it is what makes the broker known to the others."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator
 

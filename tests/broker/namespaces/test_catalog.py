@@ -1,7 +1,5 @@
 """Which topics exist, and which are created because a client asks."""
 
-from __future__ import annotations
-
 import asyncio
 
 import pytest

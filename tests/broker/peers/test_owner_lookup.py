@@ -1,7 +1,5 @@
 """The way to a topic's owner, by way of brokers that answer what a test has them answer."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager

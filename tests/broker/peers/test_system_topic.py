@@ -1,7 +1,5 @@
 """Brokers that read and write one topic as each other's clients."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 from collections.abc import AsyncIterator

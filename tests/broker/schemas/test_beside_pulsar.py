@@ -1,7 +1,5 @@
 """Schemas of topics on the BookKeeper of Pulsar's own brokers, whose schemas are not read here."""
 
-from __future__ import annotations
-
 import pytest
 
 from counterpoise.broker.base import paths

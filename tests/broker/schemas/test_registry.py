@@ -1,7 +1,5 @@
 """The schemas of a topic: registered by producers of several brokers, checked for consumers."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 

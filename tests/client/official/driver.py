@@ -1,7 +1,5 @@
 """Official clients, each in a process that takes its commands line by line."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import os

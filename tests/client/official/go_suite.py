@@ -4,8 +4,6 @@ It is Apache's and is not copied here: the module comes from the Go module proxy
 their certificates. `build` changes nothing in it but the ports, which it gets from the environment.
 """
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """The official Java client, with commands line by line: see `driver`. ``… java_client LIB``."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

@@ -7,8 +7,6 @@ test that looks into the broker cannot be run so, and is skipped. Topics that a 
 Pulsar 1, ``tenant/cluster/namespace/topic``, are without the cluster (``renamed``).
 """
 
-from __future__ import annotations
-
 import json
 import re
 import shutil

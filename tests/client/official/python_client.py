@@ -1,7 +1,5 @@
 """The official Python client, with commands line by line: see `driver`."""
 
-from __future__ import annotations
-
 import json
 import os
 import sys

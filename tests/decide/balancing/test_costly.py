@@ -1,7 +1,5 @@
 """A bundle whose last moves hurt is left alone for a while, with the figures."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from dataclasses import replace

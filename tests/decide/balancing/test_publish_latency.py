@@ -1,7 +1,5 @@
 """When publish latency stops moves: never for noise, always within ten seconds of a doubling."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Iterator, Sequence
 from itertools import islice

@@ -1,7 +1,5 @@
 """Where a bundle is, by its record."""
 
-from __future__ import annotations
-
 import pytest
 
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData

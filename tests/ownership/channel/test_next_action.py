@@ -1,7 +1,5 @@
 """What a broker does next, by the bundle's record and by what it has open."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

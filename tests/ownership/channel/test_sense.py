@@ -1,7 +1,5 @@
 """Forged records: which are refused as they are read, and which the leader repairs at once."""
 
-from __future__ import annotations
-
 import json
 from itertools import pairwise
 from typing import Any

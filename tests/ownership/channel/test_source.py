@@ -1,7 +1,5 @@
 """A move as its source follows it: the broker that lets the bundle go."""
 
-from __future__ import annotations
-
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.events import (
     CloseTopics,

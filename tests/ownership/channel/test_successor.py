@@ -1,7 +1,5 @@
 """A move as its successor sees it: the broker that gets the bundle."""
 
-from __future__ import annotations
-
 import pytest
 
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData

@@ -1,7 +1,5 @@
 """One broker and one bundle's record: what the table makes of orders, answers and failures."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import pytest

@@ -1,7 +1,5 @@
 """The table that readers of the state topic keep: everybody's is the same."""
 
-from __future__ import annotations
-
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -1,7 +1,5 @@
 """Broker A, one bundle, and the record of it that A shares with everybody."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 
 from counterpoise.ownership import events

@@ -1,7 +1,5 @@
 """One bundle under lock and redirect: what comes to its machine, and states to begin with."""
 
-from __future__ import annotations
-
 from counterpoise.ownership import events
 from counterpoise.ownership.lock.nodes import hand_over_of, lock_of
 from counterpoise.ownership.lock.state import BundleLock, LockPhase

@@ -1,7 +1,5 @@
 """An owner that can't be sure of its lock, and a store that doesn't answer."""
 
-from __future__ import annotations
-
 import pytest
 
 from counterpoise.ownership import events

@@ -1,7 +1,5 @@
 """Every state that the lock machine can reach: what must hold in all of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 import pytest

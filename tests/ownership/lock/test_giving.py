@@ -1,7 +1,5 @@
 """Releasing a bundle: the owner's side of a move, and a split."""
 
-from __future__ import annotations
-
 import pytest
 
 from counterpoise.ownership import events

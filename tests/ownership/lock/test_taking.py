@@ -1,7 +1,5 @@
 """Taking a bundle that no broker owns, and finding the broker that owns one."""
 
-from __future__ import annotations
-
 import pytest
 
 from counterpoise.ownership import events

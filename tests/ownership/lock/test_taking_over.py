@@ -1,7 +1,5 @@
 """Getting a bundle from another broker: the successor's side of a move."""
 
-from __future__ import annotations
-
 import pytest
 
 from counterpoise.ownership import events

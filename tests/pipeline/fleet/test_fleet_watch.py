@@ -1,7 +1,5 @@
 """Several clusters side by side: one that is away, hangs or is damaged is a line of its own."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import os

@@ -1,7 +1,5 @@
 """What a watchdog's questions come to when they are refused, or too many."""
 
-from __future__ import annotations
-
 from types import SimpleNamespace
 from typing import Any, cast
 

@@ -6,8 +6,6 @@ something away is asked after all others, and the cluster is repaired after each
 clusters are asked about one that nothing lives in.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import re

@@ -1,7 +1,5 @@
 """What a real Pulsar 4.0.7 answered, and where ours is meant to answer otherwise."""
 
-from __future__ import annotations
-
 import csv
 from pathlib import Path
 

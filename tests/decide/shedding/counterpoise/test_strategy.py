@@ -1,5 +1,6 @@
 """Counterpoise over views in a row: what it moves, what it leaves, and what it remembers."""
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -141,6 +142,17 @@ def test_new_brokers_have_their_part_within_five_rounds(joining: int, each: int)
     cluster.rounds(5)
     carried = np.bincount(cluster.owners, cluster.load(0), 9)
     assert carried[-joining:].min() >= 0.9 * carried.mean()
+
+
+@pytest.mark.parametrize("each", [20, 100, 500])
+def test_a_full_broker_is_relieved_however_small_its_bundles_are(each: int) -> None:
+    cluster = random_cluster(1, each=each)
+    from_others = iter(np.flatnonzero(np.array(cluster.owners) != 0).tolist())
+    for bundle in itertools.islice(from_others, each // 2):
+        cluster.owners[bundle] = 0
+    assert cluster.ratio() > 1.3
+    cluster.rounds(60)
+    assert cluster.ratio() < 1.15
 
 
 def test_no_move_raises_the_objective_and_each_has_its_figures() -> None:

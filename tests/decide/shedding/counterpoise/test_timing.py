@@ -54,6 +54,18 @@ def test_only_the_steps_that_win_their_price_are_made() -> None:
     assert not bought(UNEVEN, cheap(0.7), [0.0] * 3).steps
 
 
+def test_a_bundle_of_few_clients_costs_less_to_move_but_never_nothing() -> None:
+    """A load of 0.5 in bundles of 0.0125, each half as dear as a large one; then of 0.0005."""
+    small = steady([1.0, *[0.0125] * 40, 1.0, 0.5], [*[0] * 41, 1, 2])
+    assert not bought(small, Prices(0.05, 0.05), [0.0] * 3).steps
+    made = bought(small, Prices(0.03, 0.03, 0.025), [0.0] * 3)
+    assert len(made.steps) >= 10
+    assert made.needed == pytest.approx(0.015 * len(made.steps))
+    tiny = steady([1.0, *[0.0005] * 100, 1.0, 0.95], [*[0] * 101, 1, 2])
+    assert bought(tiny, Prices(0.005, 0.005, 0.025), [0.0] * 3).steps
+    assert not bought(tiny, Prices(0.02, 0.02, 0.025), [0.0] * 3).steps
+
+
 def test_moves_of_several_brokers_that_are_equally_full_are_made_together() -> None:
     """The first of them lowers the fullest by nothing."""
     both = steady([1.2, 0.2, 1.2, 0.2, 0.6, 0.6], [0, 0, 1, 1, 2, 3], 4)
@@ -97,6 +109,7 @@ def test_a_move_is_dearer_in_a_small_cluster_and_cheaper_the_longer_it_waits() -
     assert now == pytest.approx(0.03)
     assert prices_of(0.3, 5, 60.0, 0.0, MUCH).lasting == pytest.approx(now * 2)
     assert prices_of(0.3, 100, 60.0, 0.0, MUCH).lasting == pytest.approx(now / 10**0.1)
+    assert prices_of(0.3, 5, 60.0, 0.0, 0.0).small == pytest.approx(0.06)
     assert prices_of(0.3, 10, 60.0, 30.0, MUCH).lasting == pytest.approx(now / 1.5)
     assert prices_of(0.3, 10, 60.0, 1e6, MUCH).lasting == pytest.approx(now / 2)
 

@@ -100,12 +100,12 @@ def _nothing(view: ClusterView, cluster: LoadColumns, found: Found, bought: Boug
             figures,
         )
     if found.steps or found.objective - cluster.floor <= bought.prices.lasting:
-        won = found.objective - (found.steps[0].objective if found.steps else cluster.floor)
+        first = found.steps[0] if found.steps else None
         return Rejection(
             "cluster",
             "even-enough",
-            won,
-            bought.prices.lasting,
+            found.objective - (first.objective if first else cluster.floor),
+            bought.prices.of(first, found) if first else bought.prices.lasting,
             PRICE,
             f"{start}; a move would lower the imbalance score by at most {{value:.4f}}, and it "
             "must lower it by {limit:.4f} ({setting})",

@@ -26,6 +26,8 @@ HOPE: Final = 12.0
 Where several brokers are equally full, the fullest is lower only once all of them have given.
 """
 LEAST: Final = 1e-9
+CHEAPEST: Final = 0.05
+"""What the move of any bundle costs at least, as a part of a price: its owner changes, too."""
 _SAMPLE: Final = np.arange(CANDIDATES)
 
 
@@ -40,6 +42,8 @@ class Step(NamedTuple):
     """The objective's part that is about the time after the first span."""
     fullest: float
     """The largest mean utilisation over the time ahead, 1 being the mean broker's."""
+    part: float
+    """What it costs, as a part of a price (`Prices.parts`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +62,21 @@ class Prices(NamedTuple):
     lasting: float
     passing: float
     """The price of a move that leaves more to be moved later."""
+    small: float = 0.0
+    """A bundle that adds less to its broker, as a part of the mean broker's load, has fewer clients
+    than a price is meant for: its move costs so much less. Else a broker with many small bundles
+    would stay full, since none of them alone wins a price."""
+
+    def parts(self, sizes: Floats) -> Floats:
+        """What the move of each bundle of these sizes costs, as a part of a price."""
+        parts: Floats = np.maximum(sizes / max(self.small, LEAST), CHEAPEST).clip(max=1.0)
+        return parts
 
     def of(self, step: Step, before: "Found | Step") -> float:
         """The price of this step, given the steps ``before`` it; higher if the step makes the later
         span less even.
         """
-        return self.passing if step.lasting > before.lasting else self.lasting
+        return step.part * (self.passing if step.lasting > before.lasting else self.lasting)
 
 
 def objective(top: Floats, weight: Floats, least: Floats) -> Floats:
@@ -93,10 +106,12 @@ def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
     top = use.max(axis=0, initial=0.0)
     start = _position(objective(top, weight, cluster.least), weight @ top)
     floor = cluster.floor
-    if start[0] - floor <= prices.lasting:
-        return Found((), *start)
     size = cluster.sizes
+    cost = prices.parts(size)
     free = cluster.movable & (cluster.owner >= 0) & (size > LEAST)
+    lowest = prices.lasting * float(cost.min(where=free, initial=1.0))
+    if start[0] - floor <= lowest:
+        return Found((), *start)
     movable = np.flatnonzero(free)
     # NumPy sorts numbers of 16 bits by counting them, and there are few brokers.
     narrow = cluster.owner[movable].astype(np.min_scalar_type(top.shape[1]))
@@ -106,12 +121,13 @@ def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
     barren: list[int] = []
     before: Found | Step = Found((), *start)
     now, over, best = start, 0.0, 0.0
-    while len(steps) < moves and now[0] - floor > prices.lasting:
+    while len(steps) < moves and now[0] - floor > lowest:
         source = _fullest(top, weight, barren)
         if source < 0:
             break
         rows = movable[starts[source] : starts[source + 1]]
-        rows = rows[free[rows] & (size[rows] * _most_won(cluster, top[:, source]) > prices.lasting)]
+        won = size[rows] * _most_won(cluster, top[:, source])
+        rows = rows[free[rows] & (won > prices.lasting * cost[rows])]
         made = _best(cluster, use, top, source, _candidates(rows, size))
         if made is None:
             barren.append(source)
@@ -122,7 +138,7 @@ def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
         carry(cluster, use, top, (bundle, source, to))
         free[bundle] = False
         now = _position(objective(top, weight, cluster.least), weight @ top)
-        step = Step(bundle, source, to, *now)
+        step = Step(bundle, source, to, *now, float(cost[bundle]))
         steps.append(step)
         over += before.objective - step.objective - prices.of(step, before)
         best, before = max(best, over), step
@@ -147,7 +163,7 @@ def _without_vain(
         back = (step.bundle, step.destination, step.source)
         carry(cluster, use, top, back)
         without = float(objective(top, weight, least).sum())
-        if without - now > prices.lasting:
+        if without - now > prices.lasting * step.part:
             carry(cluster, use, top, step[:3])
             kept.append(step)
         else:
@@ -159,7 +175,8 @@ def _without_vain(
     made = []
     for step in reversed(kept):
         carry(cluster, use, top, step[:3])
-        made.append(Step(*step[:3], *_position(objective(top, weight, least), weight @ top)))
+        after_it = _position(objective(top, weight, least), weight @ top)
+        made.append(Step(*step[:3], *after_it, step.part))
     return tuple(made)
 
 

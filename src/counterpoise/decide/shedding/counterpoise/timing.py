@@ -73,8 +73,10 @@ def prices_of(
     slight = SLIGHT * math.log10(max(brokers, 1))
     dearer = 1.0 + min((slight / max(excess, LEAST)) ** 2, DEARER_MAX)
     larger = max(brokers / FEW, 1.0)
-    lasting = dearer * hourly / pays / (min(brokers, FEW) * larger**0.1)
-    return Prices(lasting, max(hourly / horizon_min * PASSING * math.sqrt(larger), lasting))
+    each = min(brokers, FEW) * larger**0.1
+    lasting = dearer * hourly / pays / each
+    passing = hourly / horizon_min * PASSING * math.sqrt(larger)
+    return Prices(lasting, max(passing, lasting), move_price / each)
 
 
 def buy(cluster: LoadColumns, found: Found, prices: Prices, doubt: Floats) -> Bought:

@@ -154,8 +154,10 @@ def test_settings_that_change_while_brokers_run(api: Api) -> None:
 
 
 def test_isolation_policies(api: Api, cluster: Cluster) -> None:
-    for path in (ISOLATION, f"{ISOLATION}/brokers", f"{ISOLATION}/brokers/b:1"):
-        assert api("GET", path).status == 404, path
+    for path, elsewhere in (("", 404), ("/brokers", 412), ("/brokers/b:1", 412), ("/p1", 412)):
+        assert api("GET", f"{ISOLATION}{path}").status == 404, path
+        refused = api("GET", f"{CLUSTERS}/elsewhere/namespaceIsolationPolicies{path}")
+        assert (refused.status, refused.reason) == (elsewhere, "Cluster elsewhere does not exist.")
     assert api("POST", f"{ISOLATION}/p1", POLICY).status == 204
     assert api.get(ISOLATION) == {"p1": POLICY}
     assert api.get(f"{ISOLATION}/p1") == POLICY
@@ -194,13 +196,14 @@ def test_failure_domains_do_not_share_brokers(api: Api) -> None:
     assert api("GET", f"{path}/rack1").status == 404
 
 
-def test_there_are_no_more_tenants_namespaces_topics_and_partitions_than_settings_say() -> None:
+def test_settings_limit_what_is_made_and_apply_where_a_namespace_sets_nothing() -> None:
     config = {
         "maxTenants": 3,
         "maxNamespacesPerTenant": 1,
         "maxTopicsPerNamespace": 3,
         "maxNumPartitionsPerPartitionedTopic": 2,
         "topicLevelPoliciesEnabled": False,
+        "isSchemaValidationEnforced": True,
     }
     with Cluster(brokers=1, config=config) as cluster:
         api = Api(cluster.admin_url)
@@ -213,6 +216,9 @@ def test_there_are_no_more_tenants_namespaces_topics_and_partitions_than_setting
         assert api("PUT", "/admin/v2/namespaces/one/n", elsewhere).status == 403
         assert api("PUT", "/admin/v2/namespaces/one/n").status == 204
         assert api("PUT", "/admin/v2/namespaces/one/m").status == 412
+        enforced = "/admin/v2/namespaces/one/n/schemaValidationEnforced"
+        for applied in (True, False):
+            assert api.get(f"{enforced}?applied={str(applied).lower()}") is applied
         topics = "/admin/v2/persistent/one/n"
         assert api("PUT", f"{topics}/cut/partitions", 3).status == 406
         creation = {"allowAutoTopicCreation": True, "topicType": "partitioned"}

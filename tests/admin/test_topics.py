@@ -361,4 +361,6 @@ def test_non_persistent_topics_are_found_wherever_they_are(
     assert api.get(f"/admin/v2/namespaces/{namespace}/topics?mode=ALL") == names
     refused = api("GET", f"/admin/v2/non-persistent/{namespace}/np0/lastMessageId")
     assert (refused.status, refused.reason[-14:]) == (405, "is not allowed")
+    assert api("PUT", f"/admin/v2/non-persistent/{namespace}/parts/partitions", 2).status == 204
+    assert api.get(f"/admin/v2/non-persistent/{namespace}/parts/subscriptions") == []
     assert len(producers) == 3

@@ -103,6 +103,8 @@ class Policy:
     """The least value that is accepted, for numbers."""
     refused_as: str | None = None
     """What Pulsar calls it in the refusal of a lesser one; None: its path."""
+    applied: bool = False
+    """Whether a namespace's, too, is answered with the value in force to ``applied=true``."""
     value_by_path: Json = None
     """The value that a request without a body sets."""
     by_query: str | None = None
@@ -168,7 +170,11 @@ POLICIES: tuple[Policy, ...] = (
         "PUT",
     ),
     Policy("isAllowAutoUpdateSchema", "is_allow_auto_update_schema", FLAG, unset=True),
-    Policy("schemaValidationEnforced", "schema_validation_enforced", FLAG, unset=False),
+    Policy(
+        *("schemaValidationEnforced", "schema_validation_enforced", FLAG),
+        unset=False,
+        applied=True,
+    ),
     Policy("subscriptionTypesEnabled", "subscription_types_enabled", SUBSCRIPTION_TYPES, unset=[]),
     Policy("replication", "replication_clusters", list_of(text()), unset=[]),
     Policy("allowedClusters", "allowed_clusters", list_of(text()), unset=[]),

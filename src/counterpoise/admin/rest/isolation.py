@@ -6,13 +6,15 @@ Below ``/admin/v2/clusters/{cluster}``: ``namespaceIsolationPolicies`` and ``fai
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from aiohttp import web
 
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import bad_request, conflict, not_found, precondition_failed
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, broker_of, object_of_body
-from counterpoise.admin.rest.clusters import CLUSTER, require_cluster
+from counterpoise.admin.rest.clusters import CLUSTER
 from counterpoise.admin.shapes import Json, Shape, list_of, map_of, object_of, text
 from counterpoise.broker.face import NotFound
 from counterpoise.names.patterns import compile_pattern, matches_any
@@ -41,6 +43,7 @@ routes = route.Routes()
 @routes.get(POLICIES, access.CLUSTER_POLICY)
 async def isolation_policies(request: web.Request) -> web.Response:
     """The isolation policies of a cluster, by name."""
+    await _require_cluster(request, not_found)
     return answer(await _require_policies(request))
 
 
@@ -61,7 +64,7 @@ async def isolated_broker(request: web.Request) -> web.Response:
 @routes.get(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY)
 async def isolation_policy(request: web.Request) -> web.Response:
     """One isolation policy."""
-    await require_cluster(request)
+    await _require_cluster(request)
     found = await _policies(request) or {}
     name = request.match_info["policy"]
     if name not in found:
@@ -75,7 +78,7 @@ async def isolation_policy(request: web.Request) -> web.Response:
 @routes.post(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY, ISOLATION_POLICY)
 async def put_isolation_policy(request: web.Request) -> None:
     """Create or replace an isolation policy."""
-    await require_cluster(request)
+    await _require_cluster(request)
     policy = object_of_body(request)
     for required in ("namespaces", "primary", "auto_failover_policy"):
         if not policy.get(required):
@@ -99,7 +102,7 @@ async def put_isolation_policy(request: web.Request) -> None:
 @routes.delete(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY)
 async def delete_isolation_policy(request: web.Request) -> None:
     """Remove an isolation policy."""
-    await require_cluster(request)
+    await _require_cluster(request)
     name, cluster = request.match_info["policy"], request.match_info["cluster"]
     await (
         broker_of(request)
@@ -123,7 +126,7 @@ async def failure_domains(request: web.Request) -> web.Response:
 @routes.get(f"{DOMAINS}/{{failureDomain}}", access.cluster("GET_FAILURE_DOMAIN"))
 async def failure_domain(request: web.Request) -> web.Response:
     """One failure domain."""
-    await _require_cluster_of_domain(request)
+    await _require_cluster(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
     domain = await broker_of(request).policies.failure_domain(cluster, name).get()
     if domain is None:
@@ -136,7 +139,7 @@ async def failure_domain(request: web.Request) -> web.Response:
 )
 async def put_failure_domain(request: web.Request) -> None:
     """Create or replace a failure domain; a broker belongs to one domain at most."""
-    await _require_cluster_of_domain(request)
+    await _require_cluster(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
     requested = set(object_of_body(request).get("brokers") or [])
     policies = broker_of(request).policies
@@ -150,7 +153,7 @@ async def put_failure_domain(request: web.Request) -> None:
 @routes.delete(f"{DOMAINS}/{{failureDomain}}", access.cluster("DELETE_FAILURE_DOMAIN"))
 async def delete_failure_domain(request: web.Request) -> None:
     """Remove a failure domain."""
-    await _require_cluster_of_domain(request)
+    await _require_cluster(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
     try:
         await broker_of(request).policies.failure_domain(cluster, name).delete()
@@ -169,7 +172,7 @@ async def _policies(request: web.Request) -> dict[str, Json] | None:
 
 async def _require_policies(request: web.Request) -> dict[str, Json]:
     """The policies of a registered cluster; 404 where none was ever set."""
-    await require_cluster(request)
+    await _require_cluster(request)
     found = await _policies(request)
     if found is None:
         cluster = request.match_info["cluster"]
@@ -177,11 +180,13 @@ async def _require_policies(request: web.Request) -> dict[str, Json]:
     return found
 
 
-async def _require_cluster_of_domain(request: web.Request) -> None:
-    """412 if the cluster is not registered, where other requests are answered with 404."""
+async def _require_cluster(
+    request: web.Request, refusal: Callable[[str], Exception] = precondition_failed
+) -> None:
+    """412, or another refusal, if the cluster is not registered."""
     cluster = request.match_info["cluster"]
     if await broker_of(request).policies.cluster(cluster).get() is None:
-        raise precondition_failed(f"Cluster {cluster} does not exist.")
+        raise refusal(f"Cluster {cluster} does not exist.")
 
 
 def _isolation(broker: str, policies: dict[str, Json]) -> dict[str, Json]:

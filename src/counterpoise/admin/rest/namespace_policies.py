@@ -16,6 +16,7 @@ from counterpoise.admin.policies import POLICIES, Policy
 from counterpoise.admin.request import (
     answer,
     broker_of,
+    flag,
     namespace_of,
     plain,
 )
@@ -46,7 +47,10 @@ class _Namespaces(PolicyHolder):
     CHECKED = ("destination_storage",)
 
     async def value(self, request: web.Request, name: str) -> Json:
-        return (await _policies(request)).get(name)
+        found = (await _policies(request)).get(name)
+        if name == "schema_validation_enforced" and not found and flag(request, "applied"):
+            return broker_of(request).live.config.schemas.validation_enforced
+        return found
 
     inherited = value
 

@@ -18,7 +18,7 @@ from counterpoise.admin.request import answer, broker_of, nothing
 from counterpoise.admin.rest.clusters import require_known_clusters
 from counterpoise.admin.rest.partitioned_topics import require_partitions
 from counterpoise.admin.route import body_of
-from counterpoise.admin.shapes import Json, Shape, nullable, text
+from counterpoise.admin.shapes import FLAG, Json, Shape, nullable, text
 
 log = logging.getLogger(__name__)
 
@@ -78,7 +78,8 @@ class PolicyHolder(ABC):
         """The routes of one policy: read, set, remove."""
         path = f"{self.base}/{policy.path}"
         reads, writes = policy.reads or self._access, policy.writes or self._access
-        yield route.Route("GET", path, self._reader(policy), reads, query=self._query)
+        query = {**self._query, **({"applied": FLAG} if policy.applied else {})}
+        yield route.Route("GET", path, self._reader(policy), reads, query=query)
         query = {**self._query, **({policy.by_query: policy.shape} if policy.by_query else {})}
         bare = policy.by_query or policy.value_by_path is not None
         body = None if bare else Shape(nullable(policy.shape))

@@ -43,6 +43,8 @@ class _Topics(PolicyHolder):
             return own
         if name == "schemaCompatibilityStrategy":
             return (await broker.schemas.rules(topic)).strategy
+        if name == "schemaValidationEnforced" and own is None:
+            return (await broker.schemas.rules(topic)).validation_enforced
         applied = await self.inherited(request, name)
         if applied in (None, "UNDEFINED", {}):
             return applied_by_broker(broker.live.config, name)

@@ -229,10 +229,10 @@ async def topic_in_namespace(request: web.Request) -> TopicName:
 
 async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
     """The topic in the path, opened; 404 if it does not exist. Only the topic's owner can answer:
-    307 to it.
+    307 to it. A partition of a non-persistent topic is there as soon as the topic is.
     """
     await require_topic_owner(request, topic)
-    broker = broker_of(request)
+    broker, creates = broker_of(request), False
     if topic not in broker.topics.loaded:
         known = topic.is_persistent and await broker.policies.topic_exists(topic)
         count = None if known else await _partition_count(request, topic)
@@ -240,7 +240,8 @@ async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
             raise not_found(f"Topic {topic} not found")
         if count is not None and topic.partition_index >= count:
             raise not_found("Topic partitions were not yet created")
-    return await broker.topics.get(topic, create=False)
+        creates = not topic.is_persistent
+    return await broker.topics.get(topic, create=creates)
 
 
 def path_of(topic: TopicName) -> str:

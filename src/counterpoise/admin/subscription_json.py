@@ -18,7 +18,6 @@ NOT_MEASURED: Mapping[str, Any] = {
     "msgRateExpired": 0.0,
     "totalMsgExpired": 0,
     "lastExpireTimestamp": 0,
-    "lastMarkDeleteAdvancedTimestamp": 0,
     "allowOutOfOrderDelivery": False,
     "consumersAfterMarkDeletePosition": {},
     "drainingHashesCount": 0,
@@ -71,6 +70,7 @@ async def subscription_json(subscription: Subscription) -> JsonObject:
         "msgRateRedeliver": subscription.meters.redelivered.rate,
         "messageAckRate": subscription.meters.acked.rate,
         **{name: max((each[name] for each in consumers), default=0) for name in _LAST_TIMES},
+        "lastMarkDeleteAdvancedTimestamp": subscription.advanced_ms,
         "blockedSubscriptionOnUnackedMsgs": subscription.blocked,
         "unackedMessages": sum(each["unackedMessages"] for each in consumers),
         # No consumer has subscribed since the topic was opened, so no type is known.

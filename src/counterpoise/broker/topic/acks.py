@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-from counterpoise.broker.transactions.pending_acks import PendingAcks
+from counterpoise.broker.transactions.pending_acks import WHOLE, PendingAcks
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import CursorState, Position
 from counterpoise.wire.bit_words import bits_of, words_of
@@ -85,11 +85,8 @@ class AckState:
         A set bit is a message that is still to be acknowledged; empty when no message of the batch
         was acknowledged alone.
         """
-        bits = self.partial.get(index, 0)
-        if self.withheld is not None:
-            pending, size = self.withheld.bits(index)
-            bits = (bits or (1 << size) - 1) & ~pending if pending else bits
-        return words_of(bits)
+        bits = self.deliverable(index)
+        return [] if bits == WHOLE else words_of(bits)
 
     def ack_range(self, first: int, last: int) -> bool:
         """Acknowledge ``first`` to ``last``; returns whether that changed anything."""
@@ -133,9 +130,18 @@ class AckState:
 
     def skips(self, index: int) -> bool:
         """Whether this entry is skipped in delivery: acknowledged, or in an open transaction."""
-        return self.is_acked(index) or (
-            self.withheld is not None and self.withheld.withholds(index)
-        )
+        return self.is_acked(index) or (self.withheld is not None and not self.deliverable(index))
+
+    def deliverable(self, index: int) -> int:
+        """The messages of an entry's batch that are neither acknowledged nor in an open
+        transaction, as bits; `WHOLE` if no message is either.
+        """
+        left = self.partial.get(index, WHOLE)
+        if self.withheld is not None:
+            pending, size = self.withheld.bits(index)
+            if pending:
+                left = (left if left != WHOLE else (1 << size) - 1) & ~pending
+        return left
 
     def unacked(self, number: int) -> int:
         """The index of the ``number``-th unacknowledged entry, counted from 1."""

@@ -89,6 +89,8 @@ class Subscription(SubscriptionCursor):
         self._on_ended = on_ended
         self._awaited: asyncio.Future[None] | None = None
         self._sought = False
+        #: When a consumer last moved ``acks.mark`` (milliseconds since 1970); 0: never here.
+        self.advanced_ms = 0
         #: Acknowledgements of open transactions, once there were any.
         self.transactions: SubscriptionTransactions | None = None
 
@@ -189,7 +191,7 @@ class Subscription(SubscriptionCursor):
         state, log, dispatcher = self.acks, self.log, self.dispatcher
         if dispatcher is None or self.closed:
             return
-        end, was_held = log.end, 0
+        end, was_held, mark = log.end, 0, state.mark
         for ledger_id, entry_id, ack_set in acks:
             index = log.index((ledger_id, entry_id))
             if index >= end or log.position(index) != (ledger_id, entry_id):
@@ -200,6 +202,8 @@ class Subscription(SubscriptionCursor):
             if state.ack(index):
                 was_held += dispatcher.acked(consumer, index)
         consumer.acknowledged(was_held)
+        if state.mark != mark:
+            self.advanced_ms = consumer.last_acked_ms
         if not self._dirty:
             self._touch()
         dispatcher.dispatch()
@@ -217,7 +221,10 @@ class Subscription(SubscriptionCursor):
             index -= 1  # it was trimmed, or never was
         elif ack_set and self._ack_part(index, ack_set):
             index -= 1
+        mark = self.acks.mark
         consumer.acknowledged(self.acks.ack_through(index))
+        if self.acks.mark != mark:
+            self.advanced_ms = consumer.last_acked_ms
         self.dispatcher.acked_through(index)
         if not self._dirty:
             self._touch()

@@ -125,13 +125,13 @@ class SubscriptionTransactions:
         dispatcher = self._subscription.dispatcher
         for ack in acks:
             self.pending.add(transaction, ack)
-            bits, size = self.pending.bits(ack.at)
             if dispatcher is None:
                 continue
-            if bits == WHOLE:
-                recipient.acknowledged(dispatcher.acked(recipient, ack.at))
+            left = self._subscription.acks.deliverable(ack.at)
+            if left:
+                dispatcher.acked_part(recipient, ack.at, left.bit_count())
             else:
-                dispatcher.acked_part(recipient, ack.at, size - bits.bit_count())
+                recipient.acknowledged(dispatcher.withhold(recipient, ack.at))
         if dispatcher is not None:
             dispatcher.dispatch()
 
@@ -210,6 +210,8 @@ class SubscriptionTransactions:
             left = (1 << ack.size) - 1 & ~ack.bits
             if ack.bits == WHOLE or not acks.ack_part(ack.at, words_of(left)):
                 acks.ack(ack.at)
+                if self._subscription.dispatcher is not None:
+                    self._subscription.dispatcher.forget(ack.at)
 
     def _abort(self, transaction: TransactionId) -> None:
         ended = self.pending.end(transaction)

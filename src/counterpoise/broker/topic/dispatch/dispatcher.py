@@ -133,6 +133,15 @@ class Dispatcher(ABC):
         Returns 1 where it is not recorded which entries a consumer has.
         """
 
+    def withhold(self, recipient: Recipient, index: int) -> int:
+        """As `acked`, in a transaction: how often the entry was delivered again is kept until that
+        ends (`forget`, `deliver_again`).
+        """
+        return self.acked(recipient, index)
+
+    def forget(self, index: int) -> None:  # noqa: B027  most keep no such count
+        """The transaction that acknowledged an entry was committed."""
+
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:  # noqa: B027
         """Messages of a batch were acknowledged, and ``left`` of them remain."""
 

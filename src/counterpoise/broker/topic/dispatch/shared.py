@@ -167,6 +167,18 @@ class SharedDispatcher(Dispatcher):
             self._forget(other, index, other.pending.pop(index))
         return 0
 
+    def withhold(self, recipient: Recipient, index: int) -> int:
+        """An entry was acknowledged in a transaction: its redeliveries count on if that aborts."""
+        count = self.redeliveries.get(index)
+        messages = self.acked(recipient, index)
+        if count is not None:
+            self.redeliveries[index] = count
+        return messages
+
+    def forget(self, index: int) -> None:
+        """The transaction that acknowledged an entry was committed."""
+        self.redeliveries.pop(index, None)
+
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:
         """Messages of a batch were acknowledged, and ``left`` of them remain."""
         done = recipient.pending.get(index, left) - left

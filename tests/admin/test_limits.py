@@ -26,7 +26,12 @@ def test_a_resource_groups_life(api: Api) -> None:
     assert api("GET", group).status == 404
     assert api("PUT", group, {"publishRateInMsgs": 10, "dispatchRateInBytes": 2**40}).status == 204
     assert api("PUT", group, {"publishRateInMsgs": 20, "publishRateInBytes": None}).status == 204
-    assert api.get(group) == {"publishRateInMsgs": 20, "dispatchRateInBytes": 2**40}
+    assert api.get(group) == {
+        "publishRateInMsgs": 20,
+        "publishRateInBytes": -1,
+        "dispatchRateInMsgs": -1,
+        "dispatchRateInBytes": 2**40,
+    }
     assert "of-life" in api.get(GROUPS)
     api("PUT", f"{NAMESPACES}/public/grouped")
     assert api("POST", f"{NAMESPACES}/public/grouped/resourcegroup/none").status == 412

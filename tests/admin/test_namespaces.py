@@ -118,7 +118,16 @@ def test_refusals_carry_pulsars_status_and_a_reason(
             "POST",
             {"publishThrottlingRateInMsg": 100, "publishThrottlingRateInByte": -1},
         ),
-        ("dispatchRate", "POST", {"dispatchThrottlingRateInMsg": 10}),
+        (
+            "dispatchRate",
+            "POST",
+            {
+                "dispatchThrottlingRateInMsg": 10,
+                "dispatchThrottlingRateInByte": 0,
+                "relativeToPublishRate": False,
+                "ratePeriodInSecond": 0,
+            },
+        ),
         ("autoTopicCreation", "POST", {"allowAutoTopicCreation": False}),
         ("compactionThreshold", "PUT", 100),
         ("maxTopicsPerNamespace", "POST", 5),
@@ -148,7 +157,8 @@ def test_backlog_quotas_go_by_type(api: Api, namespace: str) -> None:
     at = f"{NAMESPACES}/{namespace}"
     quota = {"limitSize": 10, "policy": "producer_exception"}
     assert api("POST", f"{at}/backlogQuota", quota).status == 204
-    assert api.get(f"{at}/backlogQuotaMap") == {"destination_storage": quota}
+    whole = {**quota, "limit": 10, "limitTime": 0}
+    assert api.get(f"{at}/backlogQuotaMap") == {"destination_storage": whole}
     assert api("DELETE", f"{at}/backlogQuota?backlogQuotaType=destination_storage").status == 204
     assert api.get(f"{at}/backlogQuotaMap") == {}
 

@@ -97,6 +97,7 @@ def test_001_l322_what_is_refused_while_policies_are_read_only_is_what_pulsar_re
     ):
         assert (method, path) in routes - refused
     for method, path in (
+        ("POST", "/admin/v2/namespaces/grantPermissionsOnTopics"),
         ("PUT", f"{below}/{{bundle}}/split"),
         ("DELETE", f"{below}/{{bundle}}"),
         ("DELETE", below),
@@ -132,8 +133,12 @@ async def test_the_topic_of_bundles_states_is_not_changed_by_rest(
             ("DELETE", f"{STATE}?force=true"),
             ("DELETE", "/admin/v2/namespaces/pulsar/system?force=true"),
             ("DELETE", "/admin/v2/tenants/pulsar?force=true"),
+            ("POST", "/admin/v2/namespaces/grantPermissionsOnTopics"),
         ):
-            status, said = await ask(broker, client, method, path)
+            grants = [{"topic": SERVICE_UNIT_STATE, "role": "r", "actions": ["produce"]}]
+            status, said = await ask(
+                broker, client, method, path, grants if "Permissions" in path else None
+            )
             if is_open:
                 assert "systemTopicsWritableByClients" not in said
                 break

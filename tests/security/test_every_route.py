@@ -69,6 +69,16 @@ def test_a_stranger_is_refused_by_every_route_in_pulsars_way(cluster: Cluster) -
         else:
             assert status == STATUS[(rule.after or rule).audience], (method, path, text)
             assert any(each in text for each in REFUSALS), (method, path, text)
+    # The tenant that the right is about stands in the body.
+    for verb in ("grant", "revoke"):
+        path, topic = f"/admin/v2/namespaces/{verb}PermissionsOnTopics", "public/default/x"
+        body = b'[{"topic": "%s", "role": "stranger", "actions": ["produce"]}]' % topic.encode()
+        refused = (
+            401,
+            '{"reason": "Don\'t have permission to administrate resources on this tenant"}',
+        )
+        assert asked(cluster, "stranger", "POST", path, body) == refused
+        assert asked(cluster, "admin", "POST", path, body)[0] == 404
 
 
 def test_a_grant_opens_what_it_is_for_and_nothing_else(cluster: Cluster) -> None:

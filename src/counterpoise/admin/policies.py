@@ -16,6 +16,7 @@ from counterpoise.admin.shapes import (
     Json,
     Schema,
     Shape,
+    defaulting,
     list_of,
     map_of,
     nullable,
@@ -25,27 +26,36 @@ from counterpoise.admin.shapes import (
 )
 from counterpoise.broker.face import OF_NAMESPACE, PARTITIONS_MAX, PER_CLUSTER, STRATEGIES
 
-RATE_PERIOD: Mapping[str, Schema] = {"ratePeriodInSecond": whole()}
+_OFF = defaulting(FLAG, False)
+_INT, _LONG = defaulting(whole(), 0), defaulting(whole(INT64), 0)
 PUBLISH_RATE = object_of(
-    {"publishThrottlingRateInMsg": whole(), "publishThrottlingRateInByte": whole(INT64)}
+    {
+        "publishThrottlingRateInMsg": defaulting(whole(), -1),
+        "publishThrottlingRateInByte": defaulting(whole(INT64), -1),
+    }
 )
 DISPATCH_RATE = object_of(
     {
-        "dispatchThrottlingRateInMsg": whole(),
-        "dispatchThrottlingRateInByte": whole(INT64),
-        "relativeToPublishRate": FLAG,
-        **RATE_PERIOD,
+        "dispatchThrottlingRateInMsg": _INT,
+        "dispatchThrottlingRateInByte": _LONG,
+        "relativeToPublishRate": _OFF,
+        "ratePeriodInSecond": _INT,
     }
 )
-SUBSCRIBE_RATE = object_of({"subscribeThrottlingRatePerConsumer": whole(), **RATE_PERIOD})
-RETENTION = object_of({"retentionTimeInMinutes": whole(), "retentionSizeInMB": whole(INT64)})
+SUBSCRIBE_RATE = object_of(
+    {
+        "subscribeThrottlingRatePerConsumer": defaulting(whole(), -1),
+        "ratePeriodInSecond": defaulting(whole(), 30),
+    }
+)
+RETENTION = object_of({"retentionTimeInMinutes": _INT, "retentionSizeInMB": _LONG})
 LIMIT: Schema = {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,18}$"}
 """A number, which Pulsar takes in quotes, too."""
 BACKLOG_QUOTA = object_of(
     {
         "limit": LIMIT,
         "limitSize": LIMIT,
-        "limitTime": whole(),
+        "limitTime": defaulting(LIMIT, 0),
         "policy": text("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
     }
 )
@@ -53,33 +63,33 @@ QUORUM_MAX = 5
 """Bookies of a ledger, Pulsar's ``managedLedgerMaxEnsembleSize`` and its likes."""
 PERSISTENCE = object_of(
     {
-        "bookkeeperEnsemble": whole(),
-        "bookkeeperWriteQuorum": whole(),
-        "bookkeeperAckQuorum": whole(),
-        "managedLedgerMaxMarkDeleteRate": NUMBER,
+        "bookkeeperEnsemble": _INT,
+        "bookkeeperWriteQuorum": _INT,
+        "bookkeeperAckQuorum": _INT,
+        "managedLedgerMaxMarkDeleteRate": defaulting(NUMBER, 0.0),
         "managedLedgerStorageClassName": text(),
     }
 )
 DELAYED_DELIVERY = object_of(
-    {"active": FLAG, "tickTime": NUMBER, "maxDeliveryDelayInMillis": whole(INT64)}
+    {"active": _OFF, "tickTime": defaulting(NUMBER, 0), "maxDeliveryDelayInMillis": _LONG}
 )
 INACTIVE_TOPICS = object_of(
     {
         "inactiveTopicDeleteMode": text(
             "delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"
         ),
-        "maxInactiveDurationSeconds": whole(),
-        "deleteWhileInactive": FLAG,
+        "maxInactiveDurationSeconds": _INT,
+        "deleteWhileInactive": _OFF,
     }
 )
 AUTO_TOPIC_CREATION = object_of(
     {
-        "allowAutoTopicCreation": FLAG,
+        "allowAutoTopicCreation": _OFF,
         "topicType": text(),
         "defaultNumPartitions": whole(),
     }
 )
-AUTO_SUBSCRIPTION_CREATION = object_of({"allowAutoSubscriptionCreation": FLAG})
+AUTO_SUBSCRIPTION_CREATION = object_of({"allowAutoSubscriptionCreation": _OFF})
 COMPATIBILITY = text(*STRATEGIES)
 OFFLOAD: Schema = {"type": "object"}
 """``OffloadPoliciesImpl``: kept as it is, for no broker here offloads."""
@@ -99,10 +109,14 @@ class Policy:
     """How it is set; empty where a route of its own does."""
     unset: Json = None
     """What is answered where it was never set; None is an empty body."""
+    null: Json = None
+    """What a body of null sets; None removes the policy. Pulsar reads some into Java's ``int``."""
+    member: str = ""
+    """The member of the policy that is meant; empty where it is the policy as a whole."""
     low: int | None = None
     """The least value that is accepted, for numbers."""
-    refused_as: str | None = None
-    """What Pulsar calls it in the refusal of a lesser one; None: its path."""
+    refusal: str | None = None
+    """Pulsar's refusal of a lesser one; None: that its path must be ``low`` or more."""
     applied: bool = False
     """Whether a namespace's, too, is answered with the value in force to ``applied=true``."""
     value_by_path: Json = None
@@ -124,14 +138,23 @@ class Policy:
 
 
 def _count(path: str, name: str, method: str = "POST", unset: Json = None) -> Policy:
-    return Policy(path, name, whole(), method, unset, low=0)
+    return Policy(path, name, whole(), method, unset, null=0, low=0)
+
+
+def _offload(path: str, member: str) -> Policy:
+    shape = whole(INT64)
+    return Policy(path, "offload_policies", shape, "PUT", -1, null=0, member=member)
 
 
 POLICIES: tuple[Policy, ...] = (
     _count("messageTTL", "message_ttl_in_seconds"),
     _count("subscriptionExpirationTime", "subscription_expiration_time_minutes"),
-    Policy("deduplication", "deduplicationEnabled", FLAG),
-    _count("deduplicationSnapshotInterval", "deduplicationSnapshotIntervalSeconds"),
+    Policy("deduplication", "deduplicationEnabled", FLAG, null=False),
+    replace(
+        _count("deduplicationSnapshotInterval", "deduplicationSnapshotIntervalSeconds"),
+        null=None,
+        refusal="interval must be greater than or equal to 0",
+    ),
     Policy("autoTopicCreation", "autoTopicCreationOverride", AUTO_TOPIC_CREATION),
     Policy(
         "autoSubscriptionCreation", "autoSubscriptionCreationOverride", AUTO_SUBSCRIPTION_CREATION
@@ -144,7 +167,7 @@ POLICIES: tuple[Policy, ...] = (
     Policy("retention", "retention_policies", RETENTION),
     Policy("persistence", "persistence", PERSISTENCE),
     Policy("subscriptionAuthMode", "subscription_auth_mode", text("None", "Prefix"), unset="None"),
-    Policy("encryptionRequired", "encryption_required", FLAG, unset=False),
+    Policy("encryptionRequired", "encryption_required", FLAG, unset=False, null=False),
     Policy("delayedDelivery", "delayed_delivery_policies", DELAYED_DELIVERY, writes=SUPER_USER),
     Policy("inactiveTopicPolicies", "inactive_topic_policies", INACTIVE_TOPICS),
     _count("maxProducersPerTopic", "max_producers_per_topic"),
@@ -154,9 +177,9 @@ POLICIES: tuple[Policy, ...] = (
     _count("maxUnackedMessagesPerSubscription", "max_unacked_messages_per_subscription"),
     _count("maxSubscriptionsPerTopic", "max_subscriptions_per_topic"),
     _count("maxTopicsPerNamespace", "max_topics_per_namespace", unset=0),
-    Policy("compactionThreshold", "compaction_threshold", whole(INT64), "PUT", low=0),
-    Policy("offloadThreshold", "offload_threshold", whole(INT64), "PUT", -1),
-    Policy("offloadThresholdInSeconds", "offload_threshold_in_seconds", whole(INT64), "PUT", -1),
+    Policy("compactionThreshold", "compaction_threshold", whole(INT64), "PUT", null=0, low=0),
+    _offload("offloadThreshold", "managedLedgerOffloadThresholdInBytes"),
+    _offload("offloadThresholdInSeconds", "managedLedgerOffloadThresholdInSeconds"),
     Policy("offloadDeletionLagMs", "offload_deletion_lag_ms", whole(INT64), "PUT"),
     Policy("offloadPolicies", "offload_policies", OFFLOAD),
     Policy("schemaCompatibilityStrategy", "schema_compatibility_strategy", COMPATIBILITY, "PUT"),
@@ -169,10 +192,13 @@ POLICIES: tuple[Policy, ...] = (
         ),
         "PUT",
     ),
-    Policy("isAllowAutoUpdateSchema", "is_allow_auto_update_schema", FLAG, unset=True),
+    Policy(
+        *("isAllowAutoUpdateSchema", "is_allow_auto_update_schema", FLAG), unset=True, null=False
+    ),
     Policy(
         *("schemaValidationEnforced", "schema_validation_enforced", FLAG),
         unset=False,
+        null=False,
         applied=True,
     ),
     Policy("subscriptionTypesEnabled", "subscription_types_enabled", SUBSCRIPTION_TYPES, unset=[]),
@@ -196,20 +222,17 @@ POLICIES: tuple[Policy, ...] = (
 )
 """The policies of namespaces that are one value each."""
 
+_UNACKED = {"null": None, "refusal": "maxUnackedNum must be 0 or more"}
 _ON_TOPICS: Mapping[str, Mapping[str, Any]] = {
     "maxProducersPerTopic": {"path": "maxProducers"},
     "maxConsumersPerTopic": {"path": "maxConsumers"},
-    "maxUnackedMessagesPerConsumer": {
-        "path": "maxUnackedMessagesOnConsumer",
-        "refused_as": "maxUnackedNum",
-    },
-    "maxUnackedMessagesPerSubscription": {
-        "path": "maxUnackedMessagesOnSubscription",
-        "refused_as": "maxUnackedNum",
-    },
-    "deduplication": {"path": "deduplicationEnabled"},
-    "messageTTL": {"by_query": "messageTTL"},
-    "compactionThreshold": {"method": "POST"},
+    "maxConsumersPerSubscription": {"refusal": "Invalid value for maxConsumersPerSubscription"},
+    "maxUnackedMessagesPerConsumer": {"path": "maxUnackedMessagesOnConsumer", **_UNACKED},
+    "maxUnackedMessagesPerSubscription": {"path": "maxUnackedMessagesOnSubscription", **_UNACKED},
+    "deduplication": {"path": "deduplicationEnabled", "null": None},
+    "deduplicationSnapshotInterval": {"refusal": "interval must be 0 or more"},
+    "messageTTL": {"by_query": "messageTTL", "null": None},
+    "compactionThreshold": {"method": "POST", "refusal": "Invalid value for compactionThreshold"},
     "delayedDelivery": {"writes": None},
     "replication": {"unset": None},
     "dispatcherPauseOnAckStatePersistent": {"unset": None},
@@ -221,9 +244,15 @@ TOPIC_POLICIES: tuple[Policy, ...] = (
     *(
         replace(each, name=_NAME_ON_TOPICS[each.name], **_ON_TOPICS.get(each.path, {}))
         for each in POLICIES
-        if each.name in _NAME_ON_TOPICS
+        if each.name in _NAME_ON_TOPICS and not each.member
     ),
-    replace(_count("maxMessageSize", "maxMessageSize"), reads=TENANT_ADMIN, writes=TENANT_ADMIN),
+    replace(
+        _count("maxMessageSize", "maxMessageSize"),
+        refusal="topic-level maxMessageSize must be greater than or equal to 0 and must be smaller "
+        "than that in the broker-level",
+        reads=TENANT_ADMIN,
+        writes=TENANT_ADMIN,
+    ),
 )
 """The policies of topics that are one value each."""
 
@@ -265,7 +294,7 @@ def why_refused(name: str, value: Json) -> str | None:
         case ("entryFilters", dict()):
             for each in str(value.get("entryFilterNames") or "").split(","):
                 if each.strip():
-                    return f"Entry filter '{each.strip()}' not found"
+                    return f"Entry filter '{each}' not found"
         case ("message_ttl_in_seconds", int()) if value < 0:
             return "Invalid value for message TTL, message TTL must >= 0"
         case ("messageTTLInSeconds", int()) if value < 0:
@@ -277,17 +306,6 @@ def why_refused(name: str, value: Json) -> str | None:
         case ("persistence", dict()):
             return _why_not_kept(value)
     return None
-
-
-def exceeds_retention(quota: Json, retention: Json) -> bool:
-    """Whether a backlog may grow to what its retention policy does not keep."""
-    if not isinstance(quota, dict) or not isinstance(retention, dict):
-        return False
-    size = quota.get("limitSize")
-    size = quota.get("limit") if size is None else size
-    kept = (retention.get("retentionSizeInMB") or 0) << 20
-    kept_s = (retention.get("retentionTimeInMinutes") or 0) * 60
-    return 0 < kept <= (size or 0) or 0 < kept_s <= (quota.get("limitTime") or 0)
 
 
 def _why_not_created(kind: Json, partitions: Json) -> str | None:

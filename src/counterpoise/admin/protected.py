@@ -28,6 +28,7 @@ POLICIES: Final[tuple[tuple[str, str, bool], ...]] = (
     ("POST", f"{_NS}/*unsubscribe/*", False),
     ("PUT", f"{_NS}/unload", False),
     ("*", f"{_NS}*", True),
+    ("*", "/admin/v2/namespaces/*PermissionsOnTopics", True),
     ("*", "/admin/v2/tenants/{tenant}", True),
     ("*", f"{_CLUSTER}/failureDomains*", False),
     ("*", f"{_CLUSTER}*", True),

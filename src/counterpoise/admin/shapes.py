@@ -81,6 +81,11 @@ def whole(bounds: tuple[int, int] = INT32) -> Schema:
     return {"type": "integer", "minimum": bounds[0], "maximum": bounds[1]}
 
 
+def defaulting(each: Schema, value: Json) -> Schema:
+    """This shape for a member that is read as ``value`` where an object does not have it."""
+    return {**each, "default": value}
+
+
 NUMBER: Final[Schema] = {"type": "number"}
 FLAG: Final[Schema] = {"type": "boolean"}
 ANYTHING: Final[Schema] = {}

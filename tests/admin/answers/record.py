@@ -1,6 +1,7 @@
 """What real Pulsar answered, kept; ``python -m tests.admin.answers.record`` asks it again.
 
-``--ours`` writes down what ours answers otherwise, to be read before it is committed.
+``--ours`` writes down what ours answers otherwise, under the reason for it. What is new is
+`NOT_JUDGED`, and the test fails until it has a reason.
 """
 
 import http.client
@@ -19,6 +20,7 @@ from tests.admin.table.compare import differences
 
 VECTORS = Path(__file__).with_name("pulsar-4.0.7.json")
 OTHERWISE = Path(__file__).with_name("differs.json")
+NOT_JUDGED = "not judged"
 PULSARS_WITHIN_S, OURS_WITHIN_S = 6, 120
 NO_ANSWER = 0
 """The status of a request to which there was no answer in time: some Pulsar forgets."""
@@ -82,9 +84,18 @@ def apart(theirs: Said, ours: Said) -> Iterator[str]:
         yield from (f"{path}: {how}" for path, how in differences(theirs[1], ours[1]))
 
 
-def _write(path: Path, found: Mapping[str, Sequence[Said]]) -> None:
+def otherwise() -> dict[str, dict[str, list[Said]]]:
+    """What ours answers otherwise, line by line, under the reason for it."""
+    found = json.loads(OTHERWISE.read_text())
+    return {
+        reason: {line: [(status, value) for status, value in said] for line, said in lines.items()}
+        for reason, lines in found.items()
+    }
+
+
+def _listed(found: Mapping[str, Sequence[Said]]) -> str:
     lines = (f"{json.dumps(line)}: {json.dumps(said)}" for line, said in found.items())
-    path.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    return "{\n" + ",\n".join(lines) + "\n}"
 
 
 def main(words: Sequence[str]) -> int:
@@ -92,10 +103,13 @@ def main(words: Sequence[str]) -> int:
     if "--ours" in words:
         theirs = recorded()
         pairs = [(line, said, theirs[line]) for line, said in play_on_ours().items()]
-        found = {
-            line: said for line, said, their in pairs if any(map(list, map(apart, their, said)))
-        }
-        _write(OTHERWISE, found)
+        why = {line: reason for reason, lines in otherwise().items() for line in lines}
+        found: dict[str, dict[str, list[Said]]] = {}
+        for line, said, their in pairs:
+            if any(map(list, map(apart, their, said))):
+                found.setdefault(why.get(line, NOT_JUDGED), {})[line] = said
+        groups = (f"{json.dumps(reason)}: {_listed(lines)}" for reason, lines in found.items())
+        OTHERWISE.write_text("{\n" + ",\n".join(groups) + "\n}\n")
         return 0
     from bench._real_pulsar import standalone
 
@@ -108,7 +122,7 @@ def main(words: Sequence[str]) -> int:
         tempfile.TemporaryDirectory() as folder,
         standalone(lib, Path(folder) / "pulsar") as real,
     ):
-        _write(VECTORS, play(real.admin_url, PULSARS_WITHIN_S))
+        VECTORS.write_text(_listed(play(real.admin_url, PULSARS_WITHIN_S)) + "\n")
     return 0
 
 

@@ -80,7 +80,6 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
     "resourcegroups delete shared": {"text": "ours says who uses it; Pulsar's error is a 500"},
     f"namespaces policies {NAMESPACE}": {
         "dispatcherPauseOnAckStatePersistentEnabled": "Pulsar notes that it was removed",
-        "offload_policies": _TIERED,
     },
     f"schemas compatibility -f {{OTHER_SCHEMA}} {TOPIC}": {
         "worked": "Pulsar ends with a 500 where the answer is no",

@@ -62,6 +62,12 @@ BODIES: dict[str, object] = {
     "isAllowAutoUpdateSchema": True,
     "partitions": 3,
     "replicas": 20,
+    **{
+        f"{verb}PermissionsOnTopics": [
+            {"topic": f"persistent://{NAMESPACE}/t", "role": "x", "actions": ["produce"]}
+        ]
+        for verb in ("grant", "revoke")
+    },
 }
 """By a path's last word, what Pulsar reads before it looks at who asks."""
 REFUSED = (HTTPStatus.UNAUTHORIZED, HTTPStatus.FORBIDDEN)

@@ -14,7 +14,7 @@ EXPLAINED: dict[str, str] = {
         f"{_NS}/{policy}": "Pulsar cannot take this policy back, and takes its name for a bundle's"
         for policy in (
             *("deduplicationSnapshotInterval", "subscriptionAuthMode", "encryptionRequired"),
-            *("offloadThreshold", "offloadThresholdInSeconds", "offloadPolicies"),
+            "offloadPolicies",
             *("schemaCompatibilityStrategy", "schemaAutoUpdateCompatibilityStrategy"),
             "isAllowAutoUpdateSchema",
             *("schemaValidationEnforced", "replication", "allowedClusters"),
@@ -23,6 +23,11 @@ EXPLAINED: dict[str, str] = {
     "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}/schemaValidationEnforced": (
         "not served by Pulsar, 405"
     ),
+    **{
+        f"POST /admin/v2/namespaces/{verb}PermissionsOnTopics": "as strict: the tenant stands in "
+        "the body, so it is the handler that asks"
+        for verb in ("grant", "revoke")
+    },
     **{
         f"GET /admin/v2/broker-stats/{word}": "not served by Pulsar, 404"
         for word in ("destinations", "throttling", "shedding")

@@ -108,7 +108,7 @@ async def owned_bundles(request: web.Request) -> web.Response:
     broker = broker_of(request)
     broker_id = request.match_info["broker"]
     if broker_id not in await broker.active_brokers():
-        raise not_found(f"Broker {broker_id} is not active.")
+        raise not_found(f"Broker id '{broker_id}' not found in available brokers.")
     if broker_id != broker.id:
         await to_broker_of(request, broker_id)
     return answer(

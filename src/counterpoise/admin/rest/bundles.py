@@ -17,7 +17,7 @@ from counterpoise.admin.request import (
     namespace_of,
     no_content,
 )
-from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
+from counterpoise.admin.rest.namespaces import NAMESPACE, require_found, require_namespace
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import FLAG, INT64, Shape, list_of, nullable, text, whole
 from counterpoise.broker.face import ORDERED_BY_LEADER, bundles_json
@@ -62,7 +62,7 @@ async def unload(request: web.Request) -> None:
     The owner unloads it, so the request may be redirected. For a bundle without an owner the leader
     remembers the destination until the bundle's next lookup.
     """
-    await require_namespace(request, namespace_of(request))
+    await require_found(request, namespace_of(request))
     bundle = await bundle_of(request)
     destination = await _destination(request)
     namespaces = broker_of(request).namespaces
@@ -82,8 +82,7 @@ async def unload(request: web.Request) -> None:
 )
 async def split(request: web.Request) -> None:
     """Split a bundle in two or more; the body may hold the boundaries."""
-    namespace = namespace_of(request)
-    await require_namespace(request, namespace)
+    await require_found(request, namespace_of(request))
     algorithm = request.query.get("splitAlgorithmName") or None
     supported = broker_of(request).config.splitting.supported_algorithms
     if algorithm is not None and algorithm not in supported:
@@ -151,7 +150,7 @@ async def delete(request: web.Request) -> None:
         broker = broker_of(request)
         if any(topic in bundle for topic in broker.topics.loaded):
             raise conflict("Cannot delete non empty bundle")
-        await broker.namespaces.moves.unload(bundle, None)
+        await broker.namespaces.moves.drop(bundle)
 
 
 async def _destination(request: web.Request) -> str | None:

@@ -15,7 +15,7 @@ from counterpoise.admin.errors import (
     not_found,
     precondition_failed,
 )
-from counterpoise.admin.request import answer, broker_of, object_of_body
+from counterpoise.admin.request import answer, broker_of, nothing, object_of_body
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, list_of, nullable, object_of, text
 from counterpoise.broker.face import BadVersion, NotFound
@@ -26,9 +26,6 @@ CLUSTER_DEFAULTS: Mapping[str, Json] = {
     "brokerClientTlsEnabled": False,
     "tlsAllowInsecureConnection": False,
     "brokerClientTlsEnabledWithKeyStore": False,
-    "brokerClientTlsTrustStoreType": "JKS",
-    "brokerClientTlsKeyStoreType": "JKS",
-    "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
 }
 """What ``ClusterData`` says where nothing was set."""
 CLUSTER_DATA = Shape(
@@ -84,30 +81,34 @@ async def get(request: web.Request) -> web.Response:
 
 
 @routes.put(CLUSTER, access.cluster("CREATE_CLUSTER"), CLUSTER_DATA)
-async def create(request: web.Request) -> None:
+async def create(request: web.Request) -> web.Response:
     """Register a cluster."""
     name, data = request.match_info["cluster"], _checked(object_of_body(request))
     try:
         await broker_of(request).policies.cluster(name).create(data)
     except BadVersion:
         raise conflict("Cluster already exists") from None
+    return nothing()
 
 
 @routes.post(CLUSTER, access.cluster("UPDATE_CLUSTER"), CLUSTER_DATA)
-async def update(request: web.Request) -> None:
+async def update(request: web.Request) -> web.Response:
     """Change a cluster's addresses."""
     name, data = request.match_info["cluster"], _checked(object_of_body(request))
     try:
         await broker_of(request).policies.cluster(name).replace(data)
     except NotFound:
         raise not_found("Cluster does not exist") from None
+    return nothing()
 
 
 @routes.delete(CLUSTER, access.cluster("DELETE_CLUSTER"))
 async def delete(request: web.Request) -> None:
-    """Remove a cluster that no namespace uses."""
+    """Remove a cluster that no namespace uses, and that has no isolation policies."""
     await require_cluster(request)
     name, policies = request.match_info["cluster"], broker_of(request).policies
+    if await policies.isolation_policies(name).get():
+        raise precondition_failed("Cluster not empty")
     for tenant in await policies.tenants():
         for namespace in await policies.namespaces(tenant):
             found = await policies.namespace(namespace) or {}
@@ -122,7 +123,8 @@ async def delete(request: web.Request) -> None:
 @routes.get(f"{CLUSTER}/peers", access.cluster("GET_PEER_CLUSTER"))
 async def peers(request: web.Request) -> web.Response:
     """The peer clusters of a cluster, which may take over its namespaces."""
-    return answer((await require_cluster(request)).get("peerClusterNames"))
+    found = (await require_cluster(request)).get("peerClusterNames")
+    return nothing() if found is None else answer(found)
 
 
 @routes.post(f"{CLUSTER}/peers", access.cluster("UPDATE_PEER_CLUSTER"), PEERS)
@@ -144,6 +146,19 @@ async def require_known_clusters(request: web.Request, names: Iterable[str]) -> 
     for name in names:
         if name not in known:
             raise RestError(HTTPStatus.FORBIDDEN, f"Invalid cluster id: {name}")
+
+
+async def require_allowed_clusters(request: web.Request, names: Iterable[str]) -> None:
+    """403 if the tenant in the path may not use one of the clusters that a request names."""
+    tenant = request.match_info["tenant"]
+    allowed = (await broker_of(request).policies.tenant(tenant) or {}).get("allowedClusters") or ()
+    for name in names:
+        if name not in allowed:
+            raise RestError(
+                HTTPStatus.FORBIDDEN,
+                f"Cluster [{name}] is not in the list of allowed clusters list for tenant "
+                f"[{tenant}]",
+            )
 
 
 async def require_cluster(request: web.Request) -> dict[str, Json]:

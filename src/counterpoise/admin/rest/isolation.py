@@ -13,7 +13,7 @@ from aiohttp import web
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import bad_request, conflict, not_found, precondition_failed
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.request import answer, broker_of, object_of_body
+from counterpoise.admin.request import answer, broker_of, nothing, object_of_body
 from counterpoise.admin.rest.clusters import CLUSTER
 from counterpoise.admin.shapes import Json, Shape, list_of, map_of, object_of, text
 from counterpoise.broker.face import NotFound
@@ -65,7 +65,7 @@ async def isolated_broker(request: web.Request) -> web.Response:
 async def isolation_policy(request: web.Request) -> web.Response:
     """One isolation policy."""
     await _require_cluster(request)
-    found = await _policies(request) or {}
+    found = await _require_policies(request)
     name = request.match_info["policy"]
     if name not in found:
         raise not_found(
@@ -151,7 +151,7 @@ async def put_failure_domain(request: web.Request) -> None:
 
 
 @routes.delete(f"{DOMAINS}/{{failureDomain}}", access.cluster("DELETE_FAILURE_DOMAIN"))
-async def delete_failure_domain(request: web.Request) -> None:
+async def delete_failure_domain(request: web.Request) -> web.Response:
     """Remove a failure domain."""
     await _require_cluster(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
@@ -159,23 +159,19 @@ async def delete_failure_domain(request: web.Request) -> None:
         await broker_of(request).policies.failure_domain(cluster, name).delete()
     except NotFound:
         raise not_found(f"Domain-name {name} or cluster {cluster} does not exist") from None
+    return nothing()
 
 
 def _brokers_of(domain: dict[str, Json]) -> dict[str, Json]:
     return {"brokers": [str(each) for each in domain.get("brokers") or ()]}
 
 
-async def _policies(request: web.Request) -> dict[str, Json] | None:
-    cluster = request.match_info["cluster"]
-    return await broker_of(request).policies.isolation_policies(cluster).get()
-
-
 async def _require_policies(request: web.Request) -> dict[str, Json]:
     """The policies of a registered cluster; 404 where none was ever set."""
-    await _require_cluster(request)
-    found = await _policies(request)
+    await _require_cluster(request, not_found)
+    cluster = request.match_info["cluster"]
+    found = await broker_of(request).policies.isolation_policies(cluster).get()
     if found is None:
-        cluster = request.match_info["cluster"]
         raise not_found(f"NamespaceIsolationPolicies for cluster {cluster} does not exist")
     return found
 

@@ -28,7 +28,7 @@ from counterpoise.admin.rest.subscriptions import (
     stored,
     storing_topic,
 )
-from counterpoise.admin.rest.topics import TOPIC
+from counterpoise.admin.rest.topics import TOPIC, topic_in_namespace
 from counterpoise.admin.shapes import text
 from counterpoise.admin.subscription_json import timestamp
 from counterpoise.broker.face import (
@@ -44,8 +44,6 @@ from counterpoise.names.topic import TopicName
 
 _EXAMINE = {"initialPosition": text("earliest", "latest"), "messagePosition": text()}
 
-_ONE_ONLY = "messages on a partitioned topic is not allowed, please try do it on specific topic"
-
 UNPACKED_MAX = 64 * 1024 * 1024
 """Bytes of a message that is decompressed, whatever its metadata says."""
 
@@ -60,11 +58,11 @@ async def peek(request: web.Request) -> web.Response:
     A subscription that does not exist is created at the oldest message, as in Pulsar.
     """
     number, name = number_of(request, "messagePosition"), request.match_info["subscription"]
-    topic = await storing_topic(request)
-    await refuse_partitioned(request, topic, f"Peek {_ONE_ONLY}")
+    topic = await storing_topic(request, "Peek messages")
+    await refuse_partitioned(request, topic, "Peek messages on a partitioned topic is not allowed")
+    loaded = await stored(request, topic)
     if number < 1:
         raise precondition_failed(f"messagePosition={number}: the first message is 1")
-    loaded = await stored(request, topic)
     found = loaded.subscriptions.get(name)
     if found is None:
         found = await loaded.create_subscription(name, InitialPosition.Earliest)
@@ -74,12 +72,19 @@ async def peek(request: web.Request) -> web.Response:
 @routes.get(f"{TOPIC}/examinemessage", access.topic("PEEK_MESSAGES"), _EXAMINE)
 async def examine(request: web.Request) -> web.Response:
     """One entry of a topic, counted from its oldest or its newest."""
-    topic = await _stored_topic(request)
+    topic = await _stored_topic(
+        request,
+        "Examine messages",
+        "Examine messages on a partitioned topic is not allowed, please try examine message on "
+        "specific topic partition",
+    )
     number = whole_number(request.query.get("messagePosition") or "1")
     if number < 1:
         raise precondition_failed(f"messagePosition={number}: the first message is 1")
     oldest = request.query.get("initialPosition", "latest") == "earliest"
     log = topic.log
+    if log.begin == log.end:
+        raise precondition_failed("Could not examine messages due to the total message is zero")
     return _message_answer(
         await stored_message(log, log.begin + number - 1 if oldest else log.end - number)
     )
@@ -88,16 +93,26 @@ async def examine(request: web.Request) -> web.Response:
 @routes.get(f"{TOPIC}/ledger/{{ledgerId}}/entry/{{entryId}}", access.topic("PEEK_MESSAGES"))
 async def by_id(request: web.Request) -> web.Response:
     """The entry at a position."""
-    topic = await _stored_topic(request)
+    topic = await _stored_topic(
+        request, "GetMessageById", "GetMessageById is not allowed on partitioned-topic"
+    )
     at = number_of(request, "ledgerId"), number_of(request, "entryId")
     found = await stored_message(topic.log, topic.log.index(at))
-    return _message_answer(found if found is not None and found.position == at else None)
+    if found is None or found.position != at:
+        raise not_found("Message id not found")
+    return _message_answer(found)
 
 
 @routes.get(f"{TOPIC}/messageid/{{timestamp}}", access.topic("PEEK_MESSAGES"))
 async def id_at(request: web.Request) -> web.Response:
     """The id of the first message published at or after a time (milliseconds)."""
-    topic = await _stored_topic(request)
+    what = "Get message ID by timestamp"
+    topic = await _stored_topic(
+        request,
+        what,
+        f"{what} on a partitioned topic is not allowed, please try do it on specific topic "
+        "partition",
+    )
     index = await first_published_at(topic.log, number_of(request, "timestamp"))
     position = topic.log.position(index)
     return answer(
@@ -105,6 +120,8 @@ async def id_at(request: web.Request) -> web.Response:
             "ledgerId": position.ledger_id,
             "entryId": position.entry_id,
             "partitionIndex": topic.name.partition_index,
+            "batchIndex": -1,
+            "batchSize": 0,
         }
     )
 
@@ -114,7 +131,8 @@ async def id_at(request: web.Request) -> web.Response:
 )
 async def expire(request: web.Request) -> None:
     """Acknowledge the messages of a subscription that are older than so many seconds."""
-    topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
+    topic = await storing_topic(request, "Expire messages")
+    age_s = number_of(request, "expireTimeInSeconds")
     if not await on_partitions(request, topic):
         await _expire([await require_subscription(request, topic)], topic, age_s)
 
@@ -125,7 +143,8 @@ async def expire(request: web.Request) -> None:
 )
 async def expire_for_all(request: web.Request) -> None:
     """Acknowledge, for every subscription, the messages that are older than so many seconds."""
-    topic, age_s = await storing_topic(request), number_of(request, "expireTimeInSeconds")
+    topic = await storing_topic(request, "Expire messages for all subscriptions")
+    age_s = number_of(request, "expireTimeInSeconds")
     tail = f"all_subscription/expireMessages/{age_s}"
     if not await on_partitions(request, topic, tail):
         found = (await stored(request, topic)).subscriptions
@@ -135,16 +154,18 @@ async def expire_for_all(request: web.Request) -> None:
 @routes.delete(f"{TOPIC}/truncate", access.TENANT_ADMIN_AFTER_LOOKUP)
 async def truncate(request: web.Request) -> None:
     """Acknowledge all messages for every subscription, so that they can be deleted."""
-    topic = await storing_topic(request)
+    topic = await topic_in_namespace(request)
+    if not topic.is_persistent:
+        raise precondition_failed("unsupport truncate")
     if not await on_partitions(request, topic, "truncate"):
         loaded = await stored(request, topic)
         for each in [*loaded.subscriptions.values()]:
             each.skip(None)
 
 
-async def _stored_topic(request: web.Request) -> PersistentTopic:
-    topic = await storing_topic(request)
-    await refuse_partitioned(request, topic, f"Examine {_ONE_ONLY}")
+async def _stored_topic(request: web.Request, what: str, if_partitioned: str) -> PersistentTopic:
+    topic = await storing_topic(request, what)
+    await refuse_partitioned(request, topic, if_partitioned)
     return await stored(request, topic)
 
 

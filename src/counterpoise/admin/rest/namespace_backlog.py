@@ -11,7 +11,7 @@ from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import broker_of, bundle_of, namespace_of
-from counterpoise.admin.rest.namespaces import NAMESPACE, all_topics, require_namespace
+from counterpoise.admin.rest.namespaces import NAMESPACE, all_topics
 from counterpoise.admin.rest.topics import path_of
 from counterpoise.names.topic import TopicName
 
@@ -61,9 +61,10 @@ async def _once(request: web.Request, method: str, path: str) -> None:
 
 
 async def _topics(request: web.Request) -> list[TopicName]:
-    """The persistent topics of the namespace or bundle in the path."""
+    """The persistent topics of the namespace or bundle in the path; none if it does not exist."""
     namespace = namespace_of(request)
-    await require_namespace(request, namespace)
+    if await broker_of(request).policies.namespace(namespace) is None:
+        return []
     found = [TopicName.parse(each) for each in await all_topics(request, namespace)]
     stored = [each for each in found if each.is_persistent]
     if "bundle" not in request.match_info:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.request import namespace_of, no_content, plain
+from counterpoise.admin.request import namespace_of, nothing, plain
 from counterpoise.admin.rest.namespace_policies import update
 from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
 
@@ -21,7 +21,7 @@ async def get(request: web.Request) -> web.Response:
     policies = await require_namespace(request, namespace_of(request))
     key = request.match_info["key"]
     found = (policies.get("properties") or {}).get(key)
-    return no_content() if found is None else plain(found)
+    return nothing() if found is None else plain(found)
 
 
 @routes.put(f"{PROPERTY}/{{value}}", access.TENANT_ADMIN)
@@ -41,7 +41,7 @@ async def remove(request: web.Request) -> web.Response:
         request,
         lambda it: it.update(properties={k: v for k, v in _of(it).items() if k != key}),
     )
-    return no_content() if found is None else plain(found)
+    return nothing() if found is None else plain(found)
 
 
 def _of(policies: dict[str, object]) -> dict[str, str]:

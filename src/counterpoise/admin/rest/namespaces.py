@@ -7,6 +7,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import access, route
+from counterpoise.admin.backlog_quota import whole_quota
 from counterpoise.admin.errors import (
     RestError,
     bad_request,
@@ -24,7 +25,7 @@ from counterpoise.admin.request import (
     namespace_of,
     object_of_body,
 )
-from counterpoise.admin.rest.clusters import require_known_clusters
+from counterpoise.admin.rest.clusters import require_allowed_clusters
 from counterpoise.admin.shapes import FLAG, Json, text
 from counterpoise.broker.face import DOMAINS_OF_MODE, BadVersion, NotEmpty, NotFound, bundles_json
 from counterpoise.names.bundle import NamespaceBundles
@@ -66,7 +67,8 @@ async def create(request: web.Request) -> None:
     requested = object_of_body(request)
     if await broker.policies.tenant(namespace.tenant) is None:
         raise not_found("Tenant does not exist")
-    await require_known_clusters(request, requested.get("replication_clusters") or ())
+    clusters = requested.get("replication_clusters") or [broker.config.cluster_name]
+    await require_allowed_clusters(request, clusters)
     most = broker.config.creation_limits.namespaces
     if 0 < most <= len(await broker.policies.namespaces(namespace.tenant)):
         raise precondition_failed(
@@ -78,9 +80,10 @@ async def create(request: web.Request) -> None:
         **NEW_POLICIES,
         **{name: value for name, value in requested.items() if value is not None},
         "bundles": bundles_json(bundles),
+        "replication_clusters": clusters,
     }
-    if not policies["replication_clusters"]:
-        policies["replication_clusters"] = [broker.config.cluster_name]
+    quotas = policies["backlog_quota_map"]
+    policies["backlog_quota_map"] = {kind: whole_quota(each) for kind, each in quotas.items()}
     try:
         await broker.policies.shared_policies(namespace).create(policies)
     except BadVersion:
@@ -111,7 +114,8 @@ async def delete(request: web.Request) -> None:
     for domain in ("persistent", "non-persistent"):
         for name in await broker.policies.partitioned_topics(namespace, domain):
             await broker.policies.partitioned_topic(name).delete(missing_ok=True)
-    await _unload_bundles(request, namespace)
+    # Not by unloading them, which finds each a new owner.
+    await _of_bundles(request, "DELETE", namespace, "")
     try:
         await broker.policies.delete_namespace(namespace)
     except NotFound:
@@ -143,7 +147,7 @@ async def unload(request: web.Request) -> None:
     """Unload every bundle of a namespace, whichever broker owns it."""
     namespace = namespace_of(request)
     await require_found(request, namespace)
-    await _unload_bundles(request, namespace)
+    await _of_bundles(request, "PUT", namespace, "/unload")
 
 
 async def require_found(request: web.Request, namespace: NamespaceName) -> None:
@@ -197,10 +201,13 @@ def wanted_bundles(namespace: NamespaceName, requested: Json, default: int) -> N
         raise bad_request(f"Input bundles: {error}") from None
 
 
-async def _unload_bundles(request: web.Request, namespace: NamespaceName) -> None:
+async def _of_bundles(
+    request: web.Request, method: str, namespace: NamespaceName, tail: str
+) -> None:
+    """Unload, or delete, every bundle of a namespace."""
     bundles = await broker_of(request).namespaces.bundles(namespace)
-    paths = [f"{BASE}/{each}/unload" for each in bundles.bundles]
-    results = await try_each(request, "PUT", paths)
+    paths = [f"{BASE}/{each}{tail}" for each in bundles.bundles]
+    results = await try_each(request, method, paths)
     failed = [each for each in results if isinstance(each, Exception)]
     if failed:
         raise precondition_failed(f"{len(failed)} bundles were not unloaded: {failed[0]}")

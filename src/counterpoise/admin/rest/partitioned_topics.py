@@ -23,7 +23,7 @@ from counterpoise.admin.errors import (
 from counterpoise.admin.large_json import encoded, packed_answer
 from counterpoise.admin.many import try_all, try_each
 from counterpoise.admin.packed import Packed
-from counterpoise.admin.redirect import ask
+from counterpoise.admin.redirect import ask, require_topic_owner
 from counterpoise.admin.request import (
     answer,
     broker_of,
@@ -31,12 +31,13 @@ from counterpoise.admin.request import (
     namespace_of,
     topic_of,
 )
-from counterpoise.admin.rest.namespaces import require_namespace
+from counterpoise.admin.rest.namespaces import require_found, require_namespace
 from counterpoise.admin.rest.topics import (
     EXCLUDED,
     IN_NAMESPACE,
     TOPIC,
     path_of,
+    require_exists,
     require_loaded,
     require_room,
     stats_json,
@@ -78,9 +79,10 @@ async def get(request: web.Request) -> web.Response:
     if found is not None:
         return answer(await _metadata(request, topic))
     create = flag(request, "checkAllowAutoCreation")
+    if not create:
+        await require_found(request, topic.namespace_name)
+        await require_exists(request, topic)
     count = await broker.catalog.partitions(topic, auto_create=create)
-    if not create and not topic.is_persistent and topic.partition_index < 0:
-        await require_loaded(request, topic)
     return answer({"partitions": count, "deleted": False})
 
 
@@ -93,7 +95,7 @@ async def create(request: web.Request) -> None:
     metadata = _properties(requested.get("properties")) if isinstance(requested, dict) else None
     count = _partitions(requested.get("partitions") if isinstance(requested, dict) else requested)
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
-    if exists:
+    if exists or await broker.policies.partitioned_topic(topic).get() is not None:
         raise conflict("This topic already exists")
     require_partitions(request, count)
     if topic.is_persistent:
@@ -135,7 +137,12 @@ async def delete(request: web.Request) -> None:
     topic = _whole_topic_of(request)
     found = await broker_of(request).policies.partitioned_topic(topic).get()
     if found is None:
-        if topic.is_persistent and await broker_of(request).policies.topic_exists(topic):
+        if topic.is_persistent:
+            exists = await broker_of(request).policies.topic_exists(topic)
+        else:
+            await require_topic_owner(request, topic)
+            exists = topic in broker_of(request).topics.loaded
+        if exists:
             raise conflict(
                 f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic "
                 "please call delete."
@@ -200,6 +207,7 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
 async def create_missed(request: web.Request) -> None:
     """Make those partitions that are missing."""
     topic = _whole_topic_of(request)
+    await require_found(request, topic.namespace_name)
     if await broker_of(request).policies.partitioned_topic(topic).get() is None:
         raise not_found(f"Topic {topic} does not exist")
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
@@ -269,6 +277,7 @@ async def _partition_count(request: web.Request, topic: TopicName, status: HTTPS
     found = await broker_of(request).policies.partitioned_topic(topic).get()
     if found is None:
         if status == HTTPStatus.NOT_FOUND:
+            await require_found(request, topic.namespace_name)
             raise not_found(f"Partitioned Topic {topic} not found")
         raise _not_partitioned(topic)
     return int(found["partitions"])
@@ -289,11 +298,10 @@ def _not_partitioned(topic: TopicName) -> RestError:
 def _partitions(value: Json) -> int:
     number = isinstance(value, int) and not isinstance(value, bool)
     if not number or not 0 < value <= PARTITIONS_MAX:
-        raise RestError(
-            HTTPStatus.NOT_ACCEPTABLE,
-            "Number of partitions should be more than 0, and less than or equal to "
-            f"{PARTITIONS_MAX}; got {str(value)[:40]}",
-        )
+        why = "Number of partitions should be more than 0"
+        if not number or value > PARTITIONS_MAX:
+            why += f", and less than or equal to {PARTITIONS_MAX}; got {str(value)[:40]}"
+        raise RestError(HTTPStatus.NOT_ACCEPTABLE, why)
     return int(value)
 
 

@@ -9,17 +9,30 @@ from collections.abc import Callable
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import precondition_failed
+from counterpoise.admin.entrance import CALLER, FACE, require
+from counterpoise.admin.errors import bad_request
+from counterpoise.admin.protected import concerns_system_topics, require_system_topics
 from counterpoise.admin.request import answer, namespace_of, topic_of
 from counterpoise.admin.rest.namespace_policies import update
-from counterpoise.admin.rest.namespaces import NAMESPACE, require_namespace
-from counterpoise.admin.rest.topics import TOPIC
+from counterpoise.admin.rest.namespaces import BASE, NAMESPACE, require_namespace
+from counterpoise.admin.rest.topics import TOPIC, require_exists
 from counterpoise.admin.route import body_of
-from counterpoise.admin.shapes import Json, Shape, list_of, nullable, text
+from counterpoise.admin.shapes import Json, Shape, list_of, nullable, object_of, text
+from counterpoise.names.topic import TopicName
 
 _ACTIONS = ("produce", "consume", "functions", "sources", "sinks", "packages")
 ACTIONS = Shape(nullable(list_of(text(*_ACTIONS))))
 ROLES = Shape(nullable(list_of(text())))
+GRANTS = Shape(
+    nullable(
+        list_of(
+            object_of(
+                {"topic": text(), "role": text(), "actions": ACTIONS.schema},
+                required=("topic", "role"),
+            )
+        )
+    )
+)
 
 
 routes = route.Routes()
@@ -36,6 +49,7 @@ async def of_namespace(request: web.Request) -> web.Response:
 async def of_topic(request: web.Request) -> web.Response:
     """The actions granted to each role on the topic, those granted on the namespace included."""
     topic = topic_of(request)
+    await require_exists(request, topic)
     auth = _auth(await require_namespace(request, topic.namespace_name))
     found = {role: [*actions] for role, actions in (auth.get("namespace_auth") or {}).items()}
     of_topics = auth.get("destination_auth") or {}
@@ -48,7 +62,7 @@ async def of_topic(request: web.Request) -> web.Response:
 @routes.post(f"{NAMESPACE}/permissions/{{role}}", access.namespace("GRANT_PERMISSION"), ACTIONS)
 async def grant(request: web.Request) -> None:
     """Set the actions that a role may do on the namespace: those of the body, and no others."""
-    role, actions = request.match_info["role"], _actions(request)
+    role, actions = request.match_info["role"], _in_order(body_of(request))
     await update(request, lambda it: _set_of_namespace(it, role, actions))
 
 
@@ -106,31 +120,62 @@ def _set_of_subscription(
 @routes.post(f"{TOPIC}/permissions/{{role}}", access.TENANT_ADMIN, ACTIONS)
 async def grant_topic(request: web.Request) -> None:
     """Set the actions that a role may do on one topic."""
-    await _set_of_topic(request, _actions(request))
+    await _set_of_topic(request, _in_order(body_of(request)))
 
 
 @routes.delete(f"{TOPIC}/permissions/{{role}}", access.TENANT_ADMIN)
 async def revoke_topic(request: web.Request) -> None:
-    """Revoke all actions of a role on one topic; 412 if the topic has no grants of its own."""
-    topic = topic_of(request)
-    auth = _auth(await require_namespace(request, topic.namespace_name))
-    if str(topic) not in (auth.get("destination_auth") or {}):
-        raise precondition_failed("Permissions are not set at the topic level")
+    """Revoke all actions of a role on one topic."""
     await _set_of_topic(request, None)
 
 
-async def _set_of_topic(request: web.Request, actions: Json) -> None:
-    topic, role = str(topic_of(request)), request.match_info["role"]
+@routes.post(f"{BASE}/grantPermissionsOnTopics", access.KNOWN, GRANTS)
+async def grant_topics(request: web.Request) -> None:
+    """Set what roles may do on topics of one namespace: all that the body lists, or nothing."""
+    await _set_of_topics(request, lambda each: _in_order(each.get("actions")))
+
+
+@routes.post(f"{BASE}/revokePermissionsOnTopics", access.KNOWN, GRANTS)
+async def revoke_topics(request: web.Request) -> None:
+    """Revoke all actions of roles on topics of one namespace."""
+    await _set_of_topics(request, lambda _: None)
+
+
+async def _set_of_topics(request: web.Request, actions: Callable[[Json], Json]) -> None:
+    listed = [(TopicName.parse(each["topic"]), each) for each in body_of(request) or ()]
+    namespaces = {topic.namespace_name for topic, _ in listed}
+    if len(namespaces) != 1:
+        raise bad_request("The namespace should be the same")
+    namespace = namespaces.pop()
+    request.match_info.update(tenant=namespace.tenant, namespace=namespace.local)
+    await require(request, access.TENANT_ADMIN, "")
+    for topic, _ in listed:
+        names = {**request.match_info, "domain": topic.domain, "topic": topic.local_name}
+        if concerns_system_topics(request.method, "", names):
+            await require_system_topics(request[FACE], request[CALLER], names)
+        await require_exists(request, topic)
+    changes = [(str(topic), each["role"], actions(each)) for topic, each in listed]
 
     def change(policies: dict[str, Json]) -> None:
-        of_topics = {**(_auth(policies).get("destination_auth") or {})}
-        roles = _with(of_topics.pop(topic, None), role, actions)
-        policies["auth_policies"] = {
-            **_auth(policies),
-            "destination_auth": {**of_topics, topic: roles},
-        }
+        for each in changes:
+            _set_grant(policies, *each)
 
     await update(request, change)
+
+
+async def _set_of_topic(request: web.Request, actions: Json) -> None:
+    topic, role = topic_of(request), request.match_info["role"]
+    await require_exists(request, topic)
+    await update(request, lambda it: _set_grant(it, str(topic), role, actions))
+
+
+def _set_grant(policies: dict[str, Json], topic: str, role: str, actions: Json) -> None:
+    of_topics = {**(_auth(policies).get("destination_auth") or {})}
+    roles = _with(of_topics.pop(topic, None), role, actions)
+    policies["auth_policies"] = {
+        **_auth(policies),
+        "destination_auth": {**of_topics, topic: roles},
+    }
 
 
 def _set_of_namespace(policies: dict[str, Json], role: str, actions: Json) -> None:
@@ -139,10 +184,9 @@ def _set_of_namespace(policies: dict[str, Json], role: str, actions: Json) -> No
     policies["auth_policies"] = {**auth, "namespace_auth": roles}
 
 
-def _actions(request: web.Request) -> list[str]:
-    """The actions in the body, each once and in Pulsar's order."""
-    requested = body_of(request) or []
-    return [each for each in _ACTIONS if each in requested]
+def _in_order(requested: Json) -> list[str]:
+    """The actions that a body lists, each once and in Pulsar's order."""
+    return [each for each in _ACTIONS if each in (requested or ())]
 
 
 def _auth(policies: dict[str, Json]) -> dict[str, Json]:

@@ -11,11 +11,12 @@ from aiohttp import web
 
 from counterpoise.admin import route
 from counterpoise.admin.access import AccessRule
+from counterpoise.admin.backlog_quota import exceeds_retention, whole_quota
 from counterpoise.admin.errors import bad_request, precondition_failed
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.policies import BACKLOG_QUOTA, Policy, exceeds_retention, why_refused
+from counterpoise.admin.policies import BACKLOG_QUOTA, Policy, why_refused
 from counterpoise.admin.request import answer, broker_of, nothing
-from counterpoise.admin.rest.clusters import require_known_clusters
+from counterpoise.admin.rest.clusters import require_allowed_clusters, require_known_clusters
 from counterpoise.admin.rest.partitioned_topics import require_partitions
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, nullable, text
@@ -26,6 +27,8 @@ _BAD_REQUESTS = frozenset(
     ("persistence", "retention_policies", "retentionPolicies", "entryFilters")
 )
 """Policies whose wrong values Pulsar answers with 400 instead of 412."""
+_ANSWERED_200 = frozenset(("replication", "offloadThresholdInSeconds"))
+"""Policies of namespaces that Pulsar answers with 200 instead of 204 when they are set."""
 BACKLOG_QUOTA_TYPE = {"backlogQuotaType": text("destination_storage", "message_age")}
 
 
@@ -85,7 +88,8 @@ class PolicyHolder(ABC):
         body = None if bare else Shape(nullable(policy.shape))
         if policy.method:
             yield route.Route(policy.method, path, self._writer(policy), writes, body, query)
-        yield route.Route("DELETE", path, self.remover(policy), writes, query=self._query)
+        if not policy.member:
+            yield route.Route("DELETE", path, self.remover(policy), writes, query=self._query)
 
     def quota_routes(self) -> Iterable[route.Route]:
         """The routes of backlog quotas, of which one policy holds several by type."""
@@ -99,11 +103,12 @@ class PolicyHolder(ABC):
         async def write(request: web.Request) -> None:
             kind, quota = _quota_type(request), body_of(request)
             if quota.get("policy") is None:
+                namespace = "{tenant}/{namespace}".format(**request.match_info)
                 raise bad_request(
-                    "Set backlog quota failed because the data validation failed. "
-                    "policy cannot be null"
+                    f"Set namespace[{namespace}] backlog quota failed because the data validation "
+                    "failed. the attribute policy cannot be null"
                 )
-            quota = {name: _number(it) for name, it in quota.items()}
+            quota = whole_quota(quota)
             retention = await self.inherited(request, self.RETENTION)
             if kind in self.CHECKED and exceeds_retention(quota, retention):
                 raise precondition_failed(
@@ -124,6 +129,8 @@ class PolicyHolder(ABC):
             value = await self.value(request, policy.name)
             if policy.name in self._per_cluster and value is not None:
                 value = value.get(broker_of(request).config.cluster_name)
+            if policy.member:
+                value = (value or {}).get(policy.member)
             value = policy.unset if value is None else value
             return nothing() if value is None else answer(value)
 
@@ -137,36 +144,51 @@ class PolicyHolder(ABC):
             value = _given(request, policy)
             if policy.path == "replication":
                 await self._check_clusters(request, value or [])
+            elif policy.path == "allowedClusters":
+                await require_allowed_clusters(request, value or [])
+            if value is None:
+                value = policy.null
             if value is None:
                 return await remove(request)
-            refused = why_refused(policy.name, value)
-            if refused is not None:
-                is_bad = policy.name in _BAD_REQUESTS
-                raise bad_request(refused) if is_bad else precondition_failed(refused)
-            if policy.low is not None and value < policy.low:
-                subject = policy.refused_as or policy.path
-                raise precondition_failed(f"{subject} must be {policy.low} or more")
-            if policy.name == "autoTopicCreationOverride":
-                require_partitions(request, value.get("defaultNumPartitions") or 0)
-            if policy.name == self.RETENTION:
-                quotas = await self.inherited(request, self.QUOTAS) or {}
-                if any(exceeds_retention(quotas.get(kind), value) for kind in self.CHECKED):
-                    raise precondition_failed(
-                        f"Retention Quota must exceed configured backlog quota for {self.LEVEL}."
-                    )
+            await self._check(request, policy, value)
             if not policy.is_read:
                 self._warn(request, policy.path, "read by nothing here (docs/UNREAD.md)")
             elif policy.name == "persistence" and not _is_on_bookkeeper(request):
                 why = "without effect: messages are not on Apache BookKeeper (ledgerStoreUrl)"
                 self._warn(request, policy.path, why)
-            if policy.name in self._per_cluster:
-                value = {broker_of(request).config.cluster_name: value}
+            if policy.member or policy.name in self._per_cluster:
+                value = {policy.member or broker_of(request).config.cluster_name: value}
                 await self.update(request, lambda it: it.setdefault(policy.name, {}).update(value))
             else:
                 await self.update(request, lambda it: it.update({policy.name: value}))
-            return None
+            is_ok = self.LEVEL == "namespace" and policy.path in _ANSWERED_200
+            return nothing() if is_ok else None
 
         return write
+
+    async def _check(self, request: web.Request, policy: Policy, value: Json) -> None:
+        """Return if a policy may have the value; raises `RestError` if not."""
+        refused = why_refused(policy.name, value)
+        if refused is not None:
+            is_bad = policy.name in _BAD_REQUESTS
+            raise bad_request(refused) if is_bad else precondition_failed(refused)
+        if policy.low is not None and value < policy.low:
+            raise precondition_failed(
+                policy.refusal or f"{policy.path} must be {policy.low} or more"
+            )
+        if (
+            policy.name == "maxMessageSize"
+            and value > broker_of(request).config.connection.max_message_size
+        ):
+            raise precondition_failed(str(policy.refusal))
+        if policy.name == "autoTopicCreationOverride":
+            require_partitions(request, value.get("defaultNumPartitions") or 0)
+        if policy.name == self.RETENTION:
+            quotas = await self.inherited(request, self.QUOTAS) or {}
+            if any(exceeds_retention(quotas.get(kind), value) for kind in self.CHECKED):
+                raise precondition_failed(
+                    f"Retention Quota must exceed configured backlog quota for {self.LEVEL}."
+                )
 
     async def _check_clusters(self, request: web.Request, names: list[str]) -> None:
         if not names:
@@ -177,6 +199,7 @@ class PolicyHolder(ABC):
                 "policy"
             )
         await require_known_clusters(request, names)
+        await require_allowed_clusters(request, names)
 
     def remover(self, policy: Policy) -> route.Handler:
         """The handler that removes a policy."""
@@ -227,14 +250,7 @@ def _given(request: web.Request, policy: Policy) -> Json:
     if policy.by_query is None:
         return body_of(request)
     parameter = request.query.get(policy.by_query)
-    if parameter is None:
-        raise precondition_failed(f"query parameter {policy.by_query} is missing")
-    return Shape(policy.shape).check(whole_number(parameter))
-
-
-def _number(value: Json) -> Json:
-    """The number in a value that may be quoted; any other value as it is."""
-    return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
+    return None if parameter is None else Shape(policy.shape).check(whole_number(parameter))
 
 
 def _quota_type(request: web.Request) -> str:

@@ -12,16 +12,15 @@ from counterpoise.broker.face import NotFound
 
 BASE = "/admin/v2/resourcegroups"
 GROUP = f"{BASE}/{{resourcegroup}}"
-RESOURCE_GROUP = Shape(
-    object_of(
-        {
-            "publishRateInMsgs": whole(),
-            "publishRateInBytes": whole(INT64),
-            "dispatchRateInMsgs": whole(),
-            "dispatchRateInBytes": whole(INT64),
-        }
-    )
-)
+_LIMITS = {
+    "publishRateInMsgs": whole(),
+    "publishRateInBytes": whole(INT64),
+    "dispatchRateInMsgs": whole(),
+    "dispatchRateInBytes": whole(INT64),
+}
+RESOURCE_GROUP = Shape(object_of(_LIMITS))
+UNLIMITED = dict.fromkeys(_LIMITS, -1)
+"""What is answered of limits that were never set."""
 
 
 routes = route.Routes()
@@ -39,7 +38,7 @@ async def get(request: web.Request) -> web.Response:
     found = await broker_of(request).policies.resource_group(request.match_info["resourcegroup"])
     if found is None:
         raise not_found("ResourceGroup does not exist")
-    return answer(found)
+    return answer({**UNLIMITED, **found})
 
 
 @routes.put(GROUP, access.SUPER_USER, RESOURCE_GROUP)

@@ -11,8 +11,10 @@ from typing import Final
 from aiohttp import web
 
 from counterpoise.admin import access, route
+from counterpoise.admin.errors import not_found
 from counterpoise.admin.request import answer, broker_of, bundle_of, object_of_body
 from counterpoise.admin.shapes import FLAG, NUMBER, Json, Shape, object_of
+from counterpoise.broker.face import NotFound
 
 BASE: Final = "/admin/v2/resource-quotas"
 BUNDLE: Final = f"{BASE}/{{tenant}}/{{namespace}}/{{bundle}}"
@@ -68,7 +70,10 @@ async def put(request: web.Request) -> None:
 async def reset(request: web.Request) -> None:
     """Remove the quota of a bundle: the default quota applies again."""
     bundle = await bundle_of(request)
-    await broker_of(request).policies.resource_quota(str(bundle)).delete(missing_ok=True)
+    try:
+        await broker_of(request).policies.resource_quota(str(bundle)).delete()
+    except NotFound:
+        raise not_found(f"path /loadbalance/resource-quota/{bundle} not found.") from None
 
 
 def _whole(given: dict[str, Json]) -> dict[str, Json]:

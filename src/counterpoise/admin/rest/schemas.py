@@ -95,17 +95,17 @@ async def compatibility(request: web.Request) -> web.Response:
     if versions and versions[-1].type != requested.type and problem is not None:
         # What Pulsar takes for an error of its own.
         raise RestError(HTTPStatus.INTERNAL_SERVER_ERROR, problem)
-    return answer({"compatibility": problem is None, "schemaCompatibilityStrategy": strategy})
+    found = {"compatibility": problem is None, "schemaCompatibilityStrategy": strategy}
+    return web.json_response(found, status=HTTPStatus.ACCEPTED)
 
 
 @routes.post(f"{BASE}/version", access.topic("GET_METADATA"), PAYLOAD)
 async def version_of(request: web.Request) -> web.Response:
-    """The version number of a schema; 404 if it was never registered."""
-    versions, topic = await _versions(request), await _topic(request)
+    """The version number of a schema; -1 if it was never registered."""
+    topic = await _topic(request)
+    versions = await broker_of(request).schemas.versions(topic)
     found = find_version(versions, _schema(request, topic))
-    if found is None:
-        raise not_found("Schema not found")
-    return answer({"version": found})
+    return answer({"version": -1 if found is None else found})
 
 
 async def _topic(request: web.Request) -> TopicName:

@@ -55,6 +55,7 @@ _ID = {
 MESSAGE_ID = Shape(object_of(_ID, required=("ledgerId", "entryId")))
 START = Shape({**object_of(_ID), "type": ["object", "string", "null"]})
 """Where a new subscription starts: a message id (``ResetCursorData``) or a word."""
+_NO_TOPIC = "Topic does not exist and cannot be auto-created"
 
 
 routes = route.Routes()
@@ -84,16 +85,25 @@ async def create(request: web.Request) -> None:
     """
     topic, name = await topic_in_namespace(request), request.match_info["subscription"]
     start, broker = body_of(request), broker_of(request)
+    if not topic.is_persistent:
+        raise bad_request(
+            "Create subscription on non-persistent topic can only be done through client"
+        )
     try:
         await broker.catalog.partitions(topic)
     except BrokerError as error:
         if error.code.name != "TopicNotFound":
             raise
-        raise precondition_failed("Topic does not exist and cannot be auto-created") from None
+        raise precondition_failed(_NO_TOPIC) from None
     if await on_partitions(request, topic, body=start, unless_all=HTTPStatus.CONFLICT):
         return
     await require_topic_owner(request, topic)
-    loaded = await broker.topics.get(topic, create=True)
+    try:
+        loaded = await broker.topics.get(topic, create=True)
+    except BrokerError as error:
+        if error.code.name != "TopicNotFound":
+            raise
+        raise precondition_failed(_NO_TOPIC) from None
     if name in loaded.subscriptions:
         raise conflict("Subscription already exists for topic")
     properties = start.get("properties") if isinstance(start, dict) else None
@@ -164,11 +174,14 @@ async def require_subscription(request: web.Request, topic: TopicName) -> Subscr
     return found
 
 
-async def storing_topic(request: web.Request) -> TopicName:
-    """The topic in the path, as `topic_in_namespace`; 405 for one that stores no messages."""
+async def storing_topic(request: web.Request, what: str) -> TopicName:
+    """The topic in the path, as `topic_in_namespace`. For a topic that stores no messages 404 if it
+    does not exist, and 405 if it does.
+    """
     topic = await topic_in_namespace(request)
     if not topic.is_persistent:
-        raise not_allowed("a non-persistent topic stores nothing")
+        await require_loaded(request, topic)
+        raise not_allowed(f"{what} on a non-persistent topic is not allowed")
     return topic
 
 

@@ -7,13 +7,16 @@ from aiohttp import web
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import conflict, not_found, precondition_failed
 from counterpoise.admin.redirect import ask
-from counterpoise.admin.request import answer, broker_of, flag, object_of_body
-from counterpoise.admin.shapes import Json, Shape, list_of, object_of, text
+from counterpoise.admin.request import answer, broker_of, flag
+from counterpoise.admin.route import body_of
+from counterpoise.admin.shapes import Json, Shape, list_of, nullable, object_of, text
 from counterpoise.broker.face import BadVersion, NotEmpty, NotFound
 
 BASE = "/admin/v2/tenants"
 TENANT = f"{BASE}/{{tenant}}"
-TENANT_INFO = Shape(object_of({"adminRoles": list_of(text()), "allowedClusters": list_of(text())}))
+TENANT_INFO = Shape(
+    nullable(object_of({"adminRoles": list_of(text()), "allowedClusters": list_of(text())}))
+)
 
 
 routes = route.Routes()
@@ -79,14 +82,15 @@ async def delete(request: web.Request) -> None:
 
 
 async def _checked(request: web.Request) -> dict[str, Json]:
-    info = object_of_body(request)
+    info = body_of(request)
+    if info is None:
+        raise precondition_failed("TenantInfo is null")
     clusters = info.get("allowedClusters")
     if not clusters:
-        raise precondition_failed("Clusters can not be empty")
+        why = "null" if clusters is None else "empty or blank"
+        raise precondition_failed(f"Clusters cannot be {why}")
     known = set(await broker_of(request).policies.clusters())
     if not set(clusters) <= known:
         raise precondition_failed("Clusters do not exist")
-    return {
-        "adminRoles": sorted(set(info.get("adminRoles") or [])),
-        "allowedClusters": sorted(set(clusters)),
-    }
+    lists = {"adminRoles": info.get("adminRoles"), "allowedClusters": clusters}
+    return {name: sorted(set(each)) for name, each in lists.items() if each is not None}

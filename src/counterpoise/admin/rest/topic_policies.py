@@ -76,8 +76,10 @@ OF_SUBSCRIPTION = f"{TOPIC}/{{subscription}}/dispatchRate"
 
 @routes.delete(f"{TOPIC}/policies", access.TOPIC_POLICY)
 async def delete_all(request: web.Request) -> None:
-    """Remove all policies of a topic."""
-    topic = await topic_with_policies(request)
+    """Remove all policies of a topic; there may be none."""
+    _require_own_policies(request)
+    topic = topic_of(request)
+    topic = topic.partitioned_name if topic.partition_index >= 0 else topic
     await broker_of(request).policies.topic_policies(topic).delete(missing_ok=True)
 
 
@@ -117,11 +119,7 @@ async def topic_with_policies(request: web.Request) -> TopicName:
     the policies of their topic.
     """
     topic = topic_of(request)
-    if not broker_of(request).config.topics.own_policies:
-        raise not_allowed(
-            "Topic level policies is disabled, to enable the topic level policy and retry. "
-            "(topicLevelPoliciesEnabled)"
-        )
+    _require_own_policies(request)
     if topic.partition_index >= 0:
         raise precondition_failed("Not allowed to set/get topic policy for a partition")
     await require_found(request, topic.namespace_name)
@@ -130,3 +128,11 @@ async def topic_with_policies(request: web.Request) -> TopicName:
     if not known and not (topic.is_persistent and await policies.topic_exists(topic)):
         raise not_found(f"Topic {topic} not found")
     return topic
+
+
+def _require_own_policies(request: web.Request) -> None:
+    if not broker_of(request).config.topics.own_policies:
+        raise not_allowed(
+            "Topic level policies is disabled, to enable the topic level policy and retry. "
+            "(topicLevelPoliciesEnabled)"
+        )

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import not_found, precondition_failed
+from counterpoise.admin.errors import not_found
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.request import answer, broker_of
 from counterpoise.admin.rest.subscriptions import (
@@ -19,12 +19,14 @@ from counterpoise.admin.rest.subscriptions import (
 from counterpoise.admin.rest.topics import (
     PROPERTIES,
     TOPIC,
+    not_persistent,
     path_of,
     require_loaded,
     topic_in_namespace,
 )
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import text
+from counterpoise.names.topic import TopicName
 
 Notes = Mapping[str, str]
 
@@ -36,13 +38,13 @@ routes = route.Routes()
 @routes.get(PATH, access.topic("GET_METADATA"), AUTHORITATIVE)
 async def get(request: web.Request) -> web.Response:
     """The properties of a topic."""
-    topic = await topic_in_namespace(request)
+    topic = await _persistent(request)
     policies = broker_of(request).policies
     partitioned = await policies.partitioned_topic(topic).get()
     if partitioned is not None:
         return answer(partitioned.get("properties") or {})
     await require_loaded(request, topic)
-    record = await policies.topic_record(topic) if topic.is_persistent else None
+    record = await policies.topic_record(topic)
     return answer(dict(record.properties) if record is not None else {})
 
 
@@ -83,16 +85,22 @@ async def set_of_subscription(request: web.Request) -> None:
         (await require_subscription(request, topic)).note(properties)
 
 
-async def _change(request: web.Request, change: Callable[[Notes], Notes]) -> None:
+async def _persistent(request: web.Request) -> TopicName:
+    """The topic in the path; 406 if it is not persistent, since it has no properties."""
     topic = await topic_in_namespace(request)
+    if not topic.is_persistent:
+        raise not_persistent()
+    return topic
+
+
+async def _change(request: web.Request, change: Callable[[Notes], Notes]) -> None:
+    topic = await _persistent(request)
     policies = broker_of(request).policies
     partitioned = policies.partitioned_topic(topic)
     if await partitioned.get() is not None:
         await partitioned.change(
             lambda now: {**now, "properties": dict(change(now.get("properties") or {}))}
         )
-    elif not topic.is_persistent:
-        raise precondition_failed("a non-persistent topic keeps no properties")
     elif await policies.topic_exists(topic):
         await policies.update_topic_properties(topic, change)
     else:

@@ -8,7 +8,7 @@ from counterpoise.admin import access, route
 from counterpoise.admin.errors import bad_request, conflict, not_allowed
 from counterpoise.admin.large_json import large_answer
 from counterpoise.admin.many import ask_each
-from counterpoise.admin.request import answer, broker_of
+from counterpoise.admin.request import answer, broker_of, nothing
 from counterpoise.admin.rest.subscriptions import (
     MESSAGE_ID,
     SUBSCRIPTION,
@@ -19,7 +19,13 @@ from counterpoise.admin.rest.subscriptions import (
     stored,
     storing_topic,
 )
-from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded
+from counterpoise.admin.rest.topics import (
+    TOPIC,
+    not_persistent,
+    path_of,
+    require_loaded,
+    topic_in_namespace,
+)
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import Json, Shape, nullable
 from counterpoise.admin.topic_json import managed_ledger_json
@@ -41,8 +47,16 @@ routes = route.Routes()
 
 @routes.get(f"{TOPIC}/internal-info", access.topic("GET_STATS"), AUTHORITATIVE)
 async def internal_info(request: web.Request) -> web.StreamResponse:
-    """``ManagedLedgerInfo``: a topic's ledgers, and the position of each subscription."""
-    topic = await stored(request, await storing_topic(request))
+    """``ManagedLedgerInfo``: a topic's ledgers, and the position of each subscription; of a
+    partitioned topic, that of each partition.
+    """
+    name = await storing_topic(request, "GetInternalInfo")
+    partitions = await partitions_of(request, name)
+    if partitions:
+        paths = [f"{path_of(each)}/internal-info" for each in partitions]
+        found = zip(map(str, partitions), await ask_each(request, "GET", paths), strict=True)
+        return await large_answer({"version": 0, "partitions": dict(found)})
+    topic = await stored(request, name)
     record = await broker_of(request).policies.topic_record(topic.name)
     properties = record.properties if record is not None else {}
     return await large_answer(await managed_ledger_json(topic, properties))
@@ -51,7 +65,10 @@ async def internal_info(request: web.Request) -> web.StreamResponse:
 @routes.put(f"{TOPIC}/backlogSize", access.topic("GET_BACKLOG_SIZE"), POSITION, AUTHORITATIVE)
 async def backlog_size(request: web.Request) -> web.Response:
     """Bytes stored after a message id; without one, all that is stored."""
-    log, position = (await stored(request, await storing_topic(request))).log, body_of(request)
+    topic, position = await storing_topic(request, "GetBacklogSize"), body_of(request)
+    why = "calculate backlog size is not allowed for partitioned-topic"
+    await refuse_partitioned(request, topic, why)
+    log = (await stored(request, topic)).log
     begin = log.begin
     if position is not None and int(position["ledgerId"]) >= 0:
         begin = log.index((int(position["ledgerId"]), int(position["entryId"]) + 1))
@@ -63,7 +80,7 @@ async def backlog_size(request: web.Request) -> web.Response:
 @routes.post(f"{SUBSCRIPTION}/analyzeBacklog", access.topic("CONSUME"), POSITION, AUTHORITATIVE)
 async def analyze(request: web.Request) -> web.Response:
     """The number of entries and messages in a subscription's backlog."""
-    topic = await storing_topic(request)
+    topic = await topic_in_namespace(request)
     why = "Analyze backlog on a partitioned topic is not allowed, please try do it on specific "
     await refuse_partitioned(request, topic, f"{why}topic partition")
     found = await require_subscription(request, topic)
@@ -86,17 +103,20 @@ async def analyze(request: web.Request) -> web.Response:
 
 
 @routes.post(f"{TOPIC}/trim", access.topic("TRIM_TOPIC"), query=AUTHORITATIVE)
-async def trim(request: web.Request) -> None:
+async def trim(request: web.Request) -> web.Response:
     """Delete the messages that every subscription has acknowledged now, not at the next check."""
-    topic = await storing_topic(request)
+    topic = await topic_in_namespace(request)
+    if not topic.is_persistent:
+        raise not_allowed("Trim on a non-persistent topic is not allowed")
     if not await on_partitions(request, topic, "trim"):
         await (await stored(request, topic)).trim()
+    return nothing()
 
 
 @routes.put(f"{TOPIC}/compaction", access.topic("COMPACT"), query=AUTHORITATIVE)
 async def compact(request: web.Request) -> None:
     """Start compacting a topic; 409 while it is being compacted."""
-    topic = await storing_topic(request)
+    topic = await storing_topic(request, "Compaction")
     if await on_partitions(request, topic, "compaction"):
         return
     compaction = (await stored(request, topic)).compaction
@@ -109,14 +129,14 @@ async def compact(request: web.Request) -> None:
 @routes.get(f"{TOPIC}/compaction", access.topic("COMPACT"), AUTHORITATIVE)
 async def compaction_status(request: web.Request) -> web.Response:
     """``LongRunningProcessStatus`` of the last compaction since the topic was loaded."""
-    compaction = (await stored(request, await storing_topic(request))).compaction
+    compaction = (await stored(request, await storing_topic(request, "Compaction"))).compaction
     return answer({"status": compaction.status, "lastError": compaction.last_error})
 
 
 @routes.get(f"{TOPIC}/offload", access.topic("OFFLOAD"), AUTHORITATIVE)
 async def offload_status(request: web.Request) -> web.Response:
     """``OffloadProcessStatus`` of a Pulsar without an offloader: not run, or failed."""
-    failed = (await stored(request, await storing_topic(request))).offload_failed
+    failed = (await stored(request, await storing_topic(request, "Offload"))).offload_failed
     status, error = ("ERROR", _NO_OFFLOADER) if failed else ("NOT_RUN", "")
     return answer({"status": status, "lastError": error, "firstUnoffloadedMessage": _NO_MESSAGE})
 
@@ -126,13 +146,15 @@ async def offload(request: web.Request) -> None:
     """Accept the request, as a Pulsar without an offloader does; the status then says that."""
     if body_of(request) is None:
         raise bad_request("messageId is null")
-    (await stored(request, await storing_topic(request))).offload_failed = True
+    (await stored(request, await storing_topic(request, "Offload"))).offload_failed = True
 
 
 @routes.post(f"{TOPIC}/terminate", access.topic("TERMINATE"), query=AUTHORITATIVE)
 async def terminate(request: web.Request) -> web.Response:
     """Terminate a topic: nothing can be published any more. Answers with the last message's id."""
-    topic = await storing_topic(request)
+    topic = await topic_in_namespace(request)
+    if not topic.is_persistent:
+        raise not_persistent()
     await refuse_partitioned(request, topic, "Termination of a partitioned topic is not allowed")
     await require_loaded(request, topic)
     return answer(_id_json(topic, await broker_of(request).topics.terminate(topic)))
@@ -143,8 +165,8 @@ async def terminate_all(request: web.Request) -> web.Response:
     """Terminate each partition; answers with the ids of their last messages, by the partition's
     number.
     """
-    topic = await storing_topic(request)
-    partitions = await partitions_of(request, topic)
+    topic = await topic_in_namespace(request)
+    partitions = await partitions_of(request, topic) if topic.is_persistent else []
     if not partitions:
         raise not_allowed(
             "Termination of a non-partitioned topic is not allowed using partitioned-terminate, "

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from http import HTTPStatus
 from typing import Final
 
 from aiohttp import web
 
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import (
+    RestError,
     conflict,
     not_allowed,
     not_found,
@@ -82,9 +84,14 @@ async def create(request: web.Request) -> None:
     await require_found(request, topic.namespace_name)
     count = await _partition_count(request, topic)
     if topic.partition_index >= (count or 0):
+        whole = topic.partitioned_name.local_name
         raise precondition_failed(
-            f'Can\'t create topic {topic.local_name} with "-partition-" followed by numeric value '
-            f"if there isn't a partitioned topic {topic.partitioned_name.local_name} created."
+            f'Can\'t create topic {topic.local_name} with "-partition-" followed by '
+            + (
+                f"numeric value if there isn't a partitioned topic {whole} created."
+                if count is None
+                else f"a number smaller than number of partition of partitioned topic {whole}"
+            )
         )
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
     if exists or await broker.policies.partitioned_topic(topic).get() is not None:
@@ -116,6 +123,10 @@ async def delete(request: web.Request) -> None:
             f"{topic} is a partitioned topic, instead of calling delete topic, please call "
             "delete-partitioned-topic."
         )
+    if not topic.is_persistent:
+        await require_topic_owner(request, topic)
+        if topic not in broker.topics.loaded:
+            return
     await require_loaded(request, topic)
     try:
         await broker.topics.delete(topic, force=flag(request, "force"))
@@ -242,6 +253,27 @@ async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
             raise not_found("Topic partitions were not yet created")
         creates = not topic.is_persistent
     return await broker.topics.get(topic, create=creates)
+
+
+async def require_exists(request: web.Request, topic: TopicName) -> None:
+    """404 if there is no such topic, partitioned or not. What does not store messages is known to
+    its owner alone: 307 to it.
+    """
+    policies = broker_of(request).policies
+    if await policies.partitioned_topic(topic).get() is not None:
+        return
+    if topic.is_persistent:
+        if not await policies.topic_exists(topic):
+            raise not_found(f"Topic {topic} not found")
+    elif await policies.namespace(topic.namespace_name) is None:
+        raise not_found(f"Topic {topic} not found")
+    else:
+        await require_loaded(request, topic)
+
+
+def not_persistent() -> RestError:
+    """406 for a request about a topic that stores nothing."""
+    return RestError(HTTPStatus.NOT_ACCEPTABLE, "Need to provide a persistent topic name")
 
 
 def path_of(topic: TopicName) -> str:

@@ -77,6 +77,12 @@ class BundleMoves:
                 raise _not_owned(bundle)
         return await self._holder(bundle)
 
+    async def drop(self, bundle: BundleName) -> None:
+        """Close a bundle's topics here and release it to no broker, since it is deleted."""
+        with store_errors_as_not_ready():
+            if not await self._ownership.release(bundle, None):
+                raise _not_owned(bundle)
+
     async def _holder(self, bundle: BundleName) -> str | None:
         try:
             where = await self._ownership.locate(bundle)

@@ -12,6 +12,12 @@ from counterpoise.names.system_topics import SERVICE_UNIT_STATE, TRANSACTION_COO
 from counterpoise.names.topic import TopicName
 
 DEFAULT_NAMESPACE: Final = NamespaceName("public", "default")
+_CLUSTER_TLS: Final = {
+    "brokerClientTlsTrustStoreType": "JKS",
+    "brokerClientTlsKeyStoreType": "JKS",
+    "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
+}
+"""What Pulsar's initialisation writes of a cluster besides its addresses."""
 
 
 async def bootstrap(
@@ -35,7 +41,7 @@ async def bootstrap(
         "brokerServiceUrl": addresses.service_url,
         "brokerServiceUrlTls": addresses.service_url_tls,
     }
-    cluster = {name: url for name, url in urls.items() if url is not None}
+    cluster = {name: url for name, url in urls.items() if url is not None} | _CLUSTER_TLS
     with contextlib.suppress(BadVersion):
         await policies.cluster(cluster_name).create(cluster)
     for namespace in (DEFAULT_NAMESPACE, SYSTEM_NAMESPACE):

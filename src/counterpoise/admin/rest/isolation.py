@@ -64,7 +64,6 @@ async def isolated_broker(request: web.Request) -> web.Response:
 @routes.get(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY)
 async def isolation_policy(request: web.Request) -> web.Response:
     """One isolation policy."""
-    await _require_cluster(request)
     found = await _require_policies(request)
     name = request.match_info["policy"]
     if name not in found:
@@ -168,7 +167,7 @@ def _brokers_of(domain: dict[str, Json]) -> dict[str, Json]:
 
 async def _require_policies(request: web.Request) -> dict[str, Json]:
     """The policies of a registered cluster; 404 where none was ever set."""
-    await _require_cluster(request, not_found)
+    await _require_cluster(request)
     cluster = request.match_info["cluster"]
     found = await broker_of(request).policies.isolation_policies(cluster).get()
     if found is None:

@@ -86,6 +86,12 @@ async def test_where_creation_is_not_allowed(policies: Policies) -> None:
             await refused
         assert caught.value.code is ServerError.TopicNotFound
     assert await topics.partitions(topic("x", "non-persistent")) == 0
+    # One of Pulsar's own is made nevertheless, and without partitions.
+    topics = catalog(policies, allowed=False, kind="partitioned")
+    events = topic("__change_events")
+    assert await topics.partitions(events) == 0
+    await topics.create(events)
+    assert await topics.exists(events)
 
 
 async def test_without_auto_creation_a_question_is_only_a_question(policies: Policies) -> None:
@@ -270,8 +276,12 @@ async def test_a_namespace_takes_topics_up_to_its_limit(
     """A policy of 0 means that there is no limit, whatever the setting says."""
     given = {} if policy is None else {"max_topics_per_namespace": policy}
     await policies.shared_policies(NAMESPACE).replace(given)
-    limits = CreationLimits(topics=setting)
-    topics = TopicCatalog(policies, AutoTopicCreation, lambda: limits, "here")
+    limits = CreationLimits(topics=setting, partitions=3)
+    rule = AutoTopicCreation(kind="partitioned", partitions=4)
+    topics = TopicCatalog(policies, lambda: rule, lambda: limits, "here")
+    with pytest.raises(BrokerError, match="should be less than or equal to 3") as caught:
+        await topics.partitions(topic("many"))
+    assert caught.value.code is ServerError.NotAllowedError
     for number in range(4 if most is None else most):
         await topics.create(topic(f"x{number}"))
     if most is not None:

@@ -17,6 +17,7 @@ from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.patterns import compile_pattern
 from counterpoise.names.position import Position
+from counterpoise.names.system_topics import is_system_topic
 from counterpoise.names.topic import NON_PERSISTENT, PARTITION_SUFFIX, PERSISTENT, TopicName
 from counterpoise.wire.errors import ServerError
 
@@ -166,13 +167,19 @@ class TopicCatalog:
             return tuple(sorted(found, key=str))
 
     async def _partitions_of_new(self, topic: TopicName, *, auto_create: bool) -> int:
-        rule = await self._rule(topic.namespace_name)
+        rule = await self._rule(topic)
         if not (auto_create and rule.allowed):
             if topic.is_persistent:
                 raise BrokerError(ServerError.TopicNotFound, f"Topic {topic} does not exist")
             return 0
         if rule.kind != "partitioned":
             return 0
+        most = self._limits().partitions
+        if 0 < most < rule.partitions:
+            raise BrokerError(
+                ServerError.NotAllowedError,
+                f"Number of partitions should be less than or equal to {most}",
+            )
         await self.admit_topics(topic.namespace_name, rule.partitions)
         try:
             await self._policies.create_partitioned_topic(topic, rule.partitions)
@@ -191,13 +198,17 @@ class TopicCatalog:
             partitions = await self._partition_count(topic.partitioned_name)
             if partitions is not None:
                 return topic.partition_index < partitions
-        return (await self._rule(topic.namespace_name)).allowed
+        return (await self._rule(topic)).allowed
 
-    async def _rule(self, namespace: NamespaceName) -> AutoTopicCreation:
-        """The namespace's ``autoTopicCreationOverride``, or else the cluster's settings."""
-        policies = await self._policies.namespace(namespace) or {}
+    async def _rule(self, topic: TopicName) -> AutoTopicCreation:
+        """The namespace's ``autoTopicCreationOverride``, or else the cluster's settings; a system
+        topic is always created.
+        """
+        policies = await self._policies.namespace(topic.namespace_name) or {}
         if policies.get("deleted"):
             return AutoTopicCreation(allowed=False)
+        if is_system_topic(topic):
+            return AutoTopicCreation()
         override = policies.get("autoTopicCreationOverride")
         if not isinstance(override, dict) or not override:
             return self._default()

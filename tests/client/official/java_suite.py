@@ -49,7 +49,7 @@ CLASSES = {
     "client.api": """
         BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive ConsumerCleanup
         ConsumerRedelivery CustomMessageId DeadLetterTopic ExposeMessageRedeliveryCount Interceptors
-        MaxProducer MemoryLimit MultiTopicsConsumer NonDurableSubscription
+        KeySharedSubscription MaxProducer MemoryLimit MultiTopicsConsumer NonDurableSubscription
         NonPartitionedTopicExpected PartitionCreation PartitionedProducerConsumer
         PatternMultiTopicsConsumer ProducerCleanup ProducerCreation ProducerQueueSize RetryTopic
         ServiceUrlProvider SimpleProducerConsumerDisallowAutoCreateTopic SimpleSchema
@@ -66,8 +66,8 @@ CLASSES = {
         PatternTopicsConsumerImpl PerMessageUnAcknowledgedRedelivery ProduceWithMessageId
         ProducerClose ProducerConsumerInternal ProducerMemoryLimit ProducerSemaphore
         PulsarMultiHostClient Reader SchemaDelete SimpleProduceConsumeIo TableView
-        TopicDoesNotExists TopicFromMessage TopicsConsumerImpl UnAcknowledgedMessagesTimeout
-        ZeroQueueSize
+        TopicDoesNotExists TopicFromMessage TopicsConsumerImpl TransactionEndToEnd
+        UnAcknowledgedMessagesTimeout ZeroQueueSize
     """,
     "client.processor": "MessagePayloadProcessor",
     "common.protocol": "ProducerBatchSend",
@@ -79,7 +79,7 @@ CLASSES = {
     """,
 }
 """Those that need little more of a broker than its addresses, by package, without ``Test``."""
-TIMEOUT_MS = 40_000
+TIMEOUT_MS = 100_000
 """How long a test may take."""
 _SETTINGS = {"systemTopicsWritableByClients": "true"}
 """As Pulsar is: some tests make the topics of load data before a broker does."""

@@ -6,10 +6,14 @@ import org.apache.pulsar.broker.auth.MockedPulsarServiceBaseTest;
 import org.testng.IAnnotationTransformer;
 import org.testng.ITestListener;
 import org.testng.ITestResult;
+import org.testng.SkipException;
 import org.testng.annotations.IConfigurationAnnotation;
 import org.testng.annotations.ITestAnnotation;
 
-/** Prints each test's verdict in a line; a test that needs a broker in its process is skipped. */
+/**
+ * Prints each test's verdict in a line; a test that needs a broker in its process, or says that it
+ * does not apply, is skipped.
+ */
 public final class Verdicts implements ITestListener, IAnnotationTransformer {
     private static final long TIMEOUT_MS = Long.getLong("timeoutMs", 60_000);
     private final Map<String, Integer> runs = new HashMap<>();
@@ -48,7 +52,7 @@ public final class Verdicts implements ITestListener, IAnnotationTransformer {
 
     private static boolean internals(Throwable error) {
         for (Throwable each = error; each != null; each = each.getCause()) {
-            if (each instanceof LinkageError || each instanceof ClassNotFoundException
+            if (each instanceof SkipException || each instanceof LinkageError || each instanceof ClassNotFoundException
                     || each instanceof MockedPulsarServiceBaseTest.BrokerInternals
                     || each.getClass().getName().startsWith("org.mockito.exceptions")
                     || String.valueOf(each.getMessage()).contains("com.sun.proxy")

@@ -85,7 +85,8 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     private static final List<String> OF_PULSAR_1 = List.of(
             "my-property/my-ns", "prop/namespace", "prop/ns-abc", "prop/ns-abc1", "prop/ns-abc2",
             "prop/ns-abc3", "prop/ns-abcd", "prop-xyz/ns-abc");
-    private static final Set<String> BEGUN_WITH = Set.of("test", "public", "public/default");
+    private static final Set<String> BEGUN_WITH =
+            Set.of("test", "public", "public/default", "pulsar", "pulsar/system");
 
     public static final String CA_CERT_FILE_PATH = file("certs/ca.cert.pem");
     public static final String BROKER_CERT_FILE_PATH = file("server-keys/broker.cert.pem");

@@ -155,7 +155,7 @@ def test_policies_of_one_namespace_leave_the_others_alone(api: Api, namespace: s
 
 def test_backlog_quotas_go_by_type(api: Api, namespace: str) -> None:
     at = f"{NAMESPACES}/{namespace}"
-    quota = {"limitSize": 10, "policy": "producer_exception"}
+    quota = {"limit": 5, "limitSize": 10, "policy": "producer_exception"}
     assert api("POST", f"{at}/backlogQuota", quota).status == 204
     whole = {**quota, "limit": 10, "limitTime": 0}
     assert api.get(f"{at}/backlogQuotaMap") == {"destination_storage": whole}

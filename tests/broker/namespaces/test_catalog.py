@@ -8,6 +8,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.namespaces.catalog import TopicCatalog, matching
 from counterpoise.broker.namespaces.policies import Policies
+from counterpoise.broker.namespaces.policies.applied import applied_policies
 from counterpoise.broker.namespaces.policies.records import TooLarge
 from counterpoise.metadata import BadVersion, MemoryTree, MetadataStore, NotEmpty, NotFound, Stored
 from counterpoise.names.namespace import NamespaceName
@@ -315,3 +316,12 @@ async def test_a_resource_group_is_deleted_with_the_reports_of_its_use(
     assert await store.children("/counterpoise/resource-usage") == []
     with pytest.raises(NotFound):
         await policies.delete_resource_group("g")
+
+
+@pytest.mark.parametrize(
+    ("own", "due"), [([], ["Shared"]), (None, ["Shared"]), (["Failover"],) * 2]
+)
+def test_a_topics_empty_list_is_no_policy(own: object, due: list[str]) -> None:
+    shared = {"subscription_types_enabled": ["Shared"]}
+    found = applied_policies({"subscriptionTypesEnabled": own}, shared, "standalone")
+    assert found["subscriptionTypesEnabled"] == due

@@ -146,6 +146,9 @@ def test_a_partition_has_none_of_its_own_and_a_new_topic_has_none(api: Api, name
         refused = api("POST", f"{topic}/{path}", -1)
         assert (refused.status, refused.reason) == (412, "maxUnackedNum must be 0 or more")
     assert api("POST", f"{topic}/messageTTL?messageTTL=soon").status == 412
+    assert api("DELETE", f"{topic}-partition-1/policies").status == 204
+    assert api("GET", f"{topic}/maxProducers").value == "", "a partition has those of its topic"
+    assert api("POST", f"{topic}/maxProducers", 3).status == 204
     assert api("DELETE", f"{topic}/partitions").status == 204
     assert api("PUT", f"{topic}/partitions", 2).status == 204
     assert api("GET", f"{topic}/maxProducers").value == ""

@@ -14,7 +14,7 @@ import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from counterpoise import __version__
 from counterpoise.app.loading import loading
@@ -40,16 +40,16 @@ class Verb:
     extra: str = ""
     """The extra of the package that the verb needs, if any."""
 
-    def arguments(self) -> "ArgumentsModule":
+    def arguments(self) -> Any:
         """The module that declares the command's arguments."""
-        module: ArgumentsModule = self._module("arguments")
-        return module
+        return self._module("arguments")
 
     def run(self, args: argparse.Namespace) -> int:
         """Run the command and return the exit status; raises `UserError` for a missing package."""
         with needed_by(f"'counterpoise {self.name}'", self.extra):
-            module: VerbModule = self._module("verbs")
-        return module.run(args)
+            module = self._module("verbs")
+        status: int = module.run(args)
+        return status
 
     def _module(self, folder: str) -> Any:
         with loading():
@@ -100,23 +100,6 @@ examples:
 
 Each verb has its own --help with examples.
 """
-
-
-class ArgumentsModule(Protocol):
-    """The interface of a module of `counterpoise.app.arguments`, which declares options."""
-
-    DESCRIPTION: str
-    EPILOG: str
-
-    def add_arguments(self, parser: argparse.ArgumentParser) -> None:
-        """Add the command's arguments."""
-
-
-class VerbModule(Protocol):
-    """The interface of a module that runs a command, in `counterpoise.app.verbs`."""
-
-    def run(self, args: argparse.Namespace) -> int:
-        """Run the command and return the exit status."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:

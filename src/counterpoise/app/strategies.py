@@ -19,7 +19,7 @@ from counterpoise.decide.shedding.transfer import TransferShedder
 from counterpoise.names.load_managers import is_extensible
 from counterpoise.names.properties import Properties
 
-S = TypeVar("S", bound=Registered)
+S = TypeVar("S", bound=Registered[Any, Any])
 
 LOAD_MANAGER_SETTING = "loadManagerClassName"
 SHEDDER_SETTING = "loadBalancerLoadSheddingStrategy"

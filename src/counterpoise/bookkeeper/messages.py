@@ -64,7 +64,7 @@ def decode_entry(payload: bytes) -> list[DecodedMessage]:
                 return _batch(metadata, body, notes)
         except (ValueError, DecodeError, struct.error) as error:
             notes.append(str(error))
-    return [_single(metadata, body, notes)]
+    return [_message(metadata, NOT_BATCHED, metadata, metadata.sequence_id, body, notes)]
 
 
 def _without_broker_metadata(payload: bytes) -> bytes:
@@ -90,9 +90,8 @@ def _unpacked(metadata: MessageMetadata, body: bytes) -> bytes:
 
 def _batch(metadata: MessageMetadata, body: bytes, notes: list[str]) -> list[DecodedMessage]:
     found = []
-    count = metadata.num_messages_in_batch
     at = 0
-    for index in range(count):
+    for index in range(metadata.num_messages_in_batch):
         (size,) = _SIZE.unpack_from(body, at)
         at += _SIZE.size
         if size > len(body) - at:
@@ -103,38 +102,33 @@ def _batch(metadata: MessageMetadata, body: bytes, notes: list[str]) -> list[Dec
             raise BadEntry(f"message {index} of the batch is cut off")
         payload = body[at : at + each.payload_size]
         at += each.payload_size
-        found.append(
-            DecodedMessage(
-                index,
-                count,
-                metadata.publish_time,
-                each.event_time,
-                _text(metadata.producer_name),
-                each.sequence_id if each.HasField("sequence_id") else metadata.sequence_id + index,
-                _text(each.partition_key),
-                tuple((_text(it.key), _text(it.value)) for it in each.properties),
-                len(payload),
-                CompressionType.Name(metadata.compression),
-                payload,
-                "; ".join([*notes, "compacted out"] if each.compacted_out else notes),
-            )
-        )
+        number = each.sequence_id if each.HasField("sequence_id") else metadata.sequence_id + index
+        about = [*notes, "compacted out"] if each.compacted_out else notes
+        found.append(_message(metadata, index, each, number, payload, about))
     return found
 
 
-def _single(metadata: MessageMetadata, body: bytes, notes: list[str]) -> DecodedMessage:
+def _message(
+    metadata: MessageMetadata,
+    batch_index: int,
+    own: MessageMetadata | SingleMessageMetadata,
+    sequence_id: int,
+    payload: bytes,
+    notes: list[str],
+) -> DecodedMessage:
+    """The message whose own properties are in ``own``: the entry's metadata without a batch."""
     return DecodedMessage(
-        NOT_BATCHED,
+        batch_index,
         metadata.num_messages_in_batch,
         metadata.publish_time,
-        metadata.event_time,
+        own.event_time,
         _text(metadata.producer_name),
-        metadata.sequence_id,
-        _text(metadata.partition_key),
-        tuple((_text(each.key), _text(each.value)) for each in metadata.properties),
-        len(body),
+        sequence_id,
+        _text(own.partition_key),
+        tuple((_text(each.key), _text(each.value)) for each in own.properties),
+        len(payload),
         CompressionType.Name(metadata.compression),
-        body,
+        payload,
         "; ".join(notes),
     )
 

@@ -2,25 +2,41 @@
 
 import dataclasses
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any, Generic, Protocol, TypeVar
 
+from counterpoise.decide.memory import Memory
 from counterpoise.names.options import ConfigError
 
+M = TypeVar("M", bound=Memory)
+C_co = TypeVar("C_co", covariant=True)
 
-class Registered(Protocol):
-    """What every strategy has in common: a name and options."""
+
+class Registered(Protocol[M, C_co]):
+    """What every strategy has in common: a name, options and a memory.
+
+    ``M`` is the class of its memory, ``C_co`` of its options.
+    """
 
     @property
     def name(self) -> str:
-        """The short name, such as ``ThresholdShedder``."""
+        """The short name, such as ``ThresholdShedder``, by which it is selected."""
 
     @property
-    def options(self) -> type[Any]:
-        """The frozen dataclass of its settings (`names/options.py`); all of them have defaults."""
+    def options(self) -> type[C_co]:
+        """The frozen dataclass of its options (`names/options.py`); all of them have defaults."""
+
+    def initial_memory(self) -> M:
+        """The memory before the first call."""
+
+    def memory_from_json(self, value: Any) -> M:
+        """The memory that :meth:`Memory.to_json` wrote."""
+
+    def forget(self, memory: M, active: Collection[str]) -> M:
+        """The memory without brokers other than ``active`` (``onActiveBrokersChange``)."""
 
 
-S = TypeVar("S", bound=Registered)
+S = TypeVar("S", bound=Registered[Any, Any])
 
 
 class Registry(Mapping[str, S], Generic[S]):
@@ -91,4 +107,4 @@ class Registry(Mapping[str, S], Generic[S]):
 
 
 def _members(contract: type[Any]) -> set[str]:
-    return {name for name in vars(contract) if not name.startswith("_")}
+    return {name for name in dir(contract) if not name.startswith("_")}

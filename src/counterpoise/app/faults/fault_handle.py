@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
+from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
 from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
@@ -139,19 +140,19 @@ class FaultHandle(Scheduled):
         self._faults.engine.remove(self.number)
 
 
+@dataclass(frozen=True, slots=True)
 class StruckOften:
     """Expects a fault to have struck at least a number of times."""
 
-    def __init__(self, fault: SetFault, times: int) -> None:
-        self._fault = fault
-        self._times = times
+    fault: SetFault
+    times: int
 
     def __call__(self) -> str:
         """What is still missing, in a sentence; empty once it is met."""
-        struck = self._fault.struck
-        if struck >= self._times:
+        struck = self.fault.struck
+        if struck >= self.times:
             return ""
-        return f"{self._fault.fault} struck {struck} times, and {self._times} were expected"
+        return f"{self.fault.fault} struck {struck} times, and {self.times} were expected"
 
 
 class BrokerFaultHandle:

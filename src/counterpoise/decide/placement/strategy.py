@@ -1,6 +1,6 @@
 """The interface of placement strategies: what each is given, and what it returns."""
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from operator import is_
 from random import Random
 from typing import Any, Generic, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -9,6 +9,7 @@ import numpy as np
 
 from counterpoise.decide.memory import Memory
 from counterpoise.decide.plan import Rejection
+from counterpoise.decide.registry import Registered
 from counterpoise.load.rates import Indices
 from counterpoise.load.view import BrokerColumns, ClusterView
 
@@ -34,24 +35,13 @@ class Placement(NamedTuple, Generic[M]):
 
 
 @runtime_checkable
-class PlacementStrategy(Protocol[M, C]):
+class PlacementStrategy(Registered[M, C], Protocol[M, C]):
     """The interface of placement strategies, which choose a broker for a bundle.
 
     ``M`` is the class of its memory, ``C`` of its options. Write your own by offering these
     members; nothing needs to be inherited. A strategy holds no state: what it remembers is in the
     memory it returns.
     """
-
-    @property
-    def name(self) -> str:
-        """The name by which the command line and ``broker.conf`` select it."""
-
-    @property
-    def options(self) -> type[C]:
-        """The frozen dataclass of its options; all of them have defaults."""
-
-    def initial_memory(self) -> M:
-        """The memory before the first call."""
 
     def place(
         self,
@@ -66,12 +56,6 @@ class PlacementStrategy(Protocol[M, C]):
 
         Without ``rng`` equally good brokers are settled by value, then name.
         """
-
-    def forget(self, memory: M, active: Collection[str]) -> M:
-        """The memory without the brokers that are gone."""
-
-    def memory_from_json(self, value: Any) -> M:
-        """The memory that :meth:`Memory.to_json` wrote."""
 
 
 def no_candidate(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:

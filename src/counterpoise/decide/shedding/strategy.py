@@ -10,12 +10,12 @@ shedder, for which Pulsar had the abstract class ``DeviationShedder``). Give its
 ``module:Class`` wherever a strategy's name is asked for.
 """
 
-from collections.abc import Collection
 from random import Random
 from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from counterpoise.decide.memory import Memory
 from counterpoise.decide.plan import StrategyPlan
+from counterpoise.decide.registry import Registered
 
 V_contra = TypeVar("V_contra", contravariant=True)
 M = TypeVar("M", bound=Memory)
@@ -23,32 +23,15 @@ C = TypeVar("C")
 
 
 @runtime_checkable
-class Shedder(Protocol[V_contra, M, C]):
+class Shedder(Registered[M, C], Protocol[V_contra, M, C]):
     """The interface of shedding strategies, which decide which bundles leave which brokers.
 
     ``V_contra`` is the class of view that it reads, ``M`` of its memory, ``C`` of its options.
     """
 
     @property
-    def name(self) -> str:
-        """The strategy's short name, such as ``ThresholdShedder``."""
-
-    @property
-    def options(self) -> type[C]:
-        """The frozen dataclass of its options; all of them have defaults."""
-
-    @property
     def view(self) -> type[Any]:
         """The class of view it reads: ``ClusterView``, or ``LoadStoreView`` (PIP-192)."""
-
-    def initial_memory(self) -> M:
-        """The memory before the first call."""
-
-    def memory_from_json(self, value: Any) -> M:
-        """The memory that :meth:`Memory.to_json` wrote."""
-
-    def forget(self, memory: M, active: Collection[str]) -> M:
-        """The memory without brokers other than ``active`` (``onActiveBrokersChange``)."""
 
     def plan(
         self, view: V_contra, memory: M, options: C, now_ms: int, rng: Random

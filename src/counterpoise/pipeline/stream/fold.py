@@ -11,7 +11,7 @@ speculated or killed leaves a file that no commit names.
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from counterpoise.load.fold import FoldState, fold
 from counterpoise.pipeline.tables.data_files import DataFile
@@ -66,13 +66,6 @@ def fold_shard(batch: FoldBatch, shard: int) -> DataFile:
     return write_state(batch.location, after, up_to=up_to, shard=shard, shards=batch.shards)
 
 
-class ShardTasks(Protocol):
-    """A way to run a batch's tasks, one for each shard."""
-
-    def run(self, batch: FoldBatch) -> Sequence[DataFile]:
-        """Run a batch's tasks; returns the files that they wrote, by shard."""
-
-
 class SparkTasks:
     """Runs a batch's tasks as one Spark job; a job that still runs on closing is cancelled."""
 
@@ -100,7 +93,7 @@ class ReportFold:
     def __init__(
         self,
         writer: "TablesWriter",
-        tasks: ShardTasks,
+        tasks: SparkTasks,
         *,
         shards: int,
         most_rows: int = ROWS_MOST,

@@ -129,6 +129,8 @@ def test_a_limit_that_is_raised_or_removed_lets_everybody_go(party: Party) -> No
         party.buffer.add(hog, 200)
         assert hog.pause
         assert modest.pause
+        party.buffer.set_limit(400)
+        assert hog.pause, "half of it waits"
         party.buffer.set_limit(limit)
         assert not hog.pause
         assert not modest.pause

@@ -22,13 +22,18 @@ async def test_a_limit_is_reached_until_no_flow_has_waited_for_ten_seconds(
 ) -> None:
     caplog.set_level(logging.INFO, "counterpoise.broker.limits")
     limit, episodes = limit_of(10), LimitEpisodes(now_ns)
+    limit.throttled_count, limit.throttled_ns = 5, SECOND_NS
     episodes.began(limit, "a producer")
+    limit.throttled_count, limit.throttled_ns = 8, 3 * SECOND_NS
     await pass_time(rested_s)
     limit.rested_at = now_ns()
     await pass_time(9.9)
     assert "no longer reached" not in caplog.text
     await pass_time(0.2)
-    assert f"no longer reached: in {rested_s}.0 s it throttled" in caplog.text
+    assert (
+        f"no longer reached: in {rested_s}.0 s it throttled 4 times, 2.0 s altogether"
+        in caplog.text
+    )
     assert now_ns() == pytest.approx((rested_s + 10.1) * SECOND_NS)
 
 

@@ -88,3 +88,10 @@ async def test_a_disk_that_cannot_be_read_is_tried_again_and_skips_nothing(
         assert "Traceback" not in caplog.text
     await on_disk.wire.until(lambda: len(on_disk.wire.payloads(consumer)) == COUNT)
     assert on_disk.wire.payloads(consumer) == [str(n) for n in range(COUNT)]
+    with monkeypatch.context() as patched:
+        patched.setattr(log, "read", damaged)
+        tried = 0
+        consumer.redeliver()
+        consumer.flow(1)
+        await on_disk.wire.until(lambda: tried > 1)
+    assert caplog.text.count("x.ledger cannot be read") == 2, "it could be read meanwhile"

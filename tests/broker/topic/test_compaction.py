@@ -16,6 +16,7 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topic_compaction import COMPACTION
 from counterpoise.broker.topic.upkeep import TopicUpkeep
+from counterpoise.storage.faultable import FaultableLedgers
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Chunk, StorageError
 from counterpoise.wire.batch import compacted_batch
@@ -283,6 +284,22 @@ async def test_a_brokers_own_topic_keeps_what_is_left_and_is_compacted_once_it_h
     keeping.cancel()
 
 
+async def test_a_brokers_own_topic_loses_nothing_if_what_is_left_cannot_be_stored(
+    store: MemoryLedgerStore,
+) -> None:
+    ledgers = FaultableLedgers(store)
+    world = World(ledgers)  # type: ignore[arg-type]
+    topic = await world.topic()
+    keeper = await topic.create_subscription("keeper", InitialPosition.Earliest)
+    producer = await world.producer()
+    await world.publish(producer, *"abcd")
+    producer.close()
+    compaction = Compaction(world.name, "keeper", lambda entries: entries[-2:])
+    for ledgers.disk.is_full, end, backlog in ((True, 4, 4), (False, 6, 2)):
+        await compaction.compact(topic)
+        assert (topic.log.end, keeper.backlog) == (end, backlog)
+
+
 async def test_a_compaction_that_is_under_way_is_not_begun_again(world: World) -> None:
     topic = await published(world, ("a", "1"), ("a", "2"))
     in_memory, goes_on = topic.log.cached, asyncio.Event()
@@ -325,23 +342,30 @@ async def test_only_one_consumer_at_a_time_may_read_what_is_compacted(
     assert refused.value.code is ServerError.NotAllowedError
 
 
+@pytest.mark.usefixtures("now_s")
 async def test_a_compaction_that_fails_leaves_what_the_last_one_made(
     store: MemoryLedgerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(store)
     topic = await published(world, ("a", "1"), ("a", "2"))
+    stats = topic.compaction.stats
     await topic.compaction.compact()
     await published(world, ("a", "3"))
+    world.registry.wall.advance(1)
 
     async def broken() -> None:
         raise StorageError("the disk is gone")
 
+    succeeds = topic.log.cursors_saved
     monkeypatch.setattr(topic.log, "cursors_saved", broken)
     with pytest.raises(BrokerError, match="the disk is gone"):
         await topic.compaction.compact()
     assert (topic.compaction.status, topic.compaction.last_error) == ("ERROR", "the disk is gone")
-    monkeypatch.undo()
+    assert (stats.succeeded_ms, stats.failed_ms, stats.removed) == (1_000_000, 1_001_000, 1)
+    monkeypatch.setattr(topic.log, "cursors_saved", succeeds)
     await topic.compaction.compact()
+    assert (topic.compaction.status, topic.compaction.last_error) == ("SUCCESS", "")
+    assert (stats.succeeded_ms, stats.failed_ms, stats.removed) == (1_001_000, 1_001_000, 0)
     await world.consumer(subscription="r", durable=False, read_compacted=True)
     assert world.wire.payloads() == ["3"]
 
@@ -355,3 +379,5 @@ async def test_without_its_subscription_a_topic_is_not_compacted_any_more(
     await topic.subscriptions[COMPACTION].unsubscribe(None)
     await world.consumer(subscription="r", durable=False, read_compacted=True)
     assert world.wire.payloads() == ["1", "2"]
+    await topic.compaction.compact()
+    assert topic.compaction.stats.removed == 1, "all of it is compacted, as for the first time"

@@ -201,6 +201,9 @@ def test_a_producer_is_gone_from_when_it_left_last() -> None:
         assert known.stored == {"p": 5}
     known.forget_inactive(log, "", 1000.1)
     assert known.stored == {}
+    known.commit("p", 6)
+    known.forget_inactive(log, "", 1001)
+    assert known.stored == {"p": 6}, "it came back between two looks: its time begins again"
 
 
 @pytest.mark.parametrize("killed", [False, True])

@@ -10,7 +10,12 @@ from counterpoise.broker.peers.system_topic import KEEPER
 from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.retention import Inactivity, Retention, TopicLifetime
+from counterpoise.broker.topic.retention import (
+    Inactivity,
+    Retention,
+    TopicLifetime,
+    inactivity_of,
+)
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -83,6 +88,7 @@ def inactivity(mode: str = "delete_when_no_subscriptions", **changed: Any) -> di
         (-1, 0, 7, 6),
         (45, -1, 7, 2),
         (45, -1, 1, 0),
+        (45, -1, 2, 2),
         (5, -1, 3, 2),
         (-1, 2, 7, 4),
         (-1, 4, 7, 0),
@@ -123,6 +129,7 @@ async def test_a_retention_holds_without_a_subscription_and_from_its_change_on()
     assert reader.subscription.backlog == 1
 
 
+@pytest.mark.usefixtures("now_s")
 async def test_a_subscription_goes_that_had_no_consumer_for_its_time() -> None:
     cared = Cared(subscription_expiration_time_minutes=10)
     used = await cared.world.consumer(subscription="used", permits=0)
@@ -131,7 +138,7 @@ async def test_a_subscription_goes_that_had_no_consumer_for_its_time() -> None:
     cared.wait(20)
     for each in idle:
         each.close()
-    cared.wait(9.9)
+    cared.wait(10)
     await cared.upkeep.expire_subscriptions()
     assert {*topic.subscriptions} == {"used", "left", KEEPER}
     cared.wait(0.2)
@@ -166,6 +173,13 @@ def test_an_unused_topic_stays_for_its_time_and_for_that_of_its_messages(
     lifetime = TopicLifetime(Retention(minutes, -1), Inactivity(is_deleted=True, seconds=60))
     assert lifetime.is_over(idle_s, entries) is is_over
     assert not TopicLifetime(Retention(minutes, -1)).is_over(idle_s, entries)
+
+
+def test_a_policy_of_inactivity_without_a_mode_has_the_brokers() -> None:
+    default = Inactivity(mode=CAUGHT_UP, seconds=600)
+    policy = {"deleteWhileInactive": True, "maxInactiveDurationSeconds": 5}
+    assert inactivity_of({"inactiveTopicPolicies": policy}, default) == (True, CAUGHT_UP, 5)
+    assert inactivity_of({}, default) is default
 
 
 @pytest.mark.parametrize("mode", ["delete_when_no_subscriptions", CAUGHT_UP])

@@ -61,8 +61,13 @@ def ends_with(name: str, figures: set[str], folder: Path) -> None:
     measured = json.loads((folder / f"{name}.json").read_text(encoding="utf-8"))
     assert measured["quick"]
     assert figures <= {each["name"] for each in measured["figures"]}
-    # Of a moment's work some processor times are too short to be seen.
-    assert all(each["value"] >= 0 for each in measured["figures"] if "memory" not in each["name"])
+    # Of a moment's work some processor times are too short to be seen, and what one run took above
+    # another may be less than nothing on a busy machine.
+    differences = ("memory", "above a run")
+    assert all(
+        each["value"] >= 0 or any(word in each["name"] for word in differences)
+        for each in measured["figures"]
+    )
     assert any(each["value"] > 0 for each in measured["figures"])
 
 

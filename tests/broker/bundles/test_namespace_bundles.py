@@ -52,7 +52,14 @@ async def test_what_is_there_before_the_first_client(any_brokers: BrokersOfTest)
     assert policies["bundles"] == {"boundaries": FOUR, "numBundles": 4}
     assert policies["replication_clusters"] == ["standalone"]
     cluster = await broker.policies.cluster("standalone").get()
-    assert cluster == {"serviceUrl": broker.web_url, "brokerServiceUrl": broker.service_url}
+    # As `bin/pulsar initialize-cluster-metadata` of 4.0.7 writes it.
+    assert cluster == {
+        "serviceUrl": broker.web_url,
+        "brokerServiceUrl": broker.service_url,
+        "brokerClientTlsTrustStoreType": "JKS",
+        "brokerClientTlsKeyStoreType": "JKS",
+        "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
+    }
 
 
 async def test_the_number_of_bundles_is_a_setting(brokers: BrokersOfTest) -> None:

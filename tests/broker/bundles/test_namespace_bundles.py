@@ -52,7 +52,7 @@ async def test_what_is_there_before_the_first_client(any_brokers: BrokersOfTest)
     assert policies["bundles"] == {"boundaries": FOUR, "numBundles": 4}
     assert policies["replication_clusters"] == ["standalone"]
     cluster = await broker.policies.cluster("standalone").get()
-    # As `bin/pulsar initialize-cluster-metadata` of 4.0.7 writes it.
+    # As Pulsar 4.0.7's initialisation writes it.
     assert cluster == {
         "serviceUrl": broker.web_url,
         "brokerServiceUrl": broker.service_url,

@@ -10,8 +10,7 @@ from counterpoise.admin.shapes import Json
 def whole_quota(quota: Mapping[str, Json]) -> dict[str, Json]:
     """A backlog quota with all its members, its size under both names that Pulsar has for it."""
     numbers = {name: _number(value) for name, value in quota.items()}
-    sizes = (numbers.get("limitSize"), numbers.get("limit"))
-    size = next((each for each in sizes if each is not None), 0)
+    size = _size(numbers) or 0
     return {**numbers, "limit": size, "limitSize": size}
 
 
@@ -19,11 +18,15 @@ def exceeds_retention(quota: Json, retention: Json) -> bool:
     """Whether a backlog may grow to what its retention policy does not keep."""
     if not isinstance(quota, dict) or not isinstance(retention, dict):
         return False
-    size = quota.get("limitSize")
-    size = quota.get("limit") if size is None else size
     kept = (retention.get("retentionSizeInMB") or 0) << 20
     kept_s = (retention.get("retentionTimeInMinutes") or 0) * 60
-    return 0 < kept <= (size or 0) or 0 < kept_s <= (quota.get("limitTime") or 0)
+    return 0 < kept <= (_size(quota) or 0) or 0 < kept_s <= (quota.get("limitTime") or 0)
+
+
+def _size(quota: Mapping[str, Json]) -> Json:
+    """Its limit in bytes, by the newer of its names if that is given; None without one."""
+    size = quota.get("limitSize")
+    return quota.get("limit") if size is None else size
 
 
 def _number(value: Json) -> Json:

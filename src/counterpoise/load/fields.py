@@ -68,10 +68,14 @@ def read_integer(value: object, path: str) -> int:
     raise LoadDataError(path, "a whole number", value)
 
 
-def read_times(data: Mapping[str, Any], name: str) -> dict[str, int]:
-    """The JSON object under ``name``, of names and times in milliseconds; empty if absent."""
-    times = read_object(data.get(name, {}), name)
-    return {each: read_integer(when, f"{name}[{each!r}]") for each, when in times.items()}
+def read_times(data: Mapping[str, Any], name: str, within: str = "") -> dict[str, int]:
+    """The JSON object under ``name``, of names and times in milliseconds; empty if absent.
+
+    ``within``: where ``data`` stands, as in ``memory.``, for the path in `LoadDataError`.
+    """
+    path = f"{within}{name}"
+    times = read_object(data.get(name, {}), path)
+    return {each: read_integer(when, f"{path}[{each!r}]") for each, when in times.items()}
 
 
 def read_text(value: object, path: str) -> str:

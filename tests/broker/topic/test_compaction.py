@@ -14,6 +14,7 @@ from counterpoise.broker.topic.compacted_view import CompactedView, LatestValues
 from counterpoise.broker.topic.compaction import LOOK_S, Compaction
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
+from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic_compaction import COMPACTION
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.storage.faultable import FaultableLedgers
@@ -253,15 +254,20 @@ def test_a_value_that_is_null_removes_its_key_and_what_is_compacted_out_counts_n
     assert (latest.left, dict(latest.survivors)) == (1, {2: frozenset({1})})
 
 
-@on_jumping_loop
-async def test_a_brokers_own_topic_keeps_what_is_left_and_is_compacted_once_it_has_grown() -> None:
-    world = World(MemoryLedgerStore())
+async def brokers_own_topic(world: World) -> tuple[PersistentTopic, Subscription, Compaction]:
+    """A topic of four messages, the subscription that keeps it, and what leaves the last two."""
     topic = await world.topic()
     keeper = await topic.create_subscription("keeper", InitialPosition.Earliest)
     producer = await world.producer()
     await world.publish(producer, *"abcd")
     producer.close()
-    compaction = Compaction(world.name, "keeper", lambda entries: entries[-2:])
+    return topic, keeper, Compaction(world.name, "keeper", lambda entries: entries[-2:])
+
+
+@on_jumping_loop
+async def test_a_brokers_own_topic_keeps_what_is_left_and_is_compacted_once_it_has_grown() -> None:
+    world = World(MemoryLedgerStore())
+    topic, keeper, compaction = await brokers_own_topic(world)
     await compaction.compact(topic)
     assert (topic.log.end, keeper.backlog) == (6, 2)
     assert (await world.consumer(subscription="keeper", permits=9)).subscription is keeper
@@ -289,12 +295,7 @@ async def test_a_brokers_own_topic_loses_nothing_if_what_is_left_cannot_be_store
 ) -> None:
     ledgers = FaultableLedgers(store)
     world = World(ledgers)  # type: ignore[arg-type]
-    topic = await world.topic()
-    keeper = await topic.create_subscription("keeper", InitialPosition.Earliest)
-    producer = await world.producer()
-    await world.publish(producer, *"abcd")
-    producer.close()
-    compaction = Compaction(world.name, "keeper", lambda entries: entries[-2:])
+    topic, keeper, compaction = await brokers_own_topic(world)
     for ledgers.disk.is_full, end, backlog in ((True, 4, 4), (False, 6, 2)):
         await compaction.compact(topic)
         assert (topic.log.end, keeper.backlog) == (end, backlog)

@@ -108,7 +108,7 @@ class PendingMachine(RuleBasedStateMachine):
             places = {place for index, place in taken if index == at}
             bits, size = self.pending.bits(at)
             assert {place for place in range(SIZE) if bits >> place & 1} == places
-            assert self.pending.withholds(at) == (len(places) == SIZE)
+            assert (bits == WHOLE) == (len(places) == SIZE)
             assert size in (0, SIZE)
         owners = {self.cumulative.transaction} if self.cumulative is not None else set()
         assert self.pending.transactions == owners | set(self.mine)

@@ -208,10 +208,10 @@ async def create_missed(request: web.Request) -> None:
     """Make those partitions that are missing."""
     topic = _whole_topic_of(request)
     await require_found(request, topic.namespace_name)
-    if await broker_of(request).policies.partitioned_topic(topic).get() is None:
+    found = await broker_of(request).policies.partitioned_topic(topic).get()
+    if found is None:
         raise not_found(f"Topic {topic} does not exist")
-    count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
-    await _create_partitions(request, topic, count)
+    await _create_partitions(request, topic, int(found["partitions"]))
 
 
 async def _copy_subscriptions(request: web.Request, topic: TopicName, count: int) -> None:

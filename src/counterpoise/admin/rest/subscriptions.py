@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from http import HTTPStatus
 
 from aiohttp import web
@@ -55,7 +57,6 @@ _ID = {
 MESSAGE_ID = Shape(object_of(_ID, required=("ledgerId", "entryId")))
 START = Shape({**object_of(_ID), "type": ["object", "string", "null"]})
 """Where a new subscription starts: a message id (``ResetCursorData``) or a word."""
-_NO_TOPIC = "Topic does not exist and cannot be auto-created"
 
 
 routes = route.Routes()
@@ -89,25 +90,28 @@ async def create(request: web.Request) -> None:
         raise bad_request(
             "Create subscription on non-persistent topic can only be done through client"
         )
-    try:
+    with _refusing_missing_topic():
         await broker.catalog.partitions(topic)
-    except BrokerError as error:
-        if error.code.name != "TopicNotFound":
-            raise
-        raise precondition_failed(_NO_TOPIC) from None
     if await on_partitions(request, topic, body=start, unless_all=HTTPStatus.CONFLICT):
         return
     await require_topic_owner(request, topic)
-    try:
+    with _refusing_missing_topic():
         loaded = await broker.topics.get(topic, create=True)
-    except BrokerError as error:
-        if error.code.name != "TopicNotFound":
-            raise
-        raise precondition_failed(_NO_TOPIC) from None
     if name in loaded.subscriptions:
         raise conflict("Subscription already exists for topic")
     properties = start.get("properties") if isinstance(start, dict) else None
     await require_stored(loaded).create_subscription(name, _start_of(start), properties)
+
+
+@contextlib.contextmanager
+def _refusing_missing_topic() -> Iterator[None]:
+    """412 for a topic that is not there and that policies let no client create."""
+    try:
+        yield
+    except BrokerError as error:
+        if error.code.name != "TopicNotFound":
+            raise
+        raise precondition_failed("Topic does not exist and cannot be auto-created") from None
 
 
 @routes.delete(SUBSCRIPTION, access.topic("UNSUBSCRIBE"), query=route.FORCE)

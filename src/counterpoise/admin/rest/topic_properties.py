@@ -19,14 +19,13 @@ from counterpoise.admin.rest.subscriptions import (
 from counterpoise.admin.rest.topics import (
     PROPERTIES,
     TOPIC,
-    not_persistent,
     path_of,
+    persistent_topic,
     require_loaded,
     topic_in_namespace,
 )
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import text
-from counterpoise.names.topic import TopicName
 
 Notes = Mapping[str, str]
 
@@ -38,7 +37,7 @@ routes = route.Routes()
 @routes.get(PATH, access.topic("GET_METADATA"), AUTHORITATIVE)
 async def get(request: web.Request) -> web.Response:
     """The properties of a topic."""
-    topic = await _persistent(request)
+    topic = await persistent_topic(request)
     policies = broker_of(request).policies
     partitioned = await policies.partitioned_topic(topic).get()
     if partitioned is not None:
@@ -85,16 +84,8 @@ async def set_of_subscription(request: web.Request) -> None:
         (await require_subscription(request, topic)).note(properties)
 
 
-async def _persistent(request: web.Request) -> TopicName:
-    """The topic in the path; 406 if it is not persistent, since it has no properties."""
-    topic = await topic_in_namespace(request)
-    if not topic.is_persistent:
-        raise not_persistent()
-    return topic
-
-
 async def _change(request: web.Request, change: Callable[[Notes], Notes]) -> None:
-    topic = await _persistent(request)
+    topic = await persistent_topic(request)
     policies = broker_of(request).policies
     partitioned = policies.partitioned_topic(topic)
     if await partitioned.get() is not None:

@@ -21,8 +21,8 @@ from counterpoise.admin.rest.subscriptions import (
 )
 from counterpoise.admin.rest.topics import (
     TOPIC,
-    not_persistent,
     path_of,
+    persistent_topic,
     require_loaded,
     topic_in_namespace,
 )
@@ -152,9 +152,7 @@ async def offload(request: web.Request) -> None:
 @routes.post(f"{TOPIC}/terminate", access.topic("TERMINATE"), query=AUTHORITATIVE)
 async def terminate(request: web.Request) -> web.Response:
     """Terminate a topic: nothing can be published any more. Answers with the last message's id."""
-    topic = await topic_in_namespace(request)
-    if not topic.is_persistent:
-        raise not_persistent()
+    topic = await persistent_topic(request)
     await refuse_partitioned(request, topic, "Termination of a partitioned topic is not allowed")
     await require_loaded(request, topic)
     return answer(_id_json(topic, await broker_of(request).topics.terminate(topic)))

@@ -238,6 +238,14 @@ async def topic_in_namespace(request: web.Request) -> TopicName:
     return topic
 
 
+async def persistent_topic(request: web.Request) -> TopicName:
+    """The topic in the path, as `topic_in_namespace`; 406 for one that stores nothing."""
+    topic = await topic_in_namespace(request)
+    if not topic.is_persistent:
+        raise RestError(HTTPStatus.NOT_ACCEPTABLE, "Need to provide a persistent topic name")
+    return topic
+
+
 async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
     """The topic in the path, opened; 404 if it does not exist. Only the topic's owner can answer:
     307 to it. A partition of a non-persistent topic is there as soon as the topic is.
@@ -269,11 +277,6 @@ async def require_exists(request: web.Request, topic: TopicName) -> None:
         raise not_found(f"Topic {topic} not found")
     else:
         await require_loaded(request, topic)
-
-
-def not_persistent() -> RestError:
-    """406 for a request about a topic that stores nothing."""
-    return RestError(HTTPStatus.NOT_ACCEPTABLE, "Need to provide a persistent topic name")
 
 
 def path_of(topic: TopicName) -> str:

@@ -125,10 +125,6 @@ class PendingAcks:
             return WHOLE, size
         return bits, size
 
-    def withholds(self, index: int) -> bool:
-        """Whether all of an entry is acknowledged in transactions, so that it is not delivered."""
-        return self.bits(index)[0] == WHOLE
-
     def of(self, transaction: TransactionId) -> PendingTransaction:
         """The acknowledgements of a transaction on this subscription."""
         cumulative = self.cumulative if self._is_cumulative(transaction) else None

@@ -8,7 +8,9 @@ import numpy as np
 import pytest
 
 from counterpoise.decide.shedding.counterpoise.columns import capacities
+from counterpoise.decide.shedding.counterpoise.memory import CounterpoiseMemory
 from counterpoise.decide.shedding.counterpoise.search import objective
+from counterpoise.load.fields import LoadDataError
 from counterpoise.load.rates import Floats
 from counterpoise.load.store_view import BundleRules
 from tests.decide.shedding.counterpoise.clusters import (
@@ -153,6 +155,16 @@ def test_a_full_broker_is_relieved_however_small_its_bundles_are(each: int) -> N
     assert cluster.ratio() > 1.3
     cluster.rounds(60)
     assert cluster.ratio() < 1.15
+
+
+def test_brokers_that_are_being_filled_are_remembered_as_an_earlier_version_wrote_them_too() -> (
+    None
+):
+    for value in ({"b00:8080": 2}, ["b00:8080"]):
+        assert CounterpoiseMemory.from_json({"cold": value}).cold == {"b00:8080"}
+    for value in (5, "b00:8080", [5]):
+        with pytest.raises(LoadDataError, match=r"memory\.cold"):
+            CounterpoiseMemory.from_json({"cold": value})
 
 
 def test_no_move_raises_the_objective_and_each_has_its_figures() -> None:

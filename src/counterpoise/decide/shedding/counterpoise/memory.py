@@ -8,7 +8,14 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from counterpoise.load.fields import LoadDataError, read_integer, read_number, read_object
+from counterpoise.load.fields import (
+    LoadDataError,
+    read_integer,
+    read_number,
+    read_object,
+    read_texts,
+    read_times,
+)
 
 Floats32 = npt.NDArray[np.float32]
 Integers32 = npt.NDArray[np.int32]
@@ -116,23 +123,17 @@ class CounterpoiseMemory:
             for name in Tracks.__slots__
         }
         capacity = read_object(fields.get("capacity", {}), "memory.capacity")
+        cold = fields.get("cold", ())  # An object by name where an earlier version wrote it.
         return CounterpoiseMemory(
             bundles,
             tuple(fields.get("brokers", ())),
             replace(tracks, **made),
             read_integer(fields.get("seenAt", 0), "memory.seenAt"),
             read_number(fields.get("waitedMinutes", 0.0), "memory.waitedMinutes"),
-            frozenset(map(str, fields.get("cold", ()))),
-            _times(fields, "ill"),
+            frozenset(read_texts(tuple(cold) if isinstance(cold, dict) else cold, "memory.cold")),
+            read_times(fields, "ill", "memory."),
             {name: tuple(map(float, each)) for name, each in capacity.items()},
         )
-
-
-def _times(fields: Mapping[str, Any], name: str) -> dict[str, int]:
-    read = read_object(fields.get(name, {}), f"memory.{name}")
-    return {
-        broker: read_integer(each, f"memory.{name}[{broker!r}]") for broker, each in read.items()
-    }
 
 
 def _text(column: npt.NDArray[Any]) -> str:

@@ -73,10 +73,10 @@ def prices_of(
     slight = SLIGHT * math.log10(max(brokers, 1))
     dearer = 1.0 + min((slight / max(excess, LEAST)) ** 2, DEARER_MAX)
     larger = max(brokers / FEW, 1.0)
-    each = min(brokers, FEW) * larger**0.1
-    lasting = dearer * hourly / pays / each
+    divisor = min(brokers, FEW) * larger**0.1
+    lasting = dearer * hourly / pays / divisor
     passing = hourly / horizon_min * PASSING * math.sqrt(larger)
-    return Prices(lasting, max(passing, lasting), move_price / each)
+    return Prices(lasting, max(passing, lasting), move_price / divisor)
 
 
 def buy(cluster: LoadColumns, found: Found, prices: Prices, doubt: Floats) -> Bought:

@@ -8,6 +8,7 @@ from counterpoise.admin.shapes import (
     NUMBER,
     InvalidBody,
     Shape,
+    defaulting,
     nullable,
     object_of,
     read_json,
@@ -87,6 +88,16 @@ def test_members_that_are_not_needed_may_be_null_or_missing() -> None:
         with pytest.raises(InvalidBody, match=member):
             shape.check(wrong)
     assert nullable(nullable(FLAG)) == nullable(FLAG) == {"type": ["boolean", "null"]}
+
+
+def test_null_is_zero_or_false_for_a_member_that_has_a_default_value() -> None:
+    policy = object_of({"rate": defaulting(whole(), -1), "on": defaulting(FLAG, True)})
+    both = Shape(object_of({"policy": policy, "name": text()}))
+    assert both.read(b'{"policy": {"rate": null, "on": null}, "name": null}') == {
+        "policy": {"rate": 0, "on": False},
+        "name": None,
+    }
+    assert both.read(b'{"policy": {}}') == {"policy": {"rate": -1, "on": True}}
 
 
 def test_a_whole_number_of_a_body_fits_javas_int() -> None:

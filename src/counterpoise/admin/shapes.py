@@ -44,6 +44,7 @@ class Shape:
             self._validate(value)
         except JsonSchemaValueException as error:
             raise InvalidBody(error.message.replace("data", "the body", 1)) from None
+        _put_zeros(self.schema, value)
         return value
 
     def read(self, data: bytes) -> Json:
@@ -82,7 +83,9 @@ def whole(bounds: tuple[int, int] = INT32) -> Schema:
 
 
 def defaulting(each: Schema, value: Json) -> Schema:
-    """This shape for a member that is read as ``value`` where an object does not have it."""
+    """This shape for a member that is read as ``value`` where an object does not have it, and as 0
+    or false where it is null, as Jackson reads Java's primitive types.
+    """
     return {**each, "default": value}
 
 
@@ -120,6 +123,16 @@ def nullable(each: Schema) -> Schema:
         return each
     nullable = {**each, "type": [each["type"], "null"]}
     return {**nullable, "enum": [*each["enum"], None]} if "enum" in each else nullable
+
+
+def _put_zeros(schema: Schema, value: Json) -> None:
+    if not isinstance(value, dict):
+        return
+    for name, each in schema.get("properties", {}).items():
+        if name in value:
+            if value[name] is None and "default" in each:
+                value[name] = type(each["default"])()
+            _put_zeros(each, value[name])
 
 
 def read_json(data: bytes) -> Json:

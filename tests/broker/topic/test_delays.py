@@ -9,9 +9,10 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
-from counterpoise.wire.values import SubscriptionType
+from counterpoise.wire.values import SubscriptionType, TransactionId
 from tests.broker.topic.conftest import World, entry, publish
 
+ONE, TWO = TransactionId(0, 0), TransactionId(0, 1)
 STORED_TYPES = [SubscriptionType.Shared, SubscriptionType.Key_Shared]
 
 
@@ -38,8 +39,9 @@ class Delaying:
     async def delivered(self) -> list[str]:
         """What has come; a message without a time has come behind all that was due."""
         producer = await self.world.producer()
+        ends = self.world.wire.payloads().count("end")
         await self.world.publish(producer, "end")
-        await self.world.wire.until(lambda: "end" in self.world.wire.payloads())
+        await self.world.wire.until(lambda: self.world.wire.payloads().count("end") > ends)
         producer.close()
         return [each for each in self.world.wire.payloads() if each != "end"]
 
@@ -115,8 +117,15 @@ async def test_a_clock_that_is_set_forward_brings_what_is_due_by_it(
     consumer = await delaying.world.consumer(kind)
     await delaying.publish(60_000)
     assert delaying.world.wire.payloads() == []
+    # A transaction that acknowledged it is aborted meanwhile: it waits on, and is queued once.
+    subscription, at = consumer.subscription, [(0, 0, ())]
+    await consumer.ack_in_transaction(ONE, at, cumulative=False)
+    await subscription.in_transactions().end(ONE, commit=False, low_watermark=-1)
+    assert (await delaying.delivered(), subscription.delayed) == ([], 1)
+    await consumer.ack_in_transaction(TWO, at, cumulative=False)
     delaying.world.registry.wall.advance(61)
-    assert consumer.subscription.dispatcher is not None
-    consumer.subscription.dispatcher.time_passed()
-    await delaying.world.wire.until(lambda: delaying.world.wire.payloads() == ["60000"])
-    assert consumer.subscription.delayed == 0
+    assert subscription.dispatcher is not None
+    subscription.dispatcher.time_passed()
+    assert (await delaying.delivered(), subscription.delayed) == ([], 0)
+    await subscription.in_transactions().end(TWO, commit=False, low_watermark=-1)
+    assert await delaying.delivered() == ["60000"]

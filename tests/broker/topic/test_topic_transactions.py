@@ -166,16 +166,18 @@ async def test_what_was_acknowledged_up_to_a_message_comes_again_from_the_first_
     await received(world, consumer, ["a", "b", "c", "a", "b", "c"])
 
 
-@pytest.mark.parametrize("killed", [False, True])
-async def test_pending_acknowledgements_outlive_their_broker(world: World, killed: bool) -> None:
+@pytest.mark.parametrize(("killed", "kind"), [(False, SHARED), (True, SubscriptionType.Key_Shared)])
+async def test_pending_acknowledgements_outlive_their_broker(
+    world: World, killed: bool, kind: SubscriptionType
+) -> None:
     producer = await world.producer()
-    consumer = await world.consumer(SHARED)
+    consumer = await world.consumer(kind)
     await world.publish(producer, "m0", "m1", "m2")
     ids = world.wire.ids(consumer)
     await consumer.ack_in_transaction(ONE, ids[:1], cumulative=False)
     await consumer.ack_in_transaction(TWO, ids[1:2], cumulative=False)
     world = await reloaded(world, killed=killed)
-    consumer = await world.consumer(SHARED)
+    consumer = await world.consumer(kind)
     await received(world, consumer, ["m2"])
     with pytest.raises(BrokerError) as refusal:
         await consumer.ack_in_transaction(THREE, ids[:1], cumulative=False)
@@ -184,7 +186,7 @@ async def test_pending_acknowledgements_outlive_their_broker(world: World, kille
     await end(world, TWO, commit=False, subscription="s")
     await received(world, consumer, ["m2", "m1"])
     world = await reloaded(world, killed=killed)
-    consumer = await world.consumer(SHARED)
+    consumer = await world.consumer(kind)
     await received(world, consumer, ["m1", "m2"])
 
 

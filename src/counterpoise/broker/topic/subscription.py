@@ -201,14 +201,8 @@ class Subscription(SubscriptionCursor):
                 continue
             if state.ack(index):
                 was_held += dispatcher.acked(consumer, index)
-        consumer.acknowledged(was_held)
-        if state.mark != mark:
-            self.advanced_ms = consumer.last_acked_ms
-        if not self._dirty:
-            self._touch()
+        self._acknowledged(consumer, was_held, mark)
         dispatcher.dispatch()
-        if self._awaited is not None:
-            self._has_acknowledged(self._awaited)
 
     def ack_cumulative(
         self, consumer: Recipient, position: Position, ack_set: Sequence[int] = ()
@@ -222,10 +216,14 @@ class Subscription(SubscriptionCursor):
         elif ack_set and self._ack_part(index, ack_set):
             index -= 1
         mark = self.acks.mark
-        consumer.acknowledged(self.acks.ack_through(index))
+        self._acknowledged(consumer, self.acks.ack_through(index), mark)
+        self.dispatcher.acked_through(index)
+
+    def _acknowledged(self, consumer: Recipient, entries: int, mark: int) -> None:
+        """Count what a consumer acknowledged; ``mark`` is that of before."""
+        consumer.acknowledged(entries)
         if self.acks.mark != mark:
             self.advanced_ms = consumer.last_acked_ms
-        self.dispatcher.acked_through(index)
         if not self._dirty:
             self._touch()
         if self._awaited is not None:

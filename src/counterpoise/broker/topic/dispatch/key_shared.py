@@ -122,6 +122,19 @@ class KeySharedDispatcher(SharedDispatcher):
             self._keep_waiting(slot, [each for each in self._waiting[slot] if each != index])
         return messages
 
+    def withhold(self, recipient: Recipient, index: int) -> int:
+        """An entry was acknowledged in a transaction: its key is kept, for an abort."""
+        slot = self._slots.get(index)
+        messages = super().withhold(recipient, index)
+        if slot is not None:
+            self._slots[index] = slot
+        return messages
+
+    def forget(self, index: int) -> None:
+        """The transaction that acknowledged an entry was committed."""
+        super().forget(index)
+        self._slots.pop(index, None)
+
     def acked_through(self, index: int) -> None:
         """Every entry up to ``index`` was acknowledged."""
         super().acked_through(index)
@@ -211,7 +224,8 @@ class KeySharedDispatcher(SharedDispatcher):
             heappop(lane)
             self._pop_waiting(slot, waiting)
             if chunk is None:
-                self._slots.pop(index, None)
+                if self.acks.is_acked(index):
+                    self._slots.pop(index, None)
             elif not self._is_delayed(chunk.entries[index - chunk.first], index):
                 messages = self._take(recipient, chunk, index, burst.deliveries)
                 self._hand_over(recipient, slot, messages)
@@ -246,11 +260,12 @@ class KeySharedDispatcher(SharedDispatcher):
             if sent >= free or size >= room:
                 break
             self.read_index = index + 1
-            if check and self.acks.skips(index):
+            skips = check and self.acks.skips(index)
+            if skips and self.acks.is_acked(index):
                 continue
             entry = entries[index - first]
             self._slots[index] = slot = slot_of(key_of(entry))
-            if self._is_delayed(entry, index):
+            if skips or self._is_delayed(entry, index):
                 continue
             recipient = self._consumer_of(slot)
             if recipient is None or slot in waiting or recipient not in is_open:

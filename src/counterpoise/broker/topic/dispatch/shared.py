@@ -54,6 +54,7 @@ class SharedDispatcher(Dispatcher):
         self._replay: list[int] = []
         self._replay_set: set[int] = set()
         self._delayed: list[tuple[int, int]] = []
+        self._delayed_set: set[int] = set()
         self._timer: asyncio.TimerHandle | None = None
         self._rota = RoundRobin()
         self._chunked = ChunkedMessages()
@@ -141,11 +142,12 @@ class SharedDispatcher(Dispatcher):
         self.dispatch()
 
     def give_back(self, index: int) -> None:
-        """Queue an entry for redelivery, and count that."""
+        """Queue an entry for redelivery, unless it waits for its time, and count that."""
         if self.acks.skips(index):
             return
         self.redeliveries[index] = self.redeliveries.get(index, 0) + 1
-        self.replay(index)
+        if index not in self._delayed_set:
+            self.replay(index)
 
     def replay(self, index: int) -> None:
         """Queue an entry for delivery again, without counting a redelivery."""
@@ -214,6 +216,7 @@ class SharedDispatcher(Dispatcher):
         self._replay.clear()
         self._replay_set.clear()
         self._delayed.clear()
+        self._delayed_set.clear()
         self.redeliveries.clear()
 
     def close(self) -> None:
@@ -360,6 +363,7 @@ class SharedDispatcher(Dispatcher):
         if due <= self.wall() * 1000 + self._early_ms:
             return False
         heappush(self._delayed, (due, index))
+        self._delayed_set.add(index)
         if self._delayed[0] == (due, index):
             self._arm()
         return True
@@ -381,6 +385,8 @@ class SharedDispatcher(Dispatcher):
         for _ in range(BURST_ENTRIES):
             if not self._delayed or self._delayed[0][0] > now:
                 break
-            self.replay(heappop(self._delayed)[1])
+            index = heappop(self._delayed)[1]
+            self._delayed_set.discard(index)
+            self.replay(index)
         self._arm()
         self.dispatch()

@@ -1,18 +1,27 @@
 """Namespaces: made, cut into bundles, given policies, deleted."""
 
+from typing import NoReturn
+
 import pytest
 
 from counterpoise import Cluster
 from counterpoise.admin.errors import RestError
 from counterpoise.admin.rest.namespaces import BUNDLES_MAX, wanted_bundles
+from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.wire.errors import ServerError
 from tests.admin.conftest import Api
 
 NAMESPACES = "/admin/v2/namespaces"
 QUORUMS = {"bookkeeperEnsemble": 2, "bookkeeperWriteQuorum": 5, "bookkeeperAckQuorum": 2}
 
 
-def test_a_namespaces_life(api: Api) -> None:
+async def in_vain(*_: object) -> NoReturn:
+    raise BrokerError(ServerError.ServiceNotReady, "in vain")
+
+
+def test_a_namespaces_life(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     api("PUT", "/admin/v2/tenants/life", {"allowedClusters": ["standalone"]})
     assert api("PUT", f"{NAMESPACES}/life/a").status == 204
     assert api("PUT", f"{NAMESPACES}/life/a").reason == "Namespace already exists"
@@ -24,6 +33,18 @@ def test_a_namespaces_life(api: Api) -> None:
     for domain in ("persistent", "non-persistent"):
         assert api("PUT", f"/admin/v2/{domain}/life/a/parts/partitions", 2).status == 204
     assert api("DELETE", f"{NAMESPACES}/life/a").reason == "Cannot delete non empty namespace"
+    with monkeypatch.context() as patch:
+        for name in ("unload", "drop"):
+            patch.setattr(BundleMoves, name, in_vain)
+        for done, refused in (
+            ("unloaded", api("PUT", f"{NAMESPACES}/life/a/unload")),
+            ("released", api("DELETE", f"{NAMESPACES}/life/a?force=true")),
+        ):
+            assert f" of the namespace's 4 bundles were not {done}: in vain" in refused.reason
+    # Its deletion has begun: clients that connect again create nothing there.
+    assert api.get(f"{NAMESPACES}/life/a")["deleted"]
+    by_lookup = "/admin/v2/persistent/life/a/topic/partitions?checkAllowAutoCreation=true"
+    assert api("GET", by_lookup).reason.endswith("does not exist")
     assert api("DELETE", f"{NAMESPACES}/life/a?force=true").status == 204
     assert api("GET", f"{NAMESPACES}/life/a").reason == "Namespace does not exist"
     assert api.get(f"{NAMESPACES}/life") == []

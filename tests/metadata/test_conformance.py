@@ -112,13 +112,15 @@ async def test_ephemeral_nodes_end_with_the_session(open_session: OpenSession, h
     await one.put("/e/1", b"", ephemeral=True)
     await one.put("/e/2", b"", ephemeral=True)
     await one.put("/e/stays", b"")
-    heard = Heard(two, only=NotificationKind.DELETED)
+    # Nothing of its own end: what listened to it need not leave.
+    heard, ended = (Heard(each, only=NotificationKind.DELETED) for each in (two, one))
     if how == "close":
         await one.close()
     else:
         one.kill()
     assert sorted(await heard.take(2)) == [("deleted", "/e/1"), ("deleted", "/e/2")]
     assert await two.children("/e") == ["stays"]
+    assert ended.queue.empty()
 
 
 async def test_a_closed_session_says_so(open_session: OpenSession) -> None:

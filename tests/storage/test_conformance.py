@@ -214,7 +214,8 @@ async def test_a_fenced_owner_changes_nothing_any_more(brokers: Brokers) -> None
     former.save_cursor(kept)
     await former.flush()
     successor = await brokers().open(NAME, "new", Heard())
-    former.save_cursor(CursorState("s", former.position(9)))
+    for name in ("s", "made too late"):
+        former.save_cursor(CursorState(name, former.position(9)))
     former.trim(former.end)
     for end in (former.flush, former.close):
         with contextlib.suppress(StorageError):

@@ -202,7 +202,7 @@ POLICIES: tuple[Policy, ...] = (
         applied=True,
     ),
     Policy("subscriptionTypesEnabled", "subscription_types_enabled", SUBSCRIPTION_TYPES, unset=[]),
-    Policy("replication", "replication_clusters", list_of(text()), unset=[]),
+    Policy("replication", "replication_clusters", list_of(text()), unset=[], null=[]),
     Policy("allowedClusters", "allowed_clusters", list_of(text()), unset=[]),
     Policy(
         *("properties", "properties", map_of(text())),
@@ -240,6 +240,10 @@ _ON_TOPICS: Mapping[str, Mapping[str, Any]] = {
 """What of a policy is different for a topic."""
 _NAME_ON_TOPICS = {of_namespace: name for name, of_namespace in OF_NAMESPACE.items()}
 
+MESSAGE_SIZE_REFUSED = (
+    "topic-level maxMessageSize must be greater than or equal to 0 and must be smaller than that "
+    "in the broker-level"
+)
 TOPIC_POLICIES: tuple[Policy, ...] = (
     *(
         replace(each, name=_NAME_ON_TOPICS[each.name], **_ON_TOPICS.get(each.path, {}))
@@ -248,8 +252,7 @@ TOPIC_POLICIES: tuple[Policy, ...] = (
     ),
     replace(
         _count("maxMessageSize", "maxMessageSize"),
-        refusal="topic-level maxMessageSize must be greater than or equal to 0 and must be smaller "
-        "than that in the broker-level",
+        refusal=MESSAGE_SIZE_REFUSED,
         reads=TENANT_ADMIN,
         writes=TENANT_ADMIN,
     ),

@@ -115,7 +115,7 @@ async def delete(request: web.Request) -> None:
         for name in await broker.policies.partitioned_topics(namespace, domain):
             await broker.policies.partitioned_topic(name).delete(missing_ok=True)
     # Not by unloading them, which finds each a new owner.
-    await _of_bundles(request, "DELETE", namespace, "")
+    await _of_bundles(request, "DELETE", namespace, "", "released")
     try:
         await broker.policies.delete_namespace(namespace)
     except NotFound:
@@ -147,7 +147,7 @@ async def unload(request: web.Request) -> None:
     """Unload every bundle of a namespace, whichever broker owns it."""
     namespace = namespace_of(request)
     await require_found(request, namespace)
-    await _of_bundles(request, "PUT", namespace, "/unload")
+    await _of_bundles(request, "PUT", namespace, "/unload", "unloaded")
 
 
 async def require_found(request: web.Request, namespace: NamespaceName) -> None:
@@ -202,12 +202,13 @@ def wanted_bundles(namespace: NamespaceName, requested: Json, default: int) -> N
 
 
 async def _of_bundles(
-    request: web.Request, method: str, namespace: NamespaceName, tail: str
+    request: web.Request, method: str, namespace: NamespaceName, tail: str, done: str
 ) -> None:
-    """Unload, or delete, every bundle of a namespace."""
+    """Unload, or delete, every bundle of a namespace; ``done``: what that is for a bundle."""
     bundles = await broker_of(request).namespaces.bundles(namespace)
     paths = [f"{BASE}/{each}{tail}" for each in bundles.bundles]
     results = await try_each(request, method, paths)
     failed = [each for each in results if isinstance(each, Exception)]
     if failed:
-        raise precondition_failed(f"{len(failed)} bundles were not unloaded: {failed[0]}")
+        some = f"{len(failed)} of the namespace's {len(paths)} bundles were not {done}"
+        raise precondition_failed(f"{some}: {failed[0]}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 
 from aiohttp import web
 
@@ -14,7 +14,12 @@ from counterpoise.admin.access import AccessRule
 from counterpoise.admin.backlog_quota import exceeds_retention, whole_quota
 from counterpoise.admin.errors import bad_request, precondition_failed
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.policies import BACKLOG_QUOTA, Policy, why_refused
+from counterpoise.admin.policies import (
+    BACKLOG_QUOTA,
+    MESSAGE_SIZE_REFUSED,
+    Policy,
+    why_refused,
+)
 from counterpoise.admin.request import answer, broker_of, nothing
 from counterpoise.admin.rest.clusters import require_allowed_clusters, require_known_clusters
 from counterpoise.admin.rest.partitioned_topics import require_partitions
@@ -142,10 +147,6 @@ class PolicyHolder(ABC):
         async def write(request: web.Request) -> web.StreamResponse | None:
             await self.require(request)
             value = _given(request, policy)
-            if policy.path == "replication":
-                await self._check_clusters(request, value or [])
-            elif policy.path == "allowedClusters":
-                await require_allowed_clusters(request, value or [])
             if value is None:
                 value = policy.null
             if value is None:
@@ -176,30 +177,8 @@ class PolicyHolder(ABC):
             raise precondition_failed(
                 policy.refusal or f"{policy.path} must be {policy.low} or more"
             )
-        if (
-            policy.name == "maxMessageSize"
-            and value > broker_of(request).config.connection.max_message_size
-        ):
-            raise precondition_failed(str(policy.refusal))
-        if policy.name == "autoTopicCreationOverride":
-            require_partitions(request, value.get("defaultNumPartitions") or 0)
-        if policy.name == self.RETENTION:
-            quotas = await self.inherited(request, self.QUOTAS) or {}
-            if any(exceeds_retention(quotas.get(kind), value) for kind in self.CHECKED):
-                raise precondition_failed(
-                    f"Retention Quota must exceed configured backlog quota for {self.LEVEL}."
-                )
-
-    async def _check_clusters(self, request: web.Request, names: list[str]) -> None:
-        if not names:
-            raise precondition_failed("ClusterIds should not be null or empty")
-        if self.LEVEL == "topic" and broker_of(request).config.cluster_name not in names:
-            raise precondition_failed(
-                "Can not remove local cluster from the local topic-level replication clusters "
-                "policy"
-            )
-        await require_known_clusters(request, names)
-        await require_allowed_clusters(request, names)
+        if policy.path in _CHECKS:
+            await _CHECKS[policy.path](self, request, value)
 
     def remover(self, policy: Policy) -> route.Handler:
         """The handler that removes a policy."""
@@ -223,6 +202,50 @@ class PolicyHolder(ABC):
             path,
             why,
         )
+
+
+async def _check_message_size(_: PolicyHolder, request: web.Request, size: int) -> None:
+    if size > broker_of(request).config.connection.max_message_size:
+        raise precondition_failed(MESSAGE_SIZE_REFUSED)
+
+
+async def _check_partitions(_: PolicyHolder, request: web.Request, override: Json) -> None:
+    require_partitions(request, override.get("defaultNumPartitions") or 0)
+
+
+async def _check_retention(holder: PolicyHolder, request: web.Request, retention: Json) -> None:
+    quotas = await holder.inherited(request, holder.QUOTAS) or {}
+    if any(exceeds_retention(quotas.get(kind), retention) for kind in holder.CHECKED):
+        raise precondition_failed(
+            f"Retention Quota must exceed configured backlog quota for {holder.LEVEL}."
+        )
+
+
+async def _check_allowed(_: PolicyHolder, request: web.Request, clusters: list[str]) -> None:
+    await require_allowed_clusters(request, clusters)
+
+
+async def _check_replication(
+    holder: PolicyHolder, request: web.Request, clusters: list[str]
+) -> None:
+    if not clusters:
+        raise precondition_failed("ClusterIds should not be null or empty")
+    if holder.LEVEL == "topic" and broker_of(request).config.cluster_name not in clusters:
+        raise precondition_failed(
+            "Can not remove local cluster from the local topic-level replication clusters policy"
+        )
+    await require_known_clusters(request, clusters)
+    await require_allowed_clusters(request, clusters)
+
+
+_CHECKS: Mapping[str, Callable[[PolicyHolder, web.Request, Json], Awaitable[None]]] = {
+    "allowedClusters": _check_allowed,
+    "autoTopicCreation": _check_partitions,
+    "maxMessageSize": _check_message_size,
+    "replication": _check_replication,
+    "retention": _check_retention,
+}
+"""What a value is checked for beside its shape and its least value, by the policy's path."""
 
 
 def _is_on_bookkeeper(request: web.Request) -> bool:

@@ -90,7 +90,8 @@ class CursorKeeper:
     """Saves a log's cursors for its owner; the next owner finds what was reported as saved.
 
     It changes a cursor's node first, and then reads the log's node; a new owner does the reverse.
-    So if another broker has become the owner, nothing is reported as saved.
+    So if another broker has become the owner, nothing is reported as saved. The log's node is read
+    before the first node of a cursor is written, too.
     """
 
     def __init__(self, context: ManagedContext, owned: OwnedNode) -> None:
@@ -162,6 +163,8 @@ class CursorKeeper:
             stored = self._stored[state.name] = StoredCursor(path, node)
         async with stored.turn:
             if stored.version == MUST_NOT_EXIST and self._fits_node(state):
+                # A node that the successor does not know would be found by the owner after it.
+                await self._owned.check_mine()
                 await self._write_node(stored, state, NO_LEDGER)
                 await self._owned.check_mine()
             elif not await self._append(stored, state):

@@ -140,7 +140,7 @@ async def test_an_action_is_done_if_its_bundle_has_left_its_broker(
 ) -> None:
     plan, has_left = desk.plan(), {"moved", "already there", "elsewhere", "unowned"}
 
-    async def carry_out(moves: Any, brokers: Any, done: Any) -> None:
+    async def carry_out(moves: Any, brokers: Any, done: Any, first: Any) -> None:
         for each in moves:
             away = each.source, each.destination, MoveStatus.MOVED, "", NOW, NOW, ""
             await done(MoveOutcome(each.id, each.poll_id, each.bundle, *away))

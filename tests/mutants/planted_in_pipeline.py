@@ -265,9 +265,9 @@ IN_PIPELINE: tuple[Fault, ...] = (
     ),
     Fault(
         "a drain that a fault ended is under way for ever",
-        "pipeline/drive/drain.py",
-        "        finally:\n            await asyncio.to_thread(log.close, self._clock_ms())\n",
-        "        except DrainRefusedError:\n            raise\n",
+        "pipeline/drive/action_trail.py",
+        "        finally:\n            await asyncio.to_thread(log.close, clock_ms())\n",
+        "        except ActionRefusedError:\n            raise\n",
         "tests/pipeline/drive/test_action_trail.py::test_a_drain_that_a_fault_ends_is_no_longer_under_way",
     ),
     Fault(

@@ -94,24 +94,19 @@ class Actions:
         """
 
         action = NewAction(self.trail, ActionKind.MOVE, operator.name, plan.title)
-        parts = {move.id: move.part for move in plan.moves}
 
         async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
-            kept = await asyncio.to_thread(action.begin, self._clock_ms())
             options = ExecutorOptions(execute=True, stale_after_s=STALE_AFTER_S)
             executor = Executor(session, self._clock_ms, options, action.withheld, where)
             outcomes: list[MoveOutcome] = []
 
-            async def done(outcome: MoveOutcome) -> None:
+            def done(outcome: MoveOutcome) -> None:
                 outcomes.append(outcome)
                 self._log(activity, _sentence(outcome))
-                kept.ended(outcome, parts.get(outcome.id, 0.0))
                 self._ended(outcome)
 
-            try:
-                await executor.carry_out(plan.moves, brokers, done)
-            finally:
-                kept.close(self._clock_ms())
+            async with action.recorded(self._clock_ms) as kept:
+                await kept.carry_out(executor, plan.moves, brokers, done)
             return ActionState.DONE if all(map(_succeeded, outcomes)) else ActionState.FAILED
 
         return self._begin(plan.title, operator, _bundles(plan.moves), work)
@@ -124,11 +119,8 @@ class Actions:
         action = NewAction(self.trail, ActionKind.SPLIT, operator.name, plan.title)
 
         async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
-            kept = await asyncio.to_thread(action.begin, self._clock_ms())
-            try:
+            async with action.recorded(self._clock_ms):
                 return await cut_bundle(activity, session)
-            finally:
-                kept.close(self._clock_ms())
 
         async def cut_bundle(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             # Without a body Pulsar still insists on a content type it knows.

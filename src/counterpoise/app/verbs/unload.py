@@ -35,11 +35,8 @@ async def _unload(cluster: ClusterAdmin, target: Target, args: argparse.Namespac
     action = NewAction(
         trail_of(args.history, may_be_new=True), ActionKind.UNLOAD, args.who, args.why
     )
-    log = action.begin(wall_clock_ms())
-    try:
+    async with action.recorded(wall_clock_ms) as log:
         return await _carry_out(cluster, target, args, bundle, before, log)
-    finally:
-        log.close(wall_clock_ms())
 
 
 async def _carry_out(

@@ -11,20 +11,25 @@ import getpass
 import json
 import socket
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from counterpoise.decide.balancing.approval import PastMove
-from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
 from counterpoise.names.bundle import namespace_of
+from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.drive.roll_state import RollState, read_roll, write_roll
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.plain_files import names_below, read_plain, write_plain
+
+if TYPE_CHECKING:
+    from counterpoise.pipeline.executor import Executor
 
 PREFIX = "action-"
 
@@ -248,6 +253,24 @@ class ActionLog:
             self._action = self._action.with_outcome(outcome, part)
             self._trail.keep(self._action)
 
+    async def carry_out(
+        self,
+        executor: "Executor",
+        moves: Sequence[Move],
+        brokers: Sequence[str],
+        done: Callable[[MoveOutcome], None],
+        first: Collection[Move] = (),
+    ) -> None:
+        """Carry out moves as `Executor.carry_out` does, and record each outcome before `done`."""
+        parts = {move.id: move.part for move in moves}
+
+        async def kept(outcome: MoveOutcome) -> None:
+            # Here, not in a thread: moves end side by side, and each writes the whole action.
+            self.ended(outcome, parts[outcome.id])
+            done(outcome)
+
+        await executor.carry_out(moves, brokers, kept, first)
+
     def close(self, at_ms: int) -> None:
         """Record that the action has ended."""
         if self._action is not None and self._trail is not None:
@@ -273,6 +296,17 @@ class NewAction:
         who = self.who or operator_name()
         begun = self.trail.begin(self.kind, at_ms, who=who, why=self.why, broker=broker)
         return ActionLog(self.trail, begun)
+
+    @asynccontextmanager
+    async def recorded(
+        self, clock_ms: MillisecondClock, broker: str = ""
+    ) -> AsyncIterator[ActionLog]:
+        """Record the action's beginning, as `begin` does, and its end, however it ends."""
+        log = await asyncio.to_thread(self.begin, clock_ms(), broker)
+        try:
+            yield log
+        finally:
+            await asyncio.to_thread(log.close, clock_ms())
 
     async def withheld(self) -> str:
         """Why no further move of the action may begin now; empty if one may. For an `Executor`."""

@@ -114,23 +114,18 @@ class BrokerDrain:
                 f"({stuck.subject}: {stuck.sentence}); --partial moves the others"
             )
         try:
-            log = await asyncio.to_thread(self._action.begin, self._clock_ms(), self.goal.broker)
+            async with self._action.recorded(self._clock_ms, self.goal.broker) as log:
+                return await self._carry_out(plan, log)
         except ActionRefusedError as error:
             raise DrainRefusedError(str(error)) from None
-        try:
-            return await self._carry_out(plan, log)
-        finally:
-            await asyncio.to_thread(log.close, self._clock_ms())
 
     async def _carry_out(self, plan: Round, log: ActionLog) -> DrainResult:
         outcomes: list[MoveOutcome] = []
-        parts = {move.id: move.part for move in plan.moves}
         tried: dict[str, int] = {}
         errors: dict[str, str] = {}
 
-        async def done(outcome: MoveOutcome) -> None:
+        def done(outcome: MoveOutcome) -> None:
             outcomes.append(outcome)
-            log.ended(outcome, parts.get(outcome.id, 0.0))
             tried[outcome.bundle] = tried.get(outcome.bundle, 0) + 1
             errors[outcome.bundle] = outcome.error or outcome.status.value
             self._log(_attempt_text(outcome, tried[outcome.bundle], self._options.attempts))
@@ -142,7 +137,8 @@ class BrokerDrain:
             await self._executor.pause_before(1 + max(tried.get(m.bundle, 0) for m in moves))
             owned = self.snapshot.owned if self.snapshot else {}
             destinations = sorted({move.destination for move in plan.moves})
-            await self._executor.carry_out(moves, destinations, done, first_moves(moves, owned))
+            first = first_moves(moves, owned)
+            await log.carry_out(self._executor, moves, destinations, done, first)
             if self._executor.stopped:
                 moved = {each.bundle for each in outcomes if each.status in _VERIFIED}
                 stuck = {m.bundle: errors[m.bundle] for m in plan.moves if m.bundle not in moved}
@@ -150,7 +146,6 @@ class BrokerDrain:
                     return DrainResult(tuple(outcomes), stuck)
             try:
                 plan = await self.plan()
-                parts |= {move.id: move.part for move in plan.moves}
             except (DrainRefusedError, CannotSeeError) as error:
                 # The broker may have been stopped, or be out of reach: it is not known to be empty.
                 reason = f"it is not known who owns it: {error}"

@@ -304,11 +304,8 @@ class RollingRestart:
         if not plan.moves:
             return
         action = NewAction(self._trail, ActionKind.MOVE, state.who, label)
-        log = await asyncio.to_thread(action.begin, self._clock_ms(), broker)
-        parts = {move.id: move.part for move in plan.moves}
 
-        async def done(outcome: MoveOutcome) -> None:
-            await asyncio.to_thread(log.ended, outcome, parts[outcome.id])
+        def done(outcome: MoveOutcome) -> None:
             self._log(f"{outcome.status.value} {outcome.bundle} -> {outcome.owner or broker}")
 
         executor = Executor(
@@ -319,8 +316,9 @@ class RollingRestart:
             self._reader.where,
         )
         first = first_moves(plan.moves, snapshot.owned)
-        await self._beating(state, executor.carry_out(plan.moves, snapshot.brokers, done, first))
-        await asyncio.to_thread(log.close, self._clock_ms())
+        async with action.recorded(self._clock_ms, broker) as log:
+            moving = log.carry_out(executor, plan.moves, snapshot.brokers, done, first)
+            await self._beating(state, moving)
         if executor.stopped:
             raise RollStoppedError(f"{broker} has not got its whole share: {executor.stopped}")
 

@@ -1,5 +1,6 @@
 """What every ledger store promises."""
 
+import asyncio
 import contextlib
 import random
 
@@ -318,6 +319,23 @@ async def test_flush_saves_cursors_though_the_owner_dies(brokers: Brokers) -> No
     await log.close()
 
 
+async def test_what_is_deleted_while_it_is_read_is_not_lost(brokers: Brokers) -> None:
+    for turns in range(6):
+        heard = Heard()
+        log = await brokers().open(f"{NAME}-{turns}", "a", heard)
+        for body in bodies(11):
+            await write(log, heard, body)
+        reading = asyncio.ensure_future(log.read(0, 1000))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        log.trim(log.end)
+        first, entries, messages = await reading
+        assert (first, len(messages)) == (0, len(entries))
+        assert list(entries) == heard.entries[: len(entries)]
+        assert not heard.damage
+        await log.close()
+
+
 async def test_trim_deletes_whole_closed_ledgers_only(brokers: Brokers) -> None:
     heard = Heard()
     log = await brokers().open(NAME, "a", heard)
@@ -327,6 +345,9 @@ async def test_trim_deletes_whole_closed_ledgers_only(brokers: Brokers) -> None:
     log.trim(kept + 1)
     assert log.begin == kept
     assert log.position(kept - 1).entry_id == -1
+    for index in (0, kept - 1):
+        assert await log.read(index, 1000) == (index, (), ())
+    assert not heard.damage
     log.trim(log.end)
     assert len(log.ledgers) == 1
     assert log.ledgers[0].is_open

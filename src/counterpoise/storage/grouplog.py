@@ -311,7 +311,10 @@ class Log(ABC, Generic[C]):
 
     @abstractmethod
     async def read(self, index: int, max_bytes: int) -> Chunk:
-        """A chunk starting at ``index``: at least one entry, about ``max_bytes`` at most."""
+        """A chunk starting at ``index``: at least one entry, about ``max_bytes`` at most.
+
+        It is empty if the entry is deleted, or is while it is read.
+        """
 
     @abstractmethod
     def _place(self, group: EntryGroup[C]) -> tuple[int, int]:

@@ -16,6 +16,7 @@ async def parts_from(log: Log[Any], index: int) -> AsyncIterator[tuple[int, Sequ
     Raises `StorageError`.
     """
     while index < log.end:
+        index = max(index, log.begin)
         chunk = log.cached(index) or await log.read(index, _READ_BYTES)
         entries = chunk.entries[index - chunk.first :]
         yield index, entries

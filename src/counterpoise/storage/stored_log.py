@@ -52,13 +52,20 @@ class StoredLog(Log[C]):
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
         """Read a chunk starting at ``index`` from the store."""
+        if index < self.begin:
+            return Chunk(index, (), ())
         ledger = self._index.holding(index)
         entry_id = index - ledger.base
         if lost := lost_from(self._lost, ledger.ledger_id, entry_id):
             return empty_chunk(index, lost)
         try:
             entries, messages = await self._read(ledger, entry_id, max_bytes)
-        except LostEntries as error:
+        except (LostEntries, StorageError) as error:
+            if index < self.begin:
+                # Deleted while it was read.
+                return Chunk(index, (), ())
+            if not isinstance(error, LostEntries):
+                raise
             # A successor may delete what this log would miss.
             await self._check_mine()
             self._found_lost(error.lost)

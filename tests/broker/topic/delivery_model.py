@@ -102,6 +102,8 @@ class Model:
         partition: int,
         sticky: bool,
         out_of_order: bool,
+        durable: bool,
+        oldest_ledger: Callable[[], int],
         now_ms: Callable[[], int],
     ) -> None:
         self.kind = kind
@@ -113,8 +115,12 @@ class Model:
         self.topic, self.sticky, self.out_of_order = topic, sticky, out_of_order
         self.stable = MANY
         """Where the first message of an open transaction is."""
+        self.durable = durable
+        self.oldest_ledger = oldest_ledger
         self.now_ms = now_ms
         self.log: list[Stored] = []
+        self.first = 0
+        """What is before it has been deleted."""
         self.acked: set[int] = set()
         self.left: dict[int, set[int]] = {}
         """The messages that are left of a batch that was acknowledged in part."""
@@ -342,14 +348,31 @@ class Model:
             client.blocked = False
             self.entered(client)
 
+    def notice_deleted(self) -> None:
+        """Ledgers may have been deleted: none that a durable subscription needs."""
+        oldest = self.oldest_ledger()
+        first = next((n for n, it in enumerate(self.log) if it.at[0] >= oldest), len(self.log))
+        assert first >= self.first
+        self.first = first
+        if self.mark < first - 1:
+            assert not self.durable, "what is not acknowledged is deleted"
+            self.ack_through(None, first - 1)
+
+    def first_needed(self, newest_ledger: int) -> int:
+        """The index of the first entry of the ledgers that are needed, or are not full yet."""
+        needed = self.mark + 1 if self.durable else len(self.log)
+        oldest = self.log[needed].at[0] if needed < len(self.log) else newest_ledger
+        return next((n for n, it in enumerate(self.log) if it.at[0] >= oldest), len(self.log))
+
     def seek(self, index: int) -> None:
-        self.acked = set(range(index))
+        self.acked = set(range(max(index, self.first)))
         self.left.clear()
         self.all_leave()
 
     def limit(self, of_consumer: int) -> None:
+        is_other = of_consumer != self.of_consumer
         self.of_consumer = of_consumer
-        if not self.single:
+        if is_other and not self.single:
             for each in self.clients.values():
                 each.blocked = each.unacked >= of_consumer
                 self.entered(each)
@@ -361,6 +384,7 @@ class Model:
         assert number in self.clients, "a consumer that is gone is sent something"
         client = self.clients[number]
         self.time_passed()
+        self.notice_deleted()
         self.bursts += 1
         is_first_look, sent = not self.single, 0
         # A turn may pass over what is not due or not in memory, or sends another one its chunk.

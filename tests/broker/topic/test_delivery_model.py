@@ -60,14 +60,18 @@ class Setting:
     batch_index_acks: bool
     sticky: bool
     out_of_order: bool
+    durable: bool
+    trims: bool
+    """Whether a ledger is deleted as soon as all of it is acknowledged."""
 
 
 Step = tuple[str, int, int]
+OF_A_SUBSCRIPTION = ["seek", "skip", "clear", "expire", "budget", "stable", "abort"]
 OPENING = ["publish", "publish", "join", "flow"]
 STEPS = ["publish"] * 6 + ["flow"] * 5 + ["ack"] * 4 + ["join"] * 3
 STEPS += ["nack", "nack", "nack all", "part", "part", "any", "cumulative", "cumulative", "leave"]
 STEPS += ["pause", "resume", "seek", "skip", "clear", "expire", "limit", "budget"]
-STEPS += ["cold", "warm", "stable", "stable", "abort", "pass", "unload"]
+STEPS += ["cold", "warm", "stable", "stable", "abort", "pass", "unload", "trim"]
 
 
 def story_of(kind: SubscriptionType, seed: int) -> tuple[Setting, list[Step]]:
@@ -86,6 +90,8 @@ def story_of(kind: SubscriptionType, seed: int) -> tuple[Setting, list[Step]]:
         batch_index_acks=rng.random() < 0.5,
         sticky=kind not in UNKEYED and rng.random() < 0.5,
         out_of_order=rng.random() < 0.5,
+        durable=rng.random() < 0.7,
+        trims=rng.random() < 0.5,
     )
     names = [*rng.choices(OPENING, k=12), *rng.choices(STEPS, k=rng.randint(15, 45))]
     return setting, [(each, rng.randrange(12), rng.randrange(12)) for each in names]
@@ -105,8 +111,8 @@ class Story:
             failover_consistent_hashing=setting.by_ring,
             batch_index_acks=setting.batch_index_acks,
             delay_is_strict=True,
-            retention_minutes=-1,
-            retention_megabytes=-1,
+            retention_minutes=0 if setting.trims else -1,
+            retention_megabytes=0 if setting.trims else -1,
         )
         self.world = World(MemoryLedgerStore(ledger_entries=5), options=options)
         name = "persistent://t/n/x"
@@ -124,6 +130,8 @@ class Story:
             partition=-1 if setting.by_ring else setting.partition,
             sticky=setting.sticky,
             out_of_order=setting.out_of_order,
+            durable=setting.durable,
+            oldest_ledger=lambda: self.topic.log.ledgers[0].ledger_id,
             now_ms=self.now_ms,
         )
         self.consumers: dict[int, tuple[Consumer, ModelledWire]] = {}
@@ -133,15 +141,19 @@ class Story:
     async def begin(self) -> None:
         self.producer = await self.world.producer()
         topic = await self.world.topic()
-        if "s" not in topic.subscriptions:
+        if "s" not in topic.subscriptions and self.setting.durable:
             await topic.create_subscription("s", EARLIEST)  # type: ignore[attr-defined]
         self.topic, log = topic, topic.log  # type: ignore[attr-defined]
+        self.model.notice_deleted()
+        # A topic that is opened again counts its entries from the first that it has.
+        self.counted_from = self.model.first - log.begin
         in_memory = log.cached
 
         async def read(index: int, _: int) -> Chunk:
             await asyncio.sleep(0)
-            chunk, at = in_memory(index), 0
-            assert chunk is not None
+            chunk = in_memory(index)
+            if chunk is None:
+                return Chunk(index, (), ())
             at = index - chunk.first
             return Chunk(index, chunk.entries[at : at + 3], chunk.messages[at : at + 3])
 
@@ -151,6 +163,13 @@ class Story:
     @property
     def subscription(self) -> Subscription:
         return self.topic.subscriptions["s"]
+
+    @property
+    def is_there(self) -> bool:
+        """Whether there is a subscription: one that is not durable goes with its consumers."""
+        is_there = "s" in self.topic.subscriptions
+        assert is_there or not (self.setting.durable or self.consumers)
+        return is_there
 
     def pick(self, n: int) -> tuple[Client, Consumer] | None:
         if not self.consumers:
@@ -163,7 +182,7 @@ class Story:
         return round((STARTED_S + asyncio.get_running_loop().time()) * 1000)
 
     async def settle(self) -> None:
-        for _ in range(12 if self.model.is_cold else 4):
+        for _ in range(40 if self.model.is_cold else 4):
             await asyncio.sleep(0)
         self.check()
         self.model.began = self.model.bursts
@@ -222,12 +241,18 @@ class Story:
             is_half = kind is SubscriptionType.Exclusive
             client.ranges = [(0, 32767)] if is_half else [(low, low + 16383)]
         self.wires.append(wire)
+        start = None
+        if not self.is_there:
+            start, index = self._start(n, m)
+            self._forget(index)
         if self.model.single:
             # Another one may be served at once.
             self.model.join(client)
         consumer = await self.world.consumer(
             kind,
             permits=0,
+            durable=self.setting.durable,
+            start_message_id=start,
             wire=wire,
             consumer_name=client.name,
             priority_level=client.priority,
@@ -241,6 +266,21 @@ class Story:
         self.consumers[number] = (consumer, wire)
         assert consumer.subscription.dispatcher is not None
         consumer.subscription.dispatcher.flow = self.model.budget
+
+    def _start(self, n: int, m: int) -> tuple[Position | None, int]:
+        """Where a reader begins, and the index of the first entry that it gets."""
+        log = self.model.log
+        if n < 3 or not log:
+            return None, self.model.first
+        if n < 5:
+            return LATEST, len(log)
+        return Position(*log[m % len(log)].at), m % len(log)
+
+    def _forget(self, index: int) -> None:
+        """The subscription is another one than before, which begins at an entry."""
+        self.model.seek(index)
+        self.model.stable, self.model.budget.taken = MANY, (0, 0, 0)
+        self.model.sent, self.model.acks, self.model.resent = (0, 0, 0), 0, 0
 
     async def flow(self, n: int, m: int) -> None:
         if (picked := self.pick(n)) is not None:
@@ -361,7 +401,8 @@ class Story:
             assert wire.closed_consumers == [(number, None)]
             consumer.close()
         self.consumers.clear()
-        assert self.topic.log.cursors["s"] == self.subscription.cursor_state()
+        if self.setting.durable:
+            assert self.topic.log.cursors["s"] == self.subscription.cursor_state()
 
     async def skip(self, n: int, m: int) -> None:
         backlog = self.model.backlog
@@ -395,10 +436,12 @@ class Story:
     async def stable(self, n: int, m: int) -> None:
         """A transaction begins, or the one that is open ends."""
         dispatcher = self.subscription.dispatcher
-        read = dispatcher.read_index if dispatcher is not None and self.consumers else 0
+        read = 0
+        if dispatcher is not None and self.consumers:
+            read = dispatcher.read_index + self.counted_from
         begins = max(read, len(self.model.log) - m)
         self.model.stable = begins if n % 3 and self.model.stable == MANY else MANY
-        self.subscription.set_stable_end(self.model.stable)
+        self.subscription.set_stable_end(self.model.stable - self.counted_from)
         self.wake()
 
     async def abort(self, n: int, m: int) -> None:
@@ -406,8 +449,11 @@ class Story:
         dispatcher = self.subscription.dispatcher
         if self.consumers and self.model.log and dispatcher is not None:
             index = m % len(self.model.log)
-            self.model.aborted(index, is_read=index < dispatcher.read_index)
-            dispatcher.deliver_again([index])
+            if not self.model.is_due(index):
+                return
+            at = index - self.counted_from
+            self.model.aborted(index, is_read=at < dispatcher.read_index)
+            dispatcher.deliver_again([at])
 
     async def cold(self, n: int, m: int) -> None:
         self.model.is_cold = True
@@ -433,18 +479,30 @@ class Story:
         self.model.sent, self.model.acks, self.model.resent = (0, 0, 0), 0, 0
         await self.begin()
 
+    async def trim(self, n: int, m: int) -> None:
+        await self.topic.trim()
+        self.model.notice_deleted()
+        needed = self.model.first_needed(self.topic.log.ledgers[-1].ledger_id)
+        assert self.model.first == (needed if self.setting.trims else 0)
+
     # What holds after each.
 
     def check(self) -> None:
         for wire in self.wires:
             assert not wire.broken, wire.broken
-        model, subscription = self.model, self.subscription
+        model = self.model
+        model.notice_deleted()
+        if not self.is_there:
+            return
+        subscription = self.subscription
         assert model.kept_back() == [], "kept back"
         assert subscription.backlog == len(model.backlog)
         state = subscription.cursor_state(whole=True)
         at = [each.at for each in model.log]
         if model.mark >= 0:
-            assert state.mark_delete == at[model.mark]
+            is_deleted = model.mark < model.first
+            before_all = (model.oldest_ledger(), -1)
+            assert state.mark_delete == (before_all if is_deleted else at[model.mark])
         assert list(state.acked) == [(at[a], at[b]) for a, b in model.ranges()]
         partial = {place: tuple(words) for place, words in state.partial}
         left = {at[n]: tuple(words_of(sum(1 << k for k in ms))) for n, ms in model.left.items()}
@@ -457,7 +515,8 @@ class Story:
         for number, (consumer, _) in self.consumers.items():
             client = model.clients[number]
             assert consumer.permits == client.permits
-            assert (consumer.pending, consumer.unacked) == (client.held, client.unacked)
+            pending = {n + self.counted_from: each for n, each in consumer.pending.items()}
+            assert (pending, consumer.unacked) == (client.held, client.unacked)
             assert consumer.blocked is client.blocked
             assert (consumer.meters.out.messages, consumer.meters.out.bytes) == client.sent[:2]
             assert consumer.entries_out == client.sent[2]
@@ -484,9 +543,15 @@ class Story:
     async def end(self) -> None:
         await pass_time(2)
         await self.settle()
-        saved = self.topic.log.cursors["s"]
-        if self.model.mark >= 0:
-            assert saved == self.subscription.cursor_state()
+        if not self.is_there:
+            return
+        saved = self.topic.log.cursors.get("s")
+        assert (saved is not None) is self.setting.durable
+        if self.setting.durable and self.model.mark >= 0:
+            state = self.subscription.cursor_state()
+            # Or saved before its entry was deleted.
+            assert saved.mark_delete in (state.mark_delete, self.model.log[self.model.mark].at)
+            assert replace(saved, mark_delete=state.mark_delete) == state
         shown = await subscription_json(self.subscription)
         assert shown["msgBacklog"] == len(self.model.backlog)
         assert shown["unackedMessages"] == self.model.unacked
@@ -496,6 +561,8 @@ async def play(setting: Setting, script: list[Step]) -> None:
     story = Story(setting)
     await story.begin()
     for what, n, m in script:
+        if what in OF_A_SUBSCRIPTION and not story.is_there:
+            continue
         if what == "pass":
             await story.pass_(n, m)
         else:

@@ -8,6 +8,7 @@ import pytest
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, batch, entry, publish
@@ -145,6 +146,40 @@ async def test_redeliver_sends_an_exclusive_consumer_all_it_has_not_acked(world:
     world.wire.deliveries.clear()
     consumer.redeliver()
     assert world.wire.payloads() == ["a", "c"]
+
+
+@pytest.mark.parametrize("kind", [SubscriptionType.Exclusive, SubscriptionType.Failover])
+async def test_what_was_given_back_and_then_acknowledged_and_deleted_is_passed_over(
+    kind: SubscriptionType,
+) -> None:
+    world = World(MemoryLedgerStore(ledger_entries=2))
+    producer = await world.producer()
+    for body in "abcde":
+        await world.publish(producer, body)
+    consumer = await world.consumer(kind, permits=5)
+    ids = world.wire.ids(consumer)
+    consumer.redeliver()
+    consumer.ack_individual(ids[:3])
+    topic = await world.topic()
+    await topic.trim()  # type: ignore[attr-defined]
+    assert topic.log.begin == 2  # type: ignore[attr-defined]
+    world.wire.deliveries.clear()
+    consumer.flow(10)
+    assert world.wire.payloads() == ["d", "e"]
+
+
+async def test_a_deleted_entry_that_is_given_back_gives_back_no_other() -> None:
+    world = World(MemoryLedgerStore(ledger_entries=2))
+    producer = await world.producer()
+    for body in "abcd":
+        await world.publish(producer, body)
+    consumer = await world.consumer(SHARED)
+    ids = world.wire.ids(consumer)
+    consumer.ack_individual(ids[:2])
+    await (await world.topic()).trim()  # type: ignore[attr-defined]
+    world.wire.deliveries.clear()
+    consumer.redeliver([each[:2] for each in ids[:2]])
+    assert world.wire.payloads() == []
 
 
 async def test_redeliver_counts_for_shared_consumers(world: World) -> None:

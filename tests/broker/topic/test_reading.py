@@ -71,6 +71,27 @@ def test_a_read_that_failed_is_tried_again_in_five_seconds_and_said_once(
 
 
 @on_jumping_loop
+async def test_keys_of_two_consumers_that_lag_far_apart_are_read_in_turn() -> None:
+    world = World(MemoryLedgerStore())
+    consumers = [await world.consumer(SubscriptionType.Key_Shared, permits=0) for _ in "ab"]
+    producer = await world.producer()
+    for number in range(20):
+        await world.publish(producer, number, partition_key=str(number))
+    # One consumer that is ready has all of the log looked at.
+    third = await world.consumer(SubscriptionType.Key_Shared)
+    third.close()
+    # Every read has one entry, and two consumers want others.
+    log = ColdLog((await world.topic()).log)  # type: ignore[attr-defined]
+    for each in consumers:
+        each.flow(100)
+    await pass_time(1)
+    got = [world.wire.payloads(each) for each in consumers]
+    assert all(got)
+    assert len({*got[0], *got[1], *world.wire.payloads(third)}) == 20
+    assert log.reads <= 20
+
+
+@on_jumping_loop
 async def test_a_subscription_that_is_sought_or_closed_reads_no_more() -> None:
     world, log = await cold_world()
     log.hangs = True

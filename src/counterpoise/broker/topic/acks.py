@@ -235,5 +235,7 @@ def restored_acks(log: Log[Any], state: CursorState) -> AckState:
     ranges = [(log.index(first), after(last) - 1) for first, last in state.acked]
     acks = AckState(after(state.mark_delete) - 1, ranges)
     for position, words in state.partial:
-        acks.ack_part(log.index(position), words)
+        index = log.index(position)
+        if log.position(index) == position:
+            acks.ack_part(index, words)
     return acks

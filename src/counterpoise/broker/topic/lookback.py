@@ -43,6 +43,7 @@ async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> Bac
     first = last = log.begin - 1
     index = max(acks.mark + 1, log.begin)
     while index < log.end and entries < most:
+        index = max(index, log.begin)
         chunk = log.cached(index) or await log.read(index, _SURVEYED_BYTES)
         for held in chunk.messages[index - chunk.first :]:
             if not acks.is_acked(index):
@@ -65,12 +66,12 @@ async def earliest_in_backlog(of: Backlogged) -> int | None:
 
 
 async def stored_metadata(log: Log[Any], index: int) -> MessageMetadata | None:
-    """The metadata of the entry at ``index``; None if the entry is lost.
+    """The metadata of the entry at ``index``; None if the entry is lost or deleted.
 
     An entry that no client can read has no metadata and counts as published at time 0.
     """
     chunk = log.cached(index) or await log.read(index, 1)
-    entry = chunk.entries[index - chunk.first]
+    entry = chunk.entries[index - chunk.first] if chunk.entries else b""
     try:
         return metadata_of(entry) if entry else None
     except BadEntry:

@@ -40,7 +40,7 @@ async def stored_message(log: Log[Any], index: int) -> StoredMessage | None:
     if not log.begin <= index < log.end:
         return None
     chunk = log.cached(index) or await log.read(index, _ENTRY_MAX)
-    entry = chunk.entries[index - chunk.first]
+    entry = chunk.entries[index - chunk.first] if chunk.entries else b""
     if not entry:
         return None
     try:

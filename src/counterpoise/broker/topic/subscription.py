@@ -257,8 +257,10 @@ class Subscription(SubscriptionCursor):
     def redeliver(self, consumer: Recipient, positions: Iterable[tuple[int, int]] | None) -> None:
         """Deliver these unacknowledged entries of a consumer again, or all of its entries."""
         if self.dispatcher is not None:
-            index = self.log.index
-            indexes = None if positions is None else [index(p) for p in positions]
+            indexes = None
+            if positions is not None:
+                found = ((self.log.index(each), each) for each in positions)
+                indexes = [index for index, each in found if self.log.position(index) == each]
             self.dispatcher.redeliver(consumer, indexes)
 
     async def seek_to(self, position: Position, who: object = None) -> None:

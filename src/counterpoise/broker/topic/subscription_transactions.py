@@ -111,6 +111,8 @@ class SubscriptionTransactions:
             chunk = log.cached(index) or await log.read(index, 1)
         except StorageError as error:
             raise BrokerError(ServerError.PersistenceError, str(error)) from error
+        if not chunk.messages:
+            return EntryAck(index)
         size = chunk.messages[index - chunk.first]
         left = bits_of(words[: words_for(size)])
         bits = (1 << size) - 1 & ~left

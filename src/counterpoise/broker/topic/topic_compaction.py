@@ -193,6 +193,7 @@ class TopicCompaction:
             self._next = self.kept_from() or log.begin
         index = max(self._next, log.begin)
         while index < end:
+            index = max(index, log.begin)
             chunk = log.cached(index) or await log.read(index, _READ)
             start = index - chunk.first
             entries = chunk.entries[start : min(start + _IN_A_TURN, end - chunk.first)]

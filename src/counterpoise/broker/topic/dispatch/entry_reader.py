@@ -36,18 +36,25 @@ class EntryReader:
 
     def at(self, index: int) -> Chunk | None:
         """The chunk with entry ``index`` if in memory; else None, and ``wake`` when it is read."""
-        chunk = self._log.cached(index)
+        chunk = self.in_memory(index)
         if chunk is not None:
-            self._chunk = None
-            return chunk
-        chunk = self._chunk
-        if chunk is not None and chunk.first <= index < chunk.first + len(chunk.entries):
+            if chunk is not self._chunk:
+                self._chunk = None
             return chunk
         if self._reading is None:
             self._reading = self._background.keep(
                 f"reading {self._log.name}", partial(self._read, index)
             )
         return None
+
+    def in_memory(self, index: int) -> Chunk | None:
+        """The chunk with entry ``index`` if in memory; nothing is read for it."""
+        chunk = self._log.cached(index)
+        if chunk is not None:
+            return chunk
+        chunk = self._chunk
+        is_read = chunk is not None and chunk.first <= index < chunk.first + len(chunk.entries)
+        return chunk if is_read else None
 
     async def _read(self, index: int) -> None:
         try:

@@ -172,23 +172,30 @@ class KeySharedDispatcher(SharedDispatcher):
         """Send the entries that waited for their consumer first, then new ones."""
         if self._lanes_stale:
             self._lay_lanes()
-        turns, served = self.turns, self._served
-        while served and turns.left > 0 and self.unacked < self._max_unacked:
+        served, lacking = self._served, []
+        while served and self._may_send():
             recipient = served.popitem(last=False)[0]
             if recipient.ready and self._lanes.get(recipient) and not self._serve_lane(recipient):
-                return
+                lacking.append(recipient)
+        if lacking:
+            # One after the other, each when the others had what is in memory for them.
+            served.update(dict.fromkeys((*lacking[1:], lacking[0])))
+            self._feed.at(self._lanes[lacking[0]][0][0])
+            return
         while (
             self.read_index < self.end
             and len(self._replay_set) < self._look_ahead
-            and self.unacked < self._max_unacked
-            and turns.left > 0
-            and self.flow.budget()[0] > 0
+            and self._may_send()
             and self._is_any_ready()
         ):
             chunk = self._feed.at(self.read_index)
             if chunk is None:
                 return
             self._serve_chunk(chunk)
+
+    def _may_send(self) -> bool:
+        is_free = self.unacked < self._max_unacked and self.flow.budget()[0] > 0
+        return is_free and self.turns.left > 0
 
     def _is_any_ready(self) -> bool:
         """Whether a consumer is ready; drops those that are no longer ready."""
@@ -199,11 +206,8 @@ class KeySharedDispatcher(SharedDispatcher):
         return False
 
     def _serve_lane(self, recipient: Recipient) -> bool:
-        """Send a consumer its waiting entries in log order; False if entries must be read first."""
+        """Send a consumer its waiting entries in log order; False if one has to be read first."""
         free, room = self.flow.budget()
-        if free <= 0:
-            self._served.setdefault(recipient)
-            return False
         lane, most = self._lanes[recipient], min(BURST_BYTES, room)
         burst = _Burst()
         have, looked = True, 0
@@ -217,7 +221,7 @@ class KeySharedDispatcher(SharedDispatcher):
                 heappop(lane)
                 continue
             acked = self.acks.skips(index)
-            chunk = None if acked else self._feed.at(index)
+            chunk = None if acked else self._feed.in_memory(index)
             if chunk is None and not acked:
                 have = False
                 break
@@ -236,10 +240,10 @@ class KeySharedDispatcher(SharedDispatcher):
         self.turns.spend(looked, burst.size)
         self.flow.took(burst.messages, len(burst.deliveries), burst.size)
         burst.send(recipient)
-        if lane:
-            self._served.setdefault(recipient)
-        else:
+        if not lane:
             self._lanes.pop(recipient, None)
+        elif have:
+            self._served.setdefault(recipient)
         return have
 
     def _serve_chunk(self, chunk: Chunk) -> None:

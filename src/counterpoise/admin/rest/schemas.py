@@ -108,15 +108,20 @@ async def version_of(request: web.Request) -> web.Response:
     return answer({"version": -1 if found is None else found})
 
 
-async def _topic(request: web.Request) -> TopicName:
+def _named(request: web.Request) -> TopicName:
     found = request.match_info
     topic = TopicName(PERSISTENT, found["tenant"], found["namespace"], found["topic"])
-    await require_namespace(request, topic.namespace_name)
     return topic.partitioned_name if topic.partition_index >= 0 else topic
 
 
+async def _topic(request: web.Request) -> TopicName:
+    topic = _named(request)
+    await require_namespace(request, topic.namespace_name)
+    return topic
+
+
 async def _versions(request: web.Request) -> list[Schema]:
-    found = await broker_of(request).schemas.versions(await _topic(request))
+    found = await broker_of(request).schemas.versions(_named(request))
     if not found:
         raise not_found("Schema not found")
     return found

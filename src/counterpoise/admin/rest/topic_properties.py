@@ -21,6 +21,7 @@ from counterpoise.admin.rest.topics import (
     TOPIC,
     path_of,
     persistent_topic,
+    require_exists,
     require_loaded,
     topic_in_namespace,
 )
@@ -37,11 +38,12 @@ routes = route.Routes()
 @routes.get(PATH, access.topic("GET_METADATA"), AUTHORITATIVE)
 async def get(request: web.Request) -> web.Response:
     """The properties of a topic."""
-    topic = await persistent_topic(request)
+    topic = await persistent_topic(request, names_topic=True)
     policies = broker_of(request).policies
     partitioned = await policies.partitioned_topic(topic).get()
     if partitioned is not None:
         return answer(partitioned.get("properties") or {})
+    await require_exists(request, topic)
     await require_loaded(request, topic)
     record = await policies.topic_record(topic)
     return answer(dict(record.properties) if record is not None else {})

@@ -105,7 +105,7 @@ async def analyze(request: web.Request) -> web.Response:
 @routes.post(f"{TOPIC}/trim", access.topic("TRIM_TOPIC"), query=AUTHORITATIVE)
 async def trim(request: web.Request) -> web.Response:
     """Delete the messages that every subscription has acknowledged now, not at the next check."""
-    topic = await topic_in_namespace(request)
+    topic = await topic_in_namespace(request, names_topic=True)
     if not topic.is_persistent:
         raise not_allowed("Trim on a non-persistent topic is not allowed")
     if not await on_partitions(request, topic, "trim"):
@@ -129,6 +129,7 @@ async def compact(request: web.Request) -> None:
 @routes.get(f"{TOPIC}/compaction", access.topic("COMPACT"), AUTHORITATIVE)
 async def compaction_status(request: web.Request) -> web.Response:
     """``LongRunningProcessStatus`` of the last compaction since the topic was loaded."""
+    await topic_in_namespace(request, names_topic=True)
     compaction = (await stored(request, await storing_topic(request, "Compaction"))).compaction
     return answer({"status": compaction.status, "lastError": compaction.last_error})
 
@@ -136,6 +137,7 @@ async def compaction_status(request: web.Request) -> web.Response:
 @routes.get(f"{TOPIC}/offload", access.topic("OFFLOAD"), AUTHORITATIVE)
 async def offload_status(request: web.Request) -> web.Response:
     """``OffloadProcessStatus`` of a Pulsar without an offloader: not run, or failed."""
+    await topic_in_namespace(request, names_topic=True)
     failed = (await stored(request, await storing_topic(request, "Offload"))).offload_failed
     status, error = ("ERROR", _NO_OFFLOADER) if failed else ("NOT_RUN", "")
     return answer({"status": status, "lastError": error, "firstUnoffloadedMessage": _NO_MESSAGE})

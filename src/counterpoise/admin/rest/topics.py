@@ -117,7 +117,7 @@ async def require_room(request: web.Request, topic: TopicName, count: int) -> No
 @routes.delete(TOPIC, access.namespace("DELETE_TOPIC"), query=route.FORCE)
 async def delete(request: web.Request) -> None:
     """Delete a topic; 412 while it has clients or subscriptions, unless ``force=true``."""
-    topic, broker = await topic_in_namespace(request), broker_of(request)
+    topic, broker = await topic_in_namespace(request, names_topic=True), broker_of(request)
     if await broker.policies.partitioned_topic(topic).get() is not None:
         raise conflict(
             f"{topic} is a partitioned topic, instead of calling delete topic, please call "
@@ -127,6 +127,7 @@ async def delete(request: web.Request) -> None:
         await require_topic_owner(request, topic)
         if topic not in broker.topics.loaded:
             return
+    await require_exists(request, topic)
     await require_loaded(request, topic)
     try:
         await broker.topics.delete(topic, force=flag(request, "force"))
@@ -215,7 +216,7 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
 @routes.get(f"{TOPIC}/lastMessageId", access.topic("PEEK_MESSAGES"))
 async def last_message_id(request: web.Request) -> web.Response:
     """The id of the last stored message; -1:-1 if there is none."""
-    topic = await topic_in_namespace(request)
+    topic = await topic_in_namespace(request, names_topic=True)
     loaded = await require_loaded(request, topic)
     if not topic.is_persistent:
         raise not_allowed("GetLastMessageId on a non-persistent topic is not allowed")
@@ -231,16 +232,20 @@ async def last_message_id(request: web.Request) -> web.Response:
     )
 
 
-async def topic_in_namespace(request: web.Request) -> TopicName:
-    """The topic in the path; 404 if its namespace does not exist."""
+async def topic_in_namespace(request: web.Request, *, names_topic: bool = False) -> TopicName:
+    """The topic in the path; 404 if its namespace does not exist, which names the topic in the
+    answers of some routes.
+    """
     topic = topic_of(request)
+    if names_topic and await broker_of(request).policies.namespace(topic.namespace_name) is None:
+        raise not_found(f"Topic {topic} not found")
     await require_found(request, topic.namespace_name)
     return topic
 
 
-async def persistent_topic(request: web.Request) -> TopicName:
+async def persistent_topic(request: web.Request, *, names_topic: bool = False) -> TopicName:
     """The topic in the path, as `topic_in_namespace`; 406 for one that stores nothing."""
-    topic = await topic_in_namespace(request)
+    topic = await topic_in_namespace(request, names_topic=names_topic)
     if not topic.is_persistent:
         raise RestError(HTTPStatus.NOT_ACCEPTABLE, "Need to provide a persistent topic name")
     return topic

@@ -80,7 +80,8 @@ def _answer(response: Any) -> Answer:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
     """Three brokers for the tests of one module."""
-    with Cluster(brokers=3) as running:
+    forced = {f"forceDelete{kind}Allowed": True for kind in ("Tenant", "Namespace")}
+    with Cluster(brokers=3, config=forced) as running:
         yield running
 
 

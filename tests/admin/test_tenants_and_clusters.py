@@ -224,6 +224,11 @@ def test_settings_limit_what_is_made_and_apply_where_a_namespace_sets_nothing() 
         assert api("PUT", "/admin/v2/namespaces/one/n", elsewhere).status == 403
         assert api("PUT", "/admin/v2/namespaces/one/n").status == 204
         assert api("PUT", "/admin/v2/namespaces/one/m").status == 412
+        for kind in ("tenants", "namespaces"):
+            at = "one/n" if kind == "namespaces" else "one"
+            refused = api("DELETE", f"/admin/v2/{kind}/{at}?force=true")
+            reason = f"Broker doesn't allow forced deletion of {kind}"
+            assert (refused.status, refused.reason) == (405, reason)
         enforced = "/admin/v2/namespaces/one/n/schemaValidationEnforced"
         for applied in (True, False):
             assert api.get(f"{enforced}?applied={str(applied).lower()}") is applied

@@ -17,7 +17,8 @@ REQUESTS = 4000
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Cluster]:
-    with Cluster(brokers=2) as running:
+    forced = {f"forceDelete{kind}Allowed": True for kind in ("Tenant", "Namespace")}
+    with Cluster(brokers=2, config=forced) as running:
         yield running
 
 

@@ -7,7 +7,11 @@ from counterpoise.broker.bundles.shedding_options import THRESHOLD_SHEDDER, Shed
 from counterpoise.broker.connection.ports import ConnectionConfig
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.load.config import LoadReportConfig
-from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
+from counterpoise.broker.namespaces.auto_creation import (
+    AutoTopicCreation,
+    CreationLimits,
+    ForcedDeletion,
+)
 from counterpoise.broker.schemas.rules import SchemaOptions
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.transactions.options import TransactionOptions
@@ -102,6 +106,7 @@ class BrokerConfig:
     no load task, and the broker that is asked takes the bundle."""
     auto_topic_creation: AutoTopicCreation = field(default_factory=AutoTopicCreation)
     creation_limits: CreationLimits = field(default_factory=CreationLimits)
+    forced_deletion: ForcedDeletion = field(default_factory=ForcedDeletion)
     load_report: LoadReportConfig = field(default_factory=LoadReportConfig)
     connection: ConnectionConfig = field(default_factory=ConnectionConfig)
     filters: FilterOptions = field(default_factory=FilterOptions)

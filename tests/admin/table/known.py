@@ -104,7 +104,6 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
         "schemaLedgers": _SCHEMA_LEDGERS,
     },
     f"topics terminate {TOPIC}": {"text": _CUT},
-    f"namespaces delete -f {NAMESPACE}": {"text": "forced deletion is allowed here"},
     f"namespaces get-topic-positions -b 0x00000000_0x40000000 {NAMESPACE}": {
         "topicHashPositions": _EVENTS
     },

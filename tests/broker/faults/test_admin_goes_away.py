@@ -15,6 +15,7 @@ from counterpoise.admin.client_limits import HttpClientLimits
 from counterpoise.admin.errors import Handler
 from counterpoise.app.wiring import make_web_server
 from counterpoise.broker.broker import Broker
+from counterpoise.broker.namespaces.auto_creation import ForcedDeletion
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
@@ -104,7 +105,8 @@ async def admin(brokers: FaultyBrokers, monkeypatch: pytest.MonkeyPatch) -> Asyn
 
     monkeypatch.setattr(server, "HttpClientLimits", made)
     brokers.web = make_web_server
-    await brokers.start_many(2)
+    allowed = {"forced_deletion": ForcedDeletion(namespaces=True)}
+    await brokers.start_many(2, **allowed)
     async with aiohttp.ClientSession() as session:
         yield Admin(brokers, session, limits)
 

@@ -12,6 +12,7 @@ from counterpoise.admin.errors import (
     RestError,
     bad_request,
     conflict,
+    not_allowed,
     not_found,
     precondition_failed,
 )
@@ -94,9 +95,11 @@ async def create(request: web.Request) -> None:
 async def delete(request: web.Request) -> None:
     """Remove a namespace; with ``force=true`` its topics too."""
     namespace, broker = namespace_of(request), broker_of(request)
+    force = flag(request, "force")
+    if force and not broker.config.forced_deletion.namespaces:
+        raise not_allowed("Broker doesn't allow forced deletion of namespaces")
     if await broker.policies.namespace(namespace) is None:
         raise not_found(f"Namespace {namespace} does not exist.")
-    force = flag(request, "force")
     if force:
         # Clients that connect again must not create the topics again.
         await broker.policies.shared_policies(namespace).change(lambda it: {**it, "deleted": True})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import conflict, not_found, precondition_failed
+from counterpoise.admin.errors import conflict, not_allowed, not_found, precondition_failed
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import answer, broker_of, flag
 from counterpoise.admin.route import body_of
@@ -66,10 +66,13 @@ async def update(request: web.Request) -> None:
 async def delete(request: web.Request) -> None:
     """Remove a tenant; with ``force=true`` its namespaces and their topics too."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
+    force = flag(request, "force")
+    if force and not broker_of(request).config.forced_deletion.tenants:
+        raise not_allowed("Broker doesn't allow forced deletion of tenants")
     if await policies.tenant(name) is None:
         raise not_found("Tenant doesn't exist")
     namespaces = await policies.namespaces(name)
-    if namespaces and not flag(request, "force"):
+    if namespaces and not force:
         raise conflict("The tenant still has active namespaces")
     for namespace in namespaces:
         await ask(request, "DELETE", f"/admin/v2/namespaces/{namespace}?force=true")

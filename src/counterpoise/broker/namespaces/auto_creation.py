@@ -1,4 +1,4 @@
-"""Limits on numbers of tenants, namespaces, topics and partitions; automatic creation of topics."""
+"""What may be created: limits on numbers, automatic creation of topics; what may be deleted."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -29,6 +29,16 @@ class CreationLimits:
         dynamic=True,
     )
     """Partitions of one topic."""
+
+
+@dataclass(frozen=True, slots=True)
+class ForcedDeletion:
+    """Whether a tenant or a namespace may be deleted with all that it contains."""
+
+    tenants: bool = option(False, "forceDeleteTenantAllowed", dynamic=True)
+    """Whether ``force=true`` deletes a tenant's namespaces: that must be allowed, too."""
+    namespaces: bool = option(False, "forceDeleteNamespaceAllowed", dynamic=True)
+    """Whether ``force=true`` deletes a namespace's topics."""
 
 
 @dataclass(frozen=True, slots=True)

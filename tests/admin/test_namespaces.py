@@ -23,13 +23,18 @@ async def in_vain(*_: object) -> NoReturn:
 
 def test_a_namespaces_life(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     api("PUT", "/admin/v2/tenants/life", {"allowedClusters": ["standalone"]})
-    assert api("PUT", f"{NAMESPACES}/life/a").status == 204
+    rates = {cluster: {"publishThrottlingRateInMsg": 5} for cluster in ("west", "standalone")}
+    assert api("PUT", f"{NAMESPACES}/life/a", {"publishMaxMessageRate": rates}).status == 204
     assert api("PUT", f"{NAMESPACES}/life/a").reason == "Namespace already exists"
     assert api.get(f"{NAMESPACES}/life") == ["life/a"]
     policies = api.get(f"{NAMESPACES}/life/a")
     assert policies["replication_clusters"] == ["standalone"]
     assert policies["bundles"]["numBundles"] == 4
+    assert api("DELETE", f"{NAMESPACES}/life/a/publishRate").status == 204
+    assert [*api.get(f"{NAMESPACES}/life/a")["publishMaxMessageRate"]] == ["west"]
     assert api("PUT", "/admin/v2/persistent/life/a/topic").status == 204
+    grants = [{"topic": f"persistent://life/a/{each}", "role": "r"} for each in ("no", "topic")]
+    assert api("POST", f"{NAMESPACES}/grantPermissionsOnTopics", grants).status == 404
     for domain in ("persistent", "non-persistent"):
         assert api("PUT", f"/admin/v2/{domain}/life/a/parts/partitions", 2).status == 204
     assert api("DELETE", f"{NAMESPACES}/life/a").reason == "Cannot delete non empty namespace"

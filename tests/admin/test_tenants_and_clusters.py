@@ -183,6 +183,8 @@ def test_isolation_policies(api: Api, cluster: Cluster) -> None:
     assert api("DELETE", f"{ISOLATION}/p3").status == 204
     assert all(each["primary"] for each in api.get(f"{ISOLATION}/brokers")), "p1 says so"
     assert api("DELETE", f"{ISOLATION}/p2").status == 204
+    for field, empty in (("namespaces", []), ("primary", []), ("auto_failover_policy", {})):
+        assert api("POST", f"{ISOLATION}/bad", {**POLICY, field: empty}).status == 400, field
     for field in ("namespaces", "primary", "secondary"):
         assert api("POST", f"{ISOLATION}/bad", {**POLICY, field: ["("]}).status == 412, field
     for name in ("min_limit", "usage_threshold"):

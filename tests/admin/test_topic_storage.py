@@ -1,11 +1,14 @@
 """The end of a topic, what is noted of it, and what it stores."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
+from unittest.mock import AsyncMock
 
 import pulsar
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.admin.rest import topic_storage
 from tests.admin.conftest import Api
 
 pytestmark = pytest.mark.client
@@ -113,7 +116,9 @@ def test_properties_of_a_subscription_outlast_a_move(
     assert api.get(f"{topic}/stats")["subscriptions"]["s"]["subscriptionProperties"] == {"a": "1"}
 
 
-def test_the_backlog_is_counted(api: Api, topic: str, connect: Connect) -> None:
+def test_the_backlog_is_counted(
+    api: Api, topic: str, connect: Connect, monkeypatch: pytest.MonkeyPatch
+) -> None:
     producer = connect().create_producer(name_of(topic), batching_enabled=False)
     ids = [producer.send(b"x" * 100) for _ in range(10)]
     size = api("PUT", f"{topic}/backlogSize", None).value
@@ -125,6 +130,10 @@ def test_the_backlog_is_counted(api: Api, topic: str, connect: Connect) -> None:
     consumer.close()
     answer = api("POST", f"{topic}/subscription/s/analyzeBacklog").value
     assert (answer["entries"], answer["messages"], answer["aborted"]) == (9, 9, False)
+    first = SimpleNamespace(begin=0, end=10, size=1000, index=lambda at: at[1])
+    monkeypatch.setattr(topic_storage, "stored", AsyncMock(return_value=SimpleNamespace(log=first)))
+    of_ledger_0 = api("PUT", f"{topic}/backlogSize", {"ledgerId": 0, "entryId": 3})
+    assert of_ledger_0.value == 600
 
 
 def test_what_is_acknowledged_of_an_empty_topic_is_before_its_ledgers_first_entry(

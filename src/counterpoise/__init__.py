@@ -9,8 +9,6 @@ Two faces over one library:
   and carries out what it plans (``counterpoise balance``).
 """
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:

@@ -6,8 +6,6 @@ The requirements are those of Pulsar 4.0.7, where each method of each resource m
 `counterpoise.admin.permission` asks it.
 """
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from enum import Enum, auto
 from functools import partial
@@ -52,7 +50,7 @@ class AccessRule:
 
     audience: Audience
     operation: str = ""
-    after: AccessRule | None = None
+    after: "AccessRule | None" = None
     """What is asked for before this: it decides in which words a caller is refused."""
 
 

@@ -2,8 +2,6 @@
 answered.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 
 from aiohttp import web

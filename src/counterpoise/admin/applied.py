@@ -1,7 +1,5 @@
 """The value of a policy for a topic if neither the topic nor its namespace sets it."""
 
-from __future__ import annotations
-
 from operator import attrgetter
 
 from counterpoise.admin.shapes import Json

@@ -1,7 +1,5 @@
 """Backlog quotas: their members, and how they go with the retention policy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from counterpoise.admin.shapes import Json

@@ -6,8 +6,6 @@ descriptors the broker can open no ledger; a body that never ends, or an answer 
 not read, occupies memory. So each has a maximum, and a time after which the connection is closed.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Authenticates the caller of every request to the admin API, before anything else is checked."""
 
-from __future__ import annotations
-
 import logging
 from http import HTTPStatus
 from typing import Final

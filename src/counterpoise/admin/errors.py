@@ -1,7 +1,5 @@
 """The errors of the REST API: a status and ``{"reason": …}``."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Awaitable, Callable
 from functools import partial

@@ -4,8 +4,6 @@ Python's encoder holds the interpreter until it is done, also in a thread. For t
 100,000 subscriptions that takes seconds, in which the broker would serve no client.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from typing import Any, Final, TypeVar

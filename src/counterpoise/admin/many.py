@@ -2,8 +2,6 @@
 bundle of a namespace.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """The OpenAPI 3.1 description of the admin API, made from its routes."""
 
-from __future__ import annotations
-
 import inspect
 from collections.abc import Iterable
 from typing import Any

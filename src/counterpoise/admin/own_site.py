@@ -5,8 +5,6 @@ it shows. `counterpoise.security.own_site` recognises such requests; programs se
 ``Origin`` nor another site's ``Host``.
 """
 
-from __future__ import annotations
-
 import socket
 from http import HTTPStatus
 

@@ -3,8 +3,6 @@
 The metrics of 15,000 subscriptions are 90 MB of repetitive text, which compress to a few.
 """
 
-from __future__ import annotations
-
 import zlib
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Final
@@ -37,7 +35,7 @@ class Packed:
         self.size = 0
 
     @staticmethod
-    def joined(parts: Iterable[Packed]) -> Packed:
+    def joined(parts: "Iterable[Packed]") -> "Packed":
         """A text that consists of these texts; afterwards nothing may be written to them."""
         whole = Packed()
         whole._parts = list(parts)

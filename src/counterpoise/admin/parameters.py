@@ -1,7 +1,5 @@
 """The parameters that occur in paths and queries, each with the check of its value."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

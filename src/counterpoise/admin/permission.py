@@ -1,7 +1,5 @@
 """Permits a request of the admin API, or refuses it in Pulsar's words."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Final

@@ -2,8 +2,6 @@
 topics.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
 from http import HTTPStatus

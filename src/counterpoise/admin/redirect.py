@@ -1,7 +1,5 @@
 """Redirects a request to the broker that can serve it, and sends requests to other brokers."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator
 from http import HTTPStatus
 from typing import NoReturn

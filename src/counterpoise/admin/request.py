@@ -2,8 +2,6 @@
 answers.
 """
 
-from __future__ import annotations
-
 from aiohttp import web
 
 from counterpoise.admin.errors import precondition_failed

@@ -4,8 +4,6 @@ Every request passes the same checks before its handler runs: the names in its p
 its body has the shape that the route declares.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The HTTP server of one broker."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Sequence

@@ -4,8 +4,6 @@ The OpenAPI document describes bodies by the same schemas. Members that a shape 
 accepted, as in Pulsar; those that it names have the declared type or are null.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Answers that take long to compute: computed once for all requests that wait for the same one."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar

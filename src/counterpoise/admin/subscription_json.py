@@ -1,7 +1,5 @@
 """A subscription's figures in the JSON of Pulsar's ``SubscriptionStats`` and ``ConsumerStats``."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any

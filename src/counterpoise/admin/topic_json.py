@@ -2,8 +2,6 @@
 ``PersistentTopicInternalStats``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import Any, Final

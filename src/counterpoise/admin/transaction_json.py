@@ -1,7 +1,5 @@
 """Transactions in the JSON of Pulsar's ``Transaction…Stats``; times are ms since 1970."""
 
-from __future__ import annotations
-
 from counterpoise.admin.subscription_json import JsonObject
 from counterpoise.admin.topic_json import log_stats_json
 from counterpoise.broker.face import (

@@ -21,8 +21,6 @@
 Nothing is imported before a test asks for one of them.
 """
 
-from __future__ import annotations
-
 import gc
 import sys
 from collections.abc import Iterator, Sequence
@@ -61,30 +59,30 @@ def pulsar_cluster_options() -> dict[str, Any]:
 
 
 @pytest.fixture
-def pulsar_cluster(pulsar_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
+def pulsar_cluster(pulsar_cluster_options: dict[str, Any]) -> "Iterator[Cluster]":
     """A Pulsar cluster of this test alone."""
     yield from _running(pulsar_cluster_options)
 
 
 @pytest.fixture(scope="module")
-def pulsar_cluster_module(pulsar_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
+def pulsar_cluster_module(pulsar_cluster_options: dict[str, Any]) -> "Iterator[Cluster]":
     """A Pulsar cluster that the tests of a module share."""
     yield from _running(pulsar_cluster_options)
 
 
 @pytest.fixture(scope="session")
-def pulsar_cluster_session(pulsar_cluster_options: dict[str, Any]) -> Iterator[Cluster]:
+def pulsar_cluster_session(pulsar_cluster_options: dict[str, Any]) -> "Iterator[Cluster]":
     """A Pulsar cluster that all tests share."""
     yield from _running(pulsar_cluster_options)
 
 
 @pytest.fixture
-def pulsar_namespace(pulsar_cluster_session: Cluster) -> str:
+def pulsar_namespace(pulsar_cluster_session: "Cluster") -> str:
     """A namespace of this test alone, in the cluster that all tests share."""
     return pulsar_cluster_session.new_namespace()
 
 
-def _running(options: dict[str, Any]) -> Iterator[Cluster]:
+def _running(options: dict[str, Any]) -> "Iterator[Cluster]":
     import counterpoise
 
     with counterpoise.Cluster(**options) as cluster:

@@ -1,7 +1,5 @@
 """Bundles: ranges of a namespace's hash ring, each owned by one broker."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Sequence
@@ -66,7 +64,7 @@ class BundleRange:
             raise InvalidName(str(self), "the lower boundary must be below the upper one")
 
     @staticmethod
-    def parse(text: str) -> BundleRange:
+    def parse(text: str) -> "BundleRange":
         """Parse ``0x…_0x…``; raises `InvalidName` for anything else."""
         lower, mark, upper = text.partition("_")
         if not mark:
@@ -95,7 +93,7 @@ class BundleName:
         object.__setattr__(self, "_text", f"{self.namespace}/{self.range}")
 
     @staticmethod
-    def parse(text: str) -> BundleName:
+    def parse(text: str) -> "BundleName":
         """Parse ``tenant/namespace/0x…_0x…``; raises `InvalidName` for anything else."""
         if len(text) > _TEXT_MAX:
             # Before the cache sees it.
@@ -147,7 +145,7 @@ class NamespaceBundles:
         object.__setattr__(self, "_lowers", points[1:-1])
 
     @staticmethod
-    def of_count(namespace: NamespaceName, count: int) -> NamespaceBundles:
+    def of_count(namespace: NamespaceName, count: int) -> "NamespaceBundles":
         """Cut the hash ring into ``count`` equal bundles; the last one gets the remainder."""
         if not 1 <= count <= FULL_UPPER_BOUND:
             raise InvalidName(str(namespace), f"cannot have {count} bundles, at least 1")
@@ -156,7 +154,7 @@ class NamespaceBundles:
         return NamespaceBundles(namespace, (*cuts, FULL_UPPER_BOUND))
 
     @staticmethod
-    def from_text(namespace: NamespaceName, boundaries: Sequence[str]) -> NamespaceBundles:
+    def from_text(namespace: NamespaceName, boundaries: Sequence[str]) -> "NamespaceBundles":
         """The bundles between these boundaries, in any order; duplicates are merged."""
         return NamespaceBundles(namespace, tuple(sorted(set(map(parse_boundary, boundaries)))))
 
@@ -194,7 +192,7 @@ class NamespaceBundles:
 
     def split(
         self, bundle: BundleRange, boundaries: Sequence[int] | None = None, n: int = 2
-    ) -> NamespaceBundles:
+    ) -> "NamespaceBundles":
         """The namespace's bundles after one of them is split, at ``boundaries`` or into ``n``
         equal parts. Raises `InvalidName` as `cut` does.
         """

@@ -1,7 +1,5 @@
 """A topic's complete name: ``persistent://tenant/namespace/local``."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, field
 from functools import lru_cache
 from urllib.parse import quote_plus
@@ -66,7 +64,7 @@ class TopicName:
         object.__setattr__(self, "_text", text)
 
     @staticmethod
-    def parse(text: str) -> TopicName:
+    def parse(text: str) -> "TopicName":
         """Parse a complete name, ``tenant/namespace/topic``, or a bare ``topic``.
 
         Short forms are persistent; a bare one is in ``public/default``. Raises `InvalidName`, also
@@ -99,13 +97,13 @@ class TopicName:
         return number if str(number) == index and number <= 0x7FFFFFFF else -1
 
     @property
-    def partitioned_name(self) -> TopicName:
+    def partitioned_name(self) -> "TopicName":
         """The partitioned topic that this is a partition of; itself if it is no partition."""
         if self.partition_index < 0:
             return self
         return self._with_local_name(self.local_name.rpartition(PARTITION_SUFFIX)[0])
 
-    def partition(self, index: int) -> TopicName:
+    def partition(self, index: int) -> "TopicName":
         """The name of partition ``index`` of this topic; itself for -1 or if it is a partition."""
         if index < 0 or self.local_name.endswith(f"{PARTITION_SUFFIX}{index}"):
             return self
@@ -121,7 +119,7 @@ class TopicName:
         """``persistent/tenant/namespace/topic`` for paths of the admin API, URL-encoded."""
         return f"{self.domain}/{self.namespace_name}/{self.encoded_local_name}"
 
-    def _with_local_name(self, local_name: str) -> TopicName:
+    def _with_local_name(self, local_name: str) -> "TopicName":
         return TopicName(self.domain, self.tenant, self.namespace, local_name)
 
 

@@ -1,7 +1,5 @@
 """Authentication of clients, on the binary port and on the admin port, by the same providers."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from collections.abc import Iterable, Mapping

@@ -5,8 +5,6 @@ may do what they were granted on a namespace or a topic; `TOPIC_NEEDS` and `NAME
 each operation to the grant that it needs. A client of a proxy may do what both roles may do.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol

@@ -4,8 +4,6 @@ One `ClientSecurity` serves the admin API (`http_session`) and the binary protoc
 `context`); brokers, the balancer and every verb that talks to a cluster have one.
 """
 
-from __future__ import annotations
-
 import base64
 import json
 import ssl
@@ -56,7 +54,7 @@ class ClientSecurity:
         if self._options.trust or any(self._files):
             self.context()
 
-    def as_another(self, token: str = "") -> ClientSecurity:
+    def as_another(self, token: str = "") -> "ClientSecurity":
         """The same TLS trust with another token, or with no credentials if it is empty."""
         options = replace(
             self._options,
@@ -167,7 +165,7 @@ ANONYMOUS: Final = ClientSecurity()
 
 def http_session(
     security: ClientSecurity, timeout_s: float = ANSWER_WITHIN_S
-) -> aiohttp.ClientSession:
+) -> "aiohttp.ClientSession":
     """A session for a cluster's admin API.
 
     ``timeout_s`` is how long an answer may take, from its request to its last byte.
@@ -181,8 +179,8 @@ def http_session(
     by_tls = False
 
     async def add_credentials(
-        request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType
-    ) -> aiohttp.ClientResponse:
+        request: "aiohttp.ClientRequest", handler: "aiohttp.ClientHandlerType"
+    ) -> "aiohttp.ClientResponse":
         nonlocal by_tls
         by_tls = by_tls or request.url.scheme == "https"
         if request.url.scheme == "https" or not by_tls:

@@ -1,7 +1,5 @@
 """Authentication and authorization together, as a broker uses them."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from counterpoise.security.authentication import Authentication

@@ -1,7 +1,5 @@
 """Credentials, and the principal that a provider makes of them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol

@@ -1,7 +1,5 @@
 """Reads keys and password files that settings name: by a URL, a path, or the content itself."""
 
-from __future__ import annotations
-
 import base64
 import binascii
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Settings of TLS, authentication and authorization under Pulsar's own names."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from counterpoise.names.options import option

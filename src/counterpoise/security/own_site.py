@@ -4,8 +4,6 @@ A page cannot choose its ``Origin`` (or ``Sec-Fetch-Site``). If a foreign name w
 to this machine (DNS rebinding), ``Host`` still has that name.
 """
 
-from __future__ import annotations
-
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 

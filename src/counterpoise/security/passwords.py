@@ -1,7 +1,5 @@
 """User names and passwords, as Pulsar's ``AuthenticationProviderBasic`` checks them."""
 
-from __future__ import annotations
-
 import asyncio
 from typing import Final
 

@@ -1,7 +1,5 @@
 """TLS for the ports of a broker: contexts made from files, and made again when the files change."""
 
-from __future__ import annotations
-
 import logging
 import re
 import ssl

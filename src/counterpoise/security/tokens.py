@@ -1,7 +1,5 @@
 """JSON Web Tokens, as Pulsar's ``AuthenticationProviderToken`` checks them."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass

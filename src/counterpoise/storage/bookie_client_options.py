@@ -1,7 +1,5 @@
 """Settings from broker.conf for connections to bookies: TLS and authentication."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from counterpoise.names.options import option

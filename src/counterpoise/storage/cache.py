@@ -1,7 +1,5 @@
 """Caches recently written entries, bounded in bytes over all logs; evicts the oldest."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections import deque
 from typing import Any
@@ -23,7 +21,7 @@ class EntryCache:
         self._order: deque[tuple[LogCache, int]] = deque()
         self.size = 0
 
-    def added(self, cache: LogCache, size: int) -> None:
+    def added(self, cache: "LogCache", size: int) -> None:
         """Count a new chunk of a log, and evict the oldest chunks of all logs to make room."""
         self._order.append((cache, size))
         self.size += size
@@ -33,7 +31,7 @@ class EntryCache:
                 self.size -= freed
                 oldest.evict()
 
-    def extended(self, cache: LogCache, size: int) -> bool:
+    def extended(self, cache: "LogCache", size: int) -> bool:
         """Count bytes added to the newest chunk of a log; returns False if the chunk is not the
         newest of all logs.
         """

@@ -1,7 +1,5 @@
 """Disk faults that a test injects: failures and delays of writes."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 

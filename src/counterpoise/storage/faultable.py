@@ -1,7 +1,5 @@
 """A ledger store whose disk a test can make fail."""
 
-from __future__ import annotations
-
 from counterpoise.storage.disk_faults import DiskFaults
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.ledger_store import LedgerStore

@@ -1,7 +1,5 @@
 """A log, whichever store it is in: collects appends into groups, notifies the listener, closes."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from abc import ABC, abstractmethod

@@ -1,7 +1,5 @@
 """Maps between an entry's index and its position."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass

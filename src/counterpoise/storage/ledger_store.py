@@ -1,7 +1,5 @@
 """The port of the ledger stores: where the brokers of a cluster store their topics' logs."""
 
-from __future__ import annotations
-
 from typing import Protocol, TypeVar
 
 from counterpoise.storage.grouplog import Log

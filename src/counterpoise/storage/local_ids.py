@@ -1,7 +1,5 @@
 """Ledger ids of a store that no other broker writes to: in a test or a tool."""
 
-from __future__ import annotations
-
 import threading
 
 

@@ -1,7 +1,5 @@
 """Reads a log from one of its entries on."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
 

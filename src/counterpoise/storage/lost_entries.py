@@ -1,7 +1,5 @@
 """Helpers for lost entries of a log."""
 
-from __future__ import annotations
-
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from operator import itemgetter

@@ -1,7 +1,5 @@
 """Settings from broker.conf for logs on BookKeeper."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from counterpoise.bookkeeper.quorums import Quorums

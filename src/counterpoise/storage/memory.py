@@ -1,7 +1,5 @@
 """Ledgers in memory, shared by the brokers of one process: for tests and embedded clusters."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Iterable
 from typing import TypeVar

@@ -3,8 +3,6 @@
 To add a store, make a folder beside ``files/`` and an entry in `SCHEMES`.
 """
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from urllib.parse import unquote, urlsplit

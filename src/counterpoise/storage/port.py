@@ -14,8 +14,6 @@ Laws of this room:
   protocol is (ledger id, entry id); the log converts. Indexes live as long as the open log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Generic, NamedTuple, Protocol, TypeVar

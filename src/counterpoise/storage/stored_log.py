@@ -1,7 +1,5 @@
 """The base of logs whose entries are not in memory: the newest are cached, some may be lost."""
 
-from __future__ import annotations
-
 import logging
 from abc import abstractmethod
 from collections.abc import Iterable, Mapping

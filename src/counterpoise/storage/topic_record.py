@@ -1,7 +1,5 @@
 """What the metadata node of a persistent topic holds, in the ledger store's layout."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field

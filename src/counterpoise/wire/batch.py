@@ -4,8 +4,6 @@ A compacted batch keeps its position and its number of messages: removed message
 ``compacted_out`` and have no payload (``RawBatchConverter`` of Pulsar 4.0.7).
 """
 
-from __future__ import annotations
-
 import struct
 import zlib
 from collections.abc import Collection

@@ -1,7 +1,5 @@
 """Sets of bits as Pulsar writes them: words of 64 bits, the lowest first, signed or not."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

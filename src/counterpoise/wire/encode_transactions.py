@@ -1,7 +1,5 @@
 """Encodes responses about transactions, and a coordinator's requests to other brokers."""
 
-from __future__ import annotations
-
 from typing import Any, Final
 
 from google.protobuf.message import Message

@@ -1,7 +1,5 @@
 """Cuts the frames that a broker sends."""
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator
 

@@ -4,8 +4,6 @@ Source: ``ModularLoadManagerImpl``, ``ExtensibleLoadManagerImpl``, ``ServiceUnit
 of 4.0.7. The state channel's series exist only under the extensible load manager.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """Collects all metrics of a broker and writes them in Prometheus' text format."""
 
-from __future__ import annotations
-
 from collections.abc import AsyncIterator, Iterator
 
 from counterpoise.admin.metrics import balancing, broker, limits, topics, transactions

@@ -1,7 +1,5 @@
 """Metrics of rate limits: how many wait at each, and how long they waited altogether."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 
 from counterpoise.admin.metrics.sample import Labels, MetricSample, by_label, cluster_of, samples_of

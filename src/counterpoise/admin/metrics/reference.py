@@ -4,8 +4,6 @@ They are in ``reference.tsv``. A test compares it with what brokers serve: every
 with its labels, and no series that no broker serves.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files

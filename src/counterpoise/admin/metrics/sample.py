@@ -1,7 +1,5 @@
 """One sample of one series of `/metrics`, before it becomes text."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 

@@ -4,8 +4,6 @@ Source: ``TopicStats`` and ``NamespaceStatsAggregator`` of 4.0.7. What was deliv
 subscription, so a topic's figure is the sum of its subscriptions'.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Iterator
 

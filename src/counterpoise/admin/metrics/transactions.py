@@ -4,8 +4,6 @@ Source: ``TransactionAggregator`` and ``TopicStats`` of 4.0.7. Durations are cou
 coordinator was opened; Pulsar's are those since the last scrape.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 from counterpoise.admin.metrics.sample import Labels, MetricSample, cluster_of, samples_of

@@ -1,7 +1,5 @@
 """``/admin/v2/broker-stats``: the measurements of this broker."""
 
-from __future__ import annotations
-
 from dataclasses import asdict
 
 from aiohttp import web

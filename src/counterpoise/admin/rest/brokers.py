@@ -1,7 +1,5 @@
 """``/admin/v2/brokers``: which brokers there are, which one leads, how they are configured."""
 
-from __future__ import annotations
-
 import logging
 from http import HTTPStatus
 

@@ -2,8 +2,6 @@
 topics.
 """
 
-from __future__ import annotations
-
 from aiohttp import web
 
 from counterpoise.admin import access, route

@@ -1,7 +1,5 @@
 """``/admin/v2/clusters``: the clusters of this instance."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 

@@ -1,7 +1,5 @@
 """``/admin/v2/brokers/configuration``: every setting, and changes of those that are dynamic."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 
 from aiohttp import web

@@ -1,7 +1,5 @@
 """``/admin/v2/openapi.json``: the OpenAPI description of this API."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from aiohttp import web

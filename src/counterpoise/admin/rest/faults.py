@@ -2,8 +2,6 @@
 with faults allowed.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Final, Protocol

@@ -1,7 +1,5 @@
 """``/status.html``: whether this broker is in service, for load balancers in front of it."""
 
-from __future__ import annotations
-
 from aiohttp import web
 
 from counterpoise.admin import access, route

@@ -4,8 +4,6 @@ fail together).
 Below ``/admin/v2/clusters/{cluster}``: ``namespaceIsolationPolicies`` and ``failureDomains``.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from aiohttp import web

@@ -1,7 +1,5 @@
 """``/lookup/v2``: which broker serves a topic, and which bundle the topic belongs to."""
 
-from __future__ import annotations
-
 from aiohttp import web
 
 from counterpoise.admin import access, route

@@ -1,7 +1,5 @@
 """The stored messages of a topic: peek, examine, read, expire, truncate."""
 
-from __future__ import annotations
-
 import json
 import time
 import zlib

@@ -1,7 +1,5 @@
 """``/metrics``: a broker's metrics for Prometheus."""
 
-from __future__ import annotations
-
 from aiohttp import web
 
 from counterpoise.admin import access, route

@@ -1,7 +1,5 @@
 """Clears the backlogs, and deletes subscriptions, of a whole namespace or one of its bundles."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 from urllib.parse import quote
 

@@ -4,8 +4,6 @@ Most of ``/admin/v2/namespaces/{tenant}/{namespace}/…`` reads, sets or removes
 ``Policies`` JSON, so the resource is that table.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from aiohttp import web

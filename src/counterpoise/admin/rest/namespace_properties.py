@@ -1,7 +1,5 @@
 """A single property of a namespace: read, set, remove."""
 
-from __future__ import annotations
-
 from aiohttp import web
 
 from counterpoise.admin import access, route

@@ -1,7 +1,5 @@
 """``/admin/v2/namespaces``: create, list, delete and unload namespaces."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 
 from aiohttp import web

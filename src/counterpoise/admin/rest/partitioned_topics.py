@@ -1,7 +1,5 @@
 """Partitioned topics: create, add partitions, list, delete, and their partitions' statistics."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Awaitable, Callable

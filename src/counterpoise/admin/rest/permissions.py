@@ -2,8 +2,6 @@
 `counterpoise.security.authorization` enforces it.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from aiohttp import web

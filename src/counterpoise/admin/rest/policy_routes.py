@@ -1,7 +1,5 @@
 """The routes that read, set and remove a policy, of namespaces and topics alike."""
 
-from __future__ import annotations
-
 import copy
 import logging
 from abc import ABC, abstractmethod

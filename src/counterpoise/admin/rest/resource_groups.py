@@ -1,7 +1,5 @@
 """``/admin/v2/resourcegroups``: rate limits that the namespaces of a group share on all brokers."""
 
-from __future__ import annotations
-
 from aiohttp import web
 
 from counterpoise.admin import access, route

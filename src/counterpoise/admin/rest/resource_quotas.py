@@ -4,8 +4,6 @@ reports it.
 The modular load manager takes it for the bundle's averages as long as it has no other data.
 """
 
-from __future__ import annotations
-
 from typing import Final
 
 from aiohttp import web

@@ -1,7 +1,5 @@
 """``/admin/v2/schemas``: the versions of a topic's schema."""
 
-from __future__ import annotations
-
 import json
 from http import HTTPStatus
 

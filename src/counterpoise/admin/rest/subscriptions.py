@@ -1,7 +1,5 @@
 """The subscriptions of a topic: list, create, delete, skip messages, reset the cursor."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Iterator
 from http import HTTPStatus

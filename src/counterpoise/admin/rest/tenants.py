@@ -1,7 +1,5 @@
 """``/admin/v2/tenants``: the tenants, their administrators and the clusters that they may use."""
 
-from __future__ import annotations
-
 from aiohttp import web
 
 from counterpoise.admin import access, route

@@ -5,8 +5,6 @@ value in force, which may come from the namespace or the broker's settings. A su
 dispatch rate is stored there, too, and overrides the topic's.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 from aiohttp import web

@@ -1,7 +1,5 @@
 """The properties of topics and subscriptions: texts by name that brokers store and do not read."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 
 from aiohttp import web

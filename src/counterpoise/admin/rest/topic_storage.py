@@ -1,7 +1,5 @@
 """A topic's storage: ledgers, size of its backlog, trimming, compaction, offload, termination."""
 
-from __future__ import annotations
-
 from aiohttp import web
 
 from counterpoise.admin import access, route

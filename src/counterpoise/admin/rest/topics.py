@@ -1,7 +1,5 @@
 """``/admin/v2/{persistent|non-persistent}``: topics: list, create, delete, unload, statistics."""
 
-from __future__ import annotations
-
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final

@@ -1,7 +1,5 @@
 """``/admin/v3/transactions``: coordinators, and the transactions in topics and subscriptions."""
 
-from __future__ import annotations
-
 from http import HTTPStatus
 from typing import Final
 from urllib.parse import quote

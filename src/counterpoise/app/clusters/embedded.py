@@ -1,7 +1,5 @@
 """A cluster inside this process: several brokers, real sockets, up in a fraction of a second."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from collections.abc import Coroutine, Mapping
@@ -103,7 +101,7 @@ class Cluster(ClusterWithFaults):
 
     # Life.
 
-    def start(self) -> Cluster:
+    def start(self) -> "Cluster":
         """Start every broker; returns when clients may connect."""
         if self._thread is not None:
             raise RuntimeError("the cluster runs already")
@@ -137,13 +135,13 @@ class Cluster(ClusterWithFaults):
         if self._recording is not None:
             self._recording.close()
 
-    def __enter__(self) -> Cluster:
+    def __enter__(self) -> "Cluster":
         return self.start()
 
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    async def __aenter__(self) -> Cluster:
+    async def __aenter__(self) -> "Cluster":
         return await asyncio.to_thread(self.start)
 
     async def __aexit__(self, *_: object) -> None:
@@ -204,7 +202,7 @@ class Cluster(ClusterWithFaults):
         return str(self.do(self._brokers.bundle(topic)))
 
     @property
-    def rounds(self) -> list[Round]:
+    def rounds(self) -> "list[Round]":
         """The leaders' last shedding rounds: their moves, and why other bundles stayed."""
         found = (made for each in self._brokers.all for made in list(each.running.shedding.rounds))
         return sorted(found, key=lambda made: made.poll_id)

@@ -5,8 +5,6 @@ for the balancer beside a cluster. The bundle's owner moves it, on a request lik
 administrator's, or under the extensible load manager by the bundle's record.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import deque
@@ -45,17 +43,17 @@ BundleUnloader = Callable[[Move], Awaitable[None]]
 class SheddingSource(Protocol):
     """Reads what a shedding strategy needs of the cluster; each load manager has one."""
 
-    def strategy(self, config: SheddingConfig) -> Strategy:
+    def strategy(self, config: SheddingConfig) -> "Strategy":
         """The configured shedding strategy, built with its settings."""
 
-    async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> View:
+    async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> "View":
         """The cluster's load now, as the strategy reads it.
 
         ``recent``: bundles in their grace period, which do not move again yet; ``unloaded``: when
         bundles last left a broker (milliseconds), by its id.
         """
 
-    async def policies(self, made: Shed) -> PlacementPolicies | None:
+    async def policies(self, made: "Shed") -> "PlacementPolicies | None":
         """The placement policies for bundles to be shed; None if no destination is to be chosen."""
 
 

@@ -1,7 +1,5 @@
 """The state and the outgoing frames of one connection, as its request handlers use them."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,5 @@
 """Accepts clients' connections on the sockets of the binary protocol."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import socket

@@ -1,7 +1,5 @@
 """One client's connection: parses socket bytes into events, and passes each to its handler."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from typing import Final, cast

@@ -1,7 +1,5 @@
 """One connection's consumers: subscribing, delivery, acknowledgement, redelivery and seek."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence

@@ -4,8 +4,6 @@ A connection without faults has no gate. Setting an interceptor adds one to the 
 of handlers and before its outbox, and removing the interceptor removes it.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Authentication of a client: when it connects, and again when its credentials expire."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Keep-alive: a PING each interval; a client that answers none is disconnected."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Final

@@ -1,7 +1,5 @@
 """Lists a namespace's topics for one client after another."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar

@@ -1,7 +1,5 @@
 """A connection's outgoing frames: collected during one turn of the loop, written at its end."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from typing import Final, Protocol

@@ -1,7 +1,5 @@
 """The reasons for which reading from a connection is paused; one is enough."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from enum import StrEnum

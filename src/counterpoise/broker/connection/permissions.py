@@ -1,7 +1,5 @@
 """Authorization of one connection's requests."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from counterpoise.broker.base.cluster_key import SystemTopicGuard

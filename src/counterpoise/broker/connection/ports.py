@@ -1,7 +1,5 @@
 """What a connection needs of the rest of the broker, and its limits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any

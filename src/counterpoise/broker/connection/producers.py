@@ -1,7 +1,5 @@
 """A connection's producers: opening, publishing, receipts, and the limit on what is pending."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass

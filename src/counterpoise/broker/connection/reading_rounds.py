@@ -1,7 +1,5 @@
 """Fair reading: for how long each of a broker's connections is served before the others."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import time

@@ -2,8 +2,6 @@
 more.
 """
 
-from __future__ import annotations
-
 import asyncio
 import struct
 from collections.abc import Iterable

@@ -1,7 +1,5 @@
 """Round trips by PING: when a client has read what was written, and its earlier frames arrived."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import deque
 

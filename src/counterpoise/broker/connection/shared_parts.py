@@ -1,7 +1,5 @@
 """The parts that all connections of a broker share: counters, and limits on all together."""
 
-from __future__ import annotations
-
 import contextlib
 from collections import Counter
 from collections.abc import Iterator
@@ -85,13 +83,13 @@ class Connections:
                 found[reason].append(connection.address)
         return found
 
-    def add(self, connection: Connection, ip: str) -> None:
+    def add(self, connection: "Connection", ip: str) -> None:
         """Add a client's connection."""
         self.open.add(connection)
         self.admitted += 1
         self._by_ip[ip] += 1
 
-    def remove(self, connection: Connection, ip: str) -> None:
+    def remove(self, connection: "Connection", ip: str) -> None:
         """Remove a client's connection, if present."""
         if connection in self.open:
             self.open.remove(connection)

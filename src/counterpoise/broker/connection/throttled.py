@@ -1,7 +1,5 @@
 """Entries that wait for publish rate limits: of one connection, and of all."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause

@@ -1,7 +1,5 @@
 """One connection's queries: lookups, partitions, lists of topics, and schemas."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """One connection's watches of topic lists (PIP-145), which notify pattern consumers of changes."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, TypeVar

@@ -1,7 +1,5 @@
 """The hash by which broker and client compare two lists of topics."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 
 from crc32c import crc32c

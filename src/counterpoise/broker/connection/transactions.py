@@ -1,7 +1,5 @@
 """One connection's transaction commands: those of clients, and those of other coordinators."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from functools import partial
 from typing import Any

@@ -4,8 +4,6 @@ Everything up to ``mark`` is acknowledged (Pulsar's mark-delete position); what 
 out of order above it is kept as bits, so that a million holes cost kilobytes, not objects.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Backlog quotas: how much, and how old, the backlog of a topic may be."""
 
-from __future__ import annotations
-
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol

@@ -4,8 +4,6 @@ Pulsar writes it to a ledger of its own. Here it is a view of the topic's own le
 kept from the oldest current value on; the entries between are skipped (docs/DIFFERENCES.md).
 """
 
-from __future__ import annotations
-
 from bisect import bisect_left
 from collections.abc import Mapping
 from typing import Final

@@ -6,8 +6,6 @@ from the beginning reads the current values and then the changes. The earlier le
 once the subscription that retains them has acknowledged them.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -56,7 +54,7 @@ class Compaction:
         self._left = 0
         self.threshold = THRESHOLD
 
-    async def compact(self, topic: PersistentTopic) -> None:
+    async def compact(self, topic: "PersistentTopic") -> None:
         """Append the remaining values to a topic without clients, and delete all before them."""
         log = topic.log
         entries: list[bytes] = []
@@ -79,7 +77,7 @@ class Compaction:
             _log.info("%s: of %d records %d are left", self.topic, len(entries), len(left))
         self._left = sum(map(len, left))
 
-    def _acknowledge_before(self, topic: PersistentTopic, before: int) -> None:
+    def _acknowledge_before(self, topic: "PersistentTopic", before: int) -> None:
         keeper = topic.subscriptions.get(self._keeper)
         if keeper is not None:
             keeper.advance(before - 1)
@@ -101,7 +99,7 @@ class _NoSink:
         """Ignored: no client waits for these entries."""
 
 
-def _internal_producer(topic: PersistentTopic) -> Producer:
+def _internal_producer(topic: "PersistentTopic") -> Producer:
     meter = Meter(topic.commons.clock)
     sink = cast("ProducerSink", _NoSink())
     made = Producer(ProducerRequest(0), "compaction", sink, topic, meter)

@@ -1,7 +1,5 @@
 """An attached consumer's operations, for the connection that subscribed."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 

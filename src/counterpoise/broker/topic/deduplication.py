@@ -1,7 +1,5 @@
 """Message deduplication: a message that is sent again is stored once (``MessageDeduplication``)."""
 
-from __future__ import annotations
-
 from collections.abc import Container, Mapping, Sequence
 from enum import Enum, auto
 from itertools import islice
@@ -45,7 +43,7 @@ class Deduplication:
         self._unsaved = 0
 
     @classmethod
-    async def recover(cls, log: Log[Any], options: TopicOptions = _DEFAULTS) -> Deduplication:
+    async def recover(cls, log: Log[Any], options: TopicOptions = _DEFAULTS) -> "Deduplication":
         """Restore the state from the log's cursor and the entries stored since it was saved."""
         saved = log.cursors.get(CURSOR)
         ids = {} if saved is None else saved.properties.items()

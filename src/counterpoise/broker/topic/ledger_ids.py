@@ -7,8 +7,6 @@ if its former broker had a later range, once for all topics of a move. Ids that 
 and did not use are never used.
 """
 
-from __future__ import annotations
-
 import asyncio
 import threading
 from collections import deque

@@ -1,7 +1,5 @@
 """The name under which a topic's log is stored."""
 
-from __future__ import annotations
-
 import hashlib
 from typing import Final
 

@@ -1,7 +1,5 @@
 """Queries that read the metadata of stored entries."""
 
-from __future__ import annotations
-
 import time
 from typing import Any, Final, NamedTuple, Protocol
 

@@ -1,7 +1,5 @@
 """Rates from counters that only grow, at no cost for idle topics."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from counterpoise.names.callbacks import Clock

@@ -1,7 +1,5 @@
 """Non-persistent topics: a message that no consumer can take at once is dropped."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 

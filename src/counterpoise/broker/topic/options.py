@@ -1,7 +1,5 @@
 """The settings of topics in broker.conf."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from counterpoise.names.options import INT64_MAX, option

@@ -1,7 +1,5 @@
 """A persistent topic: appends to its log, and passes committed entries to its subscriptions."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -53,7 +51,7 @@ class PersistentTopic(TransactionalTopic):
         name: TopicName,
         commons: SharedByTopics,
         *,
-        on_lost: Callable[[PersistentTopic, StorageError], None],
+        on_lost: "Callable[[PersistentTopic, StorageError], None]",
     ) -> None:
         """The log is passed to `start`, because the log needs this topic as its listener."""
         super().__init__(name, commons)

@@ -1,7 +1,5 @@
 """The interface between a connection and its topics: requests, and the sinks for responses."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """Reads in advance what loading topics needs, while their owner still serves them."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Mapping

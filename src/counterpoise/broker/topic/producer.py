@@ -1,7 +1,5 @@
 """Producers of a topic: access modes (PIP-68), and the publish path."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -22,15 +20,15 @@ class PublishedTo(Protocol):
 
     name: TopicName
 
-    def publish(self, producer: Producer, sends: Sequence[Send], size: int) -> None:
+    def publish(self, producer: "Producer", sends: Sequence[Send], size: int) -> None:
         """Accept a producer's entries, of ``size`` bytes in all."""
 
     def publish_in_transaction(
-        self, producer: Producer, transaction: TransactionId, send: Send
+        self, producer: "Producer", transaction: TransactionId, send: Send
     ) -> None:
         """Accept an entry of a transaction."""
 
-    def remove_producer(self, producer: Producer) -> int:
+    def remove_producer(self, producer: "Producer") -> int:
         """Detach a producer; returns how many of its throttled entries are dropped."""
 
 
@@ -78,7 +76,7 @@ class Producer:
         self.closed = True
         return self.topic.remove_producer(self)
 
-    def succeeds(self, other: Producer) -> bool:
+    def succeeds(self, other: "Producer") -> bool:
         """Whether this producer is ``other`` after a reconnect (Pulsar's ``isSuccessorTo``)."""
         return (
             self.sink is other.sink

@@ -1,7 +1,5 @@
 """Receipts for stored entries, to the producers that published them."""
 
-from __future__ import annotations
-
 from counterpoise.broker.topic.deduplication import Deduplication
 from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.producer import Producer

@@ -3,8 +3,6 @@
 Sources: ``ManagedLedgerImpl.internalTrimLedgers``, ``PersistentTopic.checkGC`` of Pulsar 4.0.7.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple

@@ -1,7 +1,5 @@
 """What all topics of a broker share."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """A stored entry as shown to a person: its metadata and payload."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import Any, Final
 

@@ -1,7 +1,5 @@
 """One subscription: its cursor, its dispatcher, and the rules for attaching and detaching."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence

@@ -1,7 +1,5 @@
 """A subscription's cursor: acknowledgements, saved from time to time."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Mapping
 from itertools import islice

@@ -1,7 +1,5 @@
 """Acknowledgements in transactions on one subscription: conflicts, saving, commit and abort."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence

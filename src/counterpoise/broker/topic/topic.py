@@ -1,7 +1,5 @@
 """A topic, persistent or not: its producers and consumers, and how it is unloaded."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from abc import ABC, abstractmethod

@@ -5,8 +5,6 @@ Pulsar, and in its properties the oldest current value, from which on the topic'
 kept.
 """
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """The rules of one topic: what its policies and the broker's settings allow clients."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any

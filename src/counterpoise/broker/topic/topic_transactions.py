@@ -1,7 +1,5 @@
 """The transactions of one topic: a buffer beside its log, and the markers it writes."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The topics that a broker has loaded: load, unload by bundle, terminate, delete."""
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import logging

@@ -1,7 +1,5 @@
 """Ends transactions on the topics of this broker, and on their subscriptions."""
 
-from __future__ import annotations
-
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.topic.transactional import TransactionalTopic

@@ -1,7 +1,5 @@
 """The transactions of a topic with a log; without any they cost nothing."""
 
-from __future__ import annotations
-
 from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any

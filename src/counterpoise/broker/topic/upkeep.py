@@ -1,7 +1,5 @@
 """A broker's periodic work on its topics, such as expiring messages and enforcing quotas."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

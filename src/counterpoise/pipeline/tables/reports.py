@@ -4,8 +4,6 @@ A stream's offset is the number of a poll. These numbers only grow, and each fil
 its least and greatest, so an offset stays valid after compaction and after cleanup of the log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -57,7 +55,7 @@ class ReportSlice:
     """The number of rows of these files; a compacted file may have rows of other polls, too."""
 
 
-def land(writer: TablesWriter, rows: ReportRows) -> None:
+def land(writer: "TablesWriter", rows: ReportRows) -> None:
     """Commit one poll's rows to the table `reports`.
 
     Raises `FileExistsError` if that poll, or a later one, is there already.
@@ -67,7 +65,11 @@ def land(writer: TablesWriter, rows: ReportRows) -> None:
 
 
 def land_polls(
-    writer: TablesWriter, parts: Iterable[pa.Table], first: int, last: int, also: Sequence[str] = ()
+    writer: "TablesWriter",
+    parts: Iterable[pa.Table],
+    first: int,
+    last: int,
+    also: Sequence[str] = (),
 ) -> None:
     """Commit the rows of consecutive polls of one day (`first` to `last`) in one data file.
 
@@ -84,12 +86,14 @@ def land_polls(
     writer.commit(REPORTS, [file.written], transactions=dict.fromkeys((LANDED, *also), last))
 
 
-def newest_poll(reader: TablesReader) -> int:
+def newest_poll(reader: "TablesReader") -> int:
     """The newest poll in the table `reports`; 0 if there is none."""
     return reader.transaction(REPORTS, LANDED) or 0
 
 
-def next_slice(reader: TablesReader, after: int, most_rows: int = ROWS_MOST) -> ReportSlice | None:
+def next_slice(
+    reader: "TablesReader", after: int, most_rows: int = ROWS_MOST
+) -> ReportSlice | None:
     """The polls to fold after poll `after`, limited to about `most_rows` rows; None without any."""
     chosen: list[DataFile] = []
     rows = 0
@@ -137,7 +141,7 @@ def read_shard(location: Location, part: ReportSlice, shard: int, shards: int) -
 
 
 def read_reports(
-    reader: TablesReader,
+    reader: "TablesReader",
     after: int,
     up_to: int,
     columns: Sequence[str] | None = None,

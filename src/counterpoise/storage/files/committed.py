@@ -6,8 +6,6 @@ finished. It is not synced: it survives a killed process, and after a power fail
 so that fewer missing entries are noticed.
 """
 
-from __future__ import annotations
-
 import os
 import struct
 from pathlib import Path

@@ -1,7 +1,5 @@
 """A few threads that write groups and wait for the disk, so that the event loop never does."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import threading

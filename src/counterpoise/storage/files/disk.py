@@ -4,8 +4,6 @@ Tests substitute a disk that fails, is full, does not respond, or writes fewer b
 given.
 """
 
-from __future__ import annotations
-
 import contextlib
 import os
 from collections.abc import Sequence

@@ -5,8 +5,6 @@ acknowledges. A successor changes the fence, *then* reads what is stored. So eit
 sees the group, or the former owner sees the new fence and does not acknowledge.
 """
 
-from __future__ import annotations
-
 import fcntl
 import os
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The job of the committer's threads that writes a group of a log."""
 
-from __future__ import annotations
-
 from typing import TYPE_CHECKING, Any
 
 from counterpoise.storage.files.ledger import LedgerFile
@@ -21,7 +19,7 @@ class WriteGroup:
 
     def __init__(
         self,
-        log: FileLog[Any],
+        log: "FileLog[Any]",
         file: LedgerFile,
         group: EntryGroup[Any],
         pieces: list[bytes],

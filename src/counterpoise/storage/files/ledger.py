@@ -1,7 +1,5 @@
 """One ledger's file: its owner appends, readers read by entry id, recovery scans it."""
 
-from __future__ import annotations
-
 import os
 import threading
 from bisect import bisect_right

@@ -1,7 +1,5 @@
 """A log in files, open for its owner."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging
@@ -49,7 +47,7 @@ class FileLog(StoredLog[C]):
         self,
         name: str,
         listener: LogListener[C],
-        store: FileLedgerStore,
+        store: "FileLedgerStore",
         directory: Path,
         recovered: Recovered,
         file: LedgerFile,

@@ -11,8 +11,6 @@ A group is written only when the one before it is on disk. So the number of earl
 group shows which entries were durable when a record was written: all before the group's first.
 """
 
-from __future__ import annotations
-
 import struct
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple, Protocol

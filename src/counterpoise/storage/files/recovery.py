@@ -5,8 +5,6 @@ with the first write, for what must be on disk before anything may be acknowledg
 disk delays only once.
 """
 
-from __future__ import annotations
-
 import logging
 import os
 import re

@@ -9,8 +9,6 @@ follows, so that the next owner need not look for more. It need not be durable, 
 are.
 """
 
-from __future__ import annotations
-
 import json
 import logging
 import os

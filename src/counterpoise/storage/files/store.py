@@ -1,7 +1,5 @@
 """The ledger store on a directory that all brokers share."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

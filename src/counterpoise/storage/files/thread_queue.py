@@ -1,7 +1,5 @@
 """A work queue for threads that wakes one thread for each item."""
 
-from __future__ import annotations
-
 import threading
 from collections import deque
 from collections.abc import Callable

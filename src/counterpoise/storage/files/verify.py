@@ -1,7 +1,5 @@
 """Checks a ledger directory without changing it: a copy, or one whose brokers are stopped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Finds every undamaged record of a ledger file, whatever is between them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 

@@ -1,7 +1,5 @@
 """The TLS of connections to bookies, by the settings in broker.conf."""
 
-from __future__ import annotations
-
 import ssl
 from pathlib import Path
 from typing import Final

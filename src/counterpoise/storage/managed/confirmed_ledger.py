@@ -1,7 +1,5 @@
 """Writes a ledger entry by entry, each awaited until it is confirmed."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Mapping
 
@@ -19,7 +17,7 @@ class ConfirmedLedger:
         self.is_over = False
 
     @classmethod
-    async def create(cls, client: LedgerClient, purpose: Mapping[str, bytes]) -> ConfirmedLedger:
+    async def create(cls, client: LedgerClient, purpose: Mapping[str, bytes]) -> "ConfirmedLedger":
         """Create a ledger; raises `BookKeeperError`."""
         made = cls()
         made._writer = await client.create(purpose, made)

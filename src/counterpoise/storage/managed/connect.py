@@ -1,7 +1,5 @@
 """Connects to the ledger store of a BookKeeper cluster, by its metadata store's URL."""
 
-from __future__ import annotations
-
 from random import SystemRandom
 from typing import Final
 

@@ -1,7 +1,5 @@
 """The settings and services that all logs of one broker's store share."""
 
-from __future__ import annotations
-
 import asyncio
 from dataclasses import dataclass
 from typing import Final

@@ -1,7 +1,5 @@
 """The ledger that a log is writing."""
 
-from __future__ import annotations
-
 from typing import Protocol
 
 from counterpoise.bookkeeper.client_port import LedgerWriter
@@ -11,10 +9,10 @@ from counterpoise.bookkeeper.errors import BookKeeperError
 class LedgerEvents(Protocol):
     """Notifications to a log about the ledger that it writes."""
 
-    def ledger_confirmed(self, ledger: CurrentLedger, last: int) -> None:
+    def ledger_confirmed(self, ledger: "CurrentLedger", last: int) -> None:
         """Called when a ledger's entries up to and including ``last`` are confirmed."""
 
-    def ledger_ended(self, ledger: CurrentLedger, error: BookKeeperError) -> None:
+    def ledger_ended(self, ledger: "CurrentLedger", error: BookKeeperError) -> None:
         """Called when a ledger accepts no more entries."""
 
 

@@ -4,8 +4,6 @@ The first saved state of a cursor goes into its node. Later ones are entries of 
 which the node names; an orderly close writes the last one into the node again.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Converts a cursor's state between the brokers' form and Pulsar's."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from counterpoise.bookkeeper.cursors import CursorNode, CursorPositions

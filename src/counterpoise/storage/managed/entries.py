@@ -1,7 +1,5 @@
 """Entries as producers sent them, from payloads that Pulsar's brokers may have stored."""
 
-from __future__ import annotations
-
 from counterpoise.bookkeeper.broker_metadata import entry_begin
 from counterpoise.wire.entry import BadEntry, messages_in
 

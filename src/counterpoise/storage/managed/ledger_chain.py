@@ -1,7 +1,5 @@
 """The ledgers of a log: those listed in its node, and the one being written."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

@@ -1,7 +1,5 @@
 """Reads a log's ledgers."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from typing import Final
 

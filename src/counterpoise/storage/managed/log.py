@@ -1,7 +1,5 @@
 """A log on BookKeeper, open for its owner."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import logging

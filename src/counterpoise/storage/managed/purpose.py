@@ -1,7 +1,5 @@
 """The custom metadata of a ledger (Java's ``LedgerMetadataUtils``)."""
 
-from __future__ import annotations
-
 from typing import Final
 
 OWNER: Final = "counterpoise/owner"

@@ -1,7 +1,5 @@
 """Logs on BookKeeper, in the layout of Pulsar's managed ledgers."""
 
-from __future__ import annotations
-
 import contextlib
 import time
 from typing import Final, TypeVar

@@ -5,8 +5,6 @@ compare-and-set to list a new ledger. From then on the former owner can start no
 that it has takes no entry. Cursors are read last, so that everything it saved before is found.
 """
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 from collections.abc import Mapping, Sequence

@@ -1,7 +1,5 @@
 """The node of a topic's managed ledger: the log's owner and its ledgers."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Sequence
 

@@ -1,7 +1,5 @@
 """Which dispatcher serves which type of subscription."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final

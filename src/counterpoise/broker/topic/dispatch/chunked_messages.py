@@ -1,7 +1,5 @@
 """Messages sent in chunks: a Shared subscription delivers all of one to one consumer."""
 
-from __future__ import annotations
-
 from typing import Final
 
 from counterpoise.broker.topic.dispatch.recipient import Recipient

@@ -1,7 +1,5 @@
 """Fair delivery: how much one turn of the event loop delivers, over all topics."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from collections import OrderedDict, deque

@@ -1,7 +1,5 @@
 """The interface of dispatchers, through which a subscription delivers, and what they share."""
 
-from __future__ import annotations
-
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Reads a log for a dispatcher: from the cache at once, from its file in the background."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 from functools import partial

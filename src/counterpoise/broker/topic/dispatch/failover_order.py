@@ -1,7 +1,5 @@
 """The order in which consumers of a Failover subscription become active."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable
 from typing import Generic, TypeVar

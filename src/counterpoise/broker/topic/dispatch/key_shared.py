@@ -6,8 +6,6 @@ their order is kept. Until then they wait, and messages of other keys overtake t
 bound.
 """
 
-from __future__ import annotations
-
 from collections import OrderedDict
 from heapq import heapify, heappop, heappush
 from typing import Any

@@ -1,7 +1,5 @@
 """An attached consumer, as delivery uses it: its permits, unacknowledged entries and sink."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Sequence
 from dataclasses import InitVar, dataclass, field

@@ -1,7 +1,5 @@
 """Round robin among recipients that are ready, the best priority first."""
 
-from __future__ import annotations
-
 from bisect import bisect_left, insort
 from collections import OrderedDict
 

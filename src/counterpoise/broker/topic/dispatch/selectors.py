@@ -1,7 +1,5 @@
 """Selectors: to which Key_Shared consumer a key belongs, as Pulsar's choose it."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Hashable, Sequence

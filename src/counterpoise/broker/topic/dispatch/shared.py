@@ -1,7 +1,5 @@
 """Shared subscriptions: entries go round robin to consumers with permits."""
 
-from __future__ import annotations
-
 import asyncio
 import sys
 from collections.abc import Iterable, Sequence

@@ -1,7 +1,5 @@
 """Exclusive and Failover subscriptions: one consumer gets everything, in order."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Any

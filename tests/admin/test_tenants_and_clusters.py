@@ -69,9 +69,10 @@ def test_a_clusters_life_and_its_peers(api: Api) -> None:
         refused = api("POST", f"{east}/peers", peers)
         assert (refused.status, reason in refused.reason) == (412, True)
     assert api("PUT", f"{CLUSTERS}/west", {"serviceUrl": "http://w"}).status == 200
-    for peers in (["standalone", "west"], ["standalone"]):
-        assert api("POST", f"{east}/peers", peers).status == 204
-        assert api.get(f"{east}/peers") == peers
+    for peers in (["standalone", "west"], ["standalone"], None):
+        assert api("POST", f"{east}/peers", peers and peers * 2).status == 204
+        assert api("GET", f"{east}/peers").value == (peers or "")
+        assert api.get(east)["peerClusterNames"] == peers
     assert api("DELETE", f"{CLUSTERS}/west").status == 204
     assert api.get(east)["serviceUrl"] == "http://f"
     both = ["standalone", "east"]

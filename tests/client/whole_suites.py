@@ -121,9 +121,6 @@ EXPECTED = {
     "NamespaceCreateBundlesTest.testSplitBundleUpdatesLocalPoliciesWithoutOverwriting": (
         "nothing asks for groups of bookies here"
     ),
-    "PersistentQueueE2ETest.testUnackedCountWithRedeliveries": (
-        "there the consumer that joined last is next in turn: all redeliveries are to go to it"
-    ),
     "ServiceUrlProviderTest.testCreateClientWithAutoChangedServiceUrlProvider": (
         "a broker that is started again has the same addresses here"
     ),

@@ -128,9 +128,10 @@ async def peers(request: web.Request) -> web.Response:
 @routes.post(f"{CLUSTER}/peers", access.cluster("UPDATE_PEER_CLUSTER"), PEERS)
 async def set_peers(request: web.Request) -> None:
     """Set a cluster's peer clusters, which have to be registered, and other than itself."""
-    name, peers = request.match_info["cluster"], body_of(request) or []
+    name, given = request.match_info["cluster"], body_of(request)
+    peers = None if given is None else list(dict.fromkeys(given))
     data, policies = await require_cluster(request), broker_of(request).policies
-    for peer in peers:
+    for peer in peers or ():
         if peer == name:
             raise precondition_failed(f"{name} itself can't be part of peer-list")
         if await policies.cluster(peer).get() is None:

@@ -118,10 +118,7 @@ def _mode(servers: Servers, mode: Mode, *, quick: bool) -> list[Figure]:
     faster = 2.0 if mode.batched else 1.5
     rate = beside(f"a backlog read: {mode.name}", "msg/s", results, RATE, at_least=faster)
     cpu = beside(f"processor of a message: {mode.name}", "us", results, CPU)
-    return [
-        replace(rate, note=spread(results, RATE)),
-        _bounded(cpu, results, batched=mode.batched),
-    ]
+    return [replace(rate, note=spread(results, RATE)), _bounded(cpu, results, batched=mode.batched)]
 
 
 def _bounded(cpu: Figure, results: dict[str, list[Any]], *, batched: bool) -> Figure:

@@ -157,8 +157,4 @@ def _round(folder: Path, environment: dict[str, str]) -> dict[str, float]:
         began = time.perf_counter()
         _pytest(folder, environment, f"test_{name}.py")
         took[name] = time.perf_counter() - began
-    return {
-        **found,
-        "empty test": took["empty"],
-        "first test": took["first"] - took["empty"],
-    }
+    return {**found, "empty test": took["empty"], "first test": took["first"] - took["empty"]}

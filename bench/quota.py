@@ -14,14 +14,7 @@ from tests.conformance.jars import pulsar_lib
 
 from bench.figures import Figure
 from counterpoise.app.clusters.java import find_java
-from counterpoise.quota import (
-    Bucket,
-    LimitLevel,
-    PublishFlow,
-    RateLimit,
-    RateLimiter,
-    Throttle,
-)
+from counterpoise.quota import Bucket, LimitLevel, PublishFlow, RateLimit, RateLimiter, Throttle
 
 RATE = 1_000_000
 """Permits a second: so many that no caller is refused or waits."""

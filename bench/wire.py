@@ -78,8 +78,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     ids = [{"ledger_id": 77, "entry_id": 100_000 + i} for i in range(RUN)]
     acks = framed(
         BaseCommand(
-            type=BaseCommand.Type.ACK,
-            ack={"consumer_id": 0, "ack_type": 0, "message_id": ids},
+            type=BaseCommand.Type.ACK, ack={"consumer_id": 0, "ack_type": 0, "message_id": ids}
         )
     )
     server = _publishing()
@@ -101,8 +100,6 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             _nanoseconds(lambda: [_message(100_000 + i, entry) for i in range(RUN)], rounds),
         ),
         Figure(
-            "an acknowledged entry, read",
-            _nanoseconds(lambda: server.receive(acks), rounds),
-            "ns",
+            "an acknowledged entry, read", _nanoseconds(lambda: server.receive(acks), rounds), "ns"
         ),
     ]

@@ -62,10 +62,7 @@ def rate(messages: int, size: int) -> dict[str, object]:
         ("dispatchRate", rate(11, 12)),
         ("subscriptionDispatchRate", rate(13, 14)),
         ("replicatorDispatchRate", rate(0, 0)),
-        (
-            "subscribeRate",
-            {"subscribeThrottlingRatePerConsumer": 15, "ratePeriodInSecond": 16},
-        ),
+        ("subscribeRate", {"subscribeThrottlingRatePerConsumer": 15, "ratePeriodInSecond": 16}),
         ("messageTTLInSeconds", 17),
         ("deduplicationEnabled", True),
         ("deduplicationSnapshotIntervalSeconds", 18),

@@ -314,9 +314,7 @@ async def test_the_slowest_reader_goes_when_there_is_too_much_to_read(
             await reader.readuntil(b"here you are")
 
 
-async def test_a_slow_reader_has_some_time_whatever_waits(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_a_slow_reader_has_some_time_whatever_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "UNREAD_MAX", len(LARGE_ANSWER) // 10)
     monkeypatch.setattr(module, "PATIENCE_S", 1000.0)
     async with open_house() as house:

@@ -9,13 +9,7 @@ from aiohttp.test_utils import make_mocked_request
 from counterpoise.admin.errors import STATUS_OF_CODE, RestError, answer_errors, refuse
 from counterpoise.admin.request import flag
 from counterpoise.admin.shapes import InvalidBody
-from counterpoise.broker.face import (
-    BadVersion,
-    BrokerError,
-    NotEmpty,
-    NotFound,
-    StoreUnavailable,
-)
+from counterpoise.broker.face import BadVersion, BrokerError, NotEmpty, NotFound, StoreUnavailable
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 from counterpoise.wire.errors import ServerError

@@ -208,9 +208,7 @@ def test_the_ephemeral_locks_have_no_state_channel_and_the_rest() -> None:
 
 def test_settings_say_which_series_a_broker_exposes() -> None:
     with loaded(
-        1,
-        exposeTopicLevelMetricsInPrometheus=False,
-        exposeConsumerLevelMetricsInPrometheus=True,
+        1, exposeTopicLevelMetricsInPrometheus=False, exposeConsumerLevelMetricsInPrometheus=True
     ) as (cluster, _):
         samples = served(cluster)
         path = "/admin/v2/brokers/configuration/exposeBundlesMetricsInPrometheus/false"

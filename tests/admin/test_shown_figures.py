@@ -12,12 +12,7 @@ from counterpoise.admin.metrics import broker as whole
 from counterpoise.admin.protected import concerns_system_topics
 from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.admin.topic_json import log_stats_json, sum_of_stats, topic_stats_json
-from counterpoise.broker.face import (
-    LimitLevel,
-    PauseReason,
-    PersistentTopic,
-    SubscriptionType,
-)
+from counterpoise.broker.face import LimitLevel, PauseReason, PersistentTopic, SubscriptionType
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.topic import TopicName
 

@@ -344,10 +344,7 @@ def test_a_subscription_in_use_is_deleted_only_by_force(
     connect().subscribe(f"persistent://{namespace}/log", "mine")
     at = f"{TOPICS}/{namespace}/log/subscription/mine"
     refused = api("DELETE", at)
-    assert (refused.status, refused.reason) == (
-        412,
-        "Subscription has active connected consumers",
-    )
+    assert (refused.status, refused.reason) == (412, "Subscription has active connected consumers")
     assert api("DELETE", f"{at}?force=true").status == 204
 
 

@@ -4,13 +4,7 @@ import pytest
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import full_parser, main
-from counterpoise.app.verbs.backtest_compare import (
-    Side,
-    cut_of,
-    differences,
-    sides_of,
-    sources_of,
-)
+from counterpoise.app.verbs.backtest_compare import Side, cut_of, differences, sides_of, sources_of
 from counterpoise.app.verbs.backtest_grid import candidates_of, grid
 from counterpoise.app.verbs.backtest_source import move_seconds_of, plain_source
 from counterpoise.names.properties import Properties

@@ -52,10 +52,7 @@ def test_a_line_of_the_extensible_manager(decide):
 
 
 def test_a_broker_without_its_usage_is_taken_to_be_full(decide):
-    brokers = {
-        "a:1": {"brokerLoadData": {}},
-        "b:1": {"brokerLoadData": {"weightedMaxEMA": 0.9}},
-    }
+    brokers = {"a:1": {"brokerLoadData": {}}, "b:1": {"brokerLoadData": {"weightedMaxEMA": 0.9}}}
     line = {"bundle": BUNDLE, "candidates": ["a:1", "b:1"], "loadData": {"brokers": brokers}}
     _, answers, _ = decide("place --strategy LeastResourceUsageWithWeight", line)
     assert answers[0]["broker"] == "b:1"

@@ -56,10 +56,7 @@ def test_every_key_is_read(tmp_path: Path) -> None:
         (GOOD + 'tls-cert-file = "/no/such/file"\n', "tls-key-file"),
         (GOOD + '[[cluster]]\nname = "a"\n', "line 9: admin-url is needed"),
         (GOOD + '[[cluster]]\nadmin-url = "http://b"\n', "line 9: name is needed"),
-        (
-            GOOD + '[[cluster]]\nname = "a"\nadmin-url = "b"\n',
-            "line 11: admin-url b: expected",
-        ),
+        (GOOD + '[[cluster]]\nname = "a"\nadmin-url = "b"\n', "line 11: admin-url b: expected"),
         (GOOD + '[[cluster]]\nname = "a\\u0007"\nadmin-url = "http://b"\n', "line 10: name ex"),
         (GOOD + '[[cluster]]\nname = "east"\nadmin-url = "http://b"\n', "'east' is the name of"),
         ('cluster = [{name = "a"}]\n', "cluster 1: admin-url is needed"),

@@ -30,13 +30,7 @@ from counterpoise.bookkeeper.ledger_paths import SHORT_IDS, ledger_at, ledger_pa
 from counterpoise.bookkeeper.managed_ledgers import parse_managed_ledger, topic_of
 from counterpoise.bookkeeper.proto import ledgers_pb2, managed_pb2
 from counterpoise.bookkeeper.stored_entry import EntryDigest, StoredEntry
-from tests.bookkeeper.fake_cluster import (
-    LONG_AGO,
-    crc32c,
-    metadata_bytes,
-    of_topic,
-    stored_entry,
-)
+from tests.bookkeeper.fake_cluster import LONG_AGO, crc32c, metadata_bytes, of_topic, stored_entry
 
 IDS = st.integers(0, 2**63 - 1) | st.integers(SHORT_IDS - 2, SHORT_IDS + 2)
 TWO_SEGMENTS = ((0, ("a:1", "b:1", "c:1")), (17, ("a:1", "d:1", "c:1")))

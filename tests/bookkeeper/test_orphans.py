@@ -60,11 +60,7 @@ async def test_orphans_have_their_size(cluster: FakeCluster) -> None:
         rows = await found_in(reading)
         assert reading.counts.topics == 1, "those that were read again count once"
     found = [(row.ledger, row.verdict, row.bytes, row.stored_bytes, row.cursor) for row in rows]
-    assert found == [
-        (3, ORPHAN, 20, 40, ""),
-        (4, ORPHAN, 12, 24, ""),
-        (5, ORPHAN, 0, 0, "gone"),
-    ]
+    assert found == [(3, ORPHAN, 20, 40, ""), (4, ORPHAN, 12, 24, ""), (5, ORPHAN, 0, 0, "gone")]
 
 
 async def test_ledgers_of_others_are_never_judged(cluster: FakeCluster) -> None:

@@ -109,9 +109,7 @@ async def brokers() -> AsyncIterator[BrokersOfTest]:
         pytest.param(("zk", EXTENSIBLE, ON_TOPIC), marks=pytest.mark.zookeeper, id="zk-topic"),
     ]
 )
-async def any_brokers(
-    request: pytest.FixtureRequest,
-) -> AsyncIterator[BrokersOfTest]:
+async def any_brokers(request: pytest.FixtureRequest) -> AsyncIterator[BrokersOfTest]:
     """Brokers on each kind of metadata store, under each load manager."""
     url = "memory:"
     store, manager, table_view = request.param

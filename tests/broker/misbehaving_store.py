@@ -6,12 +6,7 @@ It can be out of reach, hang, lose its session, come back, and notify late.
 import asyncio
 from collections.abc import Callable
 
-from counterpoise.metadata import (
-    MemoryTree,
-    Notification,
-    SessionEvent,
-    StoreUnavailable,
-)
+from counterpoise.metadata import MemoryTree, Notification, SessionEvent, StoreUnavailable
 from counterpoise.metadata.listeners import Listeners
 from counterpoise.metadata.memory import MemoryStore
 from counterpoise.metadata.port import Listener, SessionListener, Stored, Unsubscribe

@@ -58,10 +58,7 @@ def test_an_address_that_is_no_host_names_no_broker(host: str) -> None:
 
 
 async def test_a_taken_port_is_an_error_and_leaves_no_trace(brokers: BrokersOfTest) -> None:
-    with (
-        socket.create_server(("127.0.0.1", 0)) as taken,
-        pytest.raises(OSError, match="in use"),
-    ):
+    with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError, match="in use"):
         await brokers.start(web_service_port=taken.getsockname()[1])
     broker = await brokers.start()
     assert await broker.active_brokers() == [broker.id]
@@ -165,9 +162,7 @@ async def test_what_is_not_supported_is_said_at_once(
         Broker(config, metadata=MemoryTree().open(), ledgers=MemoryLedgerStore())
 
 
-async def test_the_publish_buffer_follows_the_dynamic_configuration(
-    brokers: BrokersOfTest,
-) -> None:
+async def test_the_publish_buffer_follows_the_dynamic_configuration(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
     buffer = broker.listener.publish_buffer
     name = "maxMessagePublishBufferSizeInMB"

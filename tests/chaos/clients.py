@@ -105,9 +105,7 @@ class Load:
         while not self._stop.wait(BETWEEN_MESSAGES_S):
             message = Message("load", number, f"k{number % KEYS}")
             producer.send_async(
-                message.encode(),
-                _receipt(self._topics[name], message),
-                partition_key=message.key,
+                message.encode(), _receipt(self._topics[name], message), partition_key=message.key
             )
             number += 1
             self.sent[name] = number

@@ -61,10 +61,7 @@ def test_a_durable_consumer_goes_on_where_it_was(
 
     def subscribe() -> pulsar.Consumer:
         return client.subscribe(
-            topic,
-            "s",
-            is_read_compacted=True,
-            initial_position=pulsar.InitialPosition.Earliest,
+            topic, "s", is_read_compacted=True, initial_position=pulsar.InitialPosition.Earliest
         )
 
     consumer = subscribe()

@@ -10,12 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 from kazoo.client import KazooClient
-from kazoo.exceptions import (
-    ConnectionClosedError,
-    ConnectionLoss,
-    NoNodeError,
-    SessionExpiredError,
-)
+from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, NoNodeError, SessionExpiredError
 from kazoo.protocol.states import KazooState
 
 from counterpoise.app.clusters.zookeeper import ZooKeeper
@@ -169,11 +164,7 @@ def test_a_watch_on_the_tree_notifies_of_nodes_and_of_nothing_else() -> None:
         root.deliver(kind, "")
     assert heard == [
         Notification(kind, "/a")
-        for kind in (
-            NotificationKind.CREATED,
-            NotificationKind.DELETED,
-            NotificationKind.MODIFIED,
-        )
+        for kind in (NotificationKind.CREATED, NotificationKind.DELETED, NotificationKind.MODIFIED)
     ]
 
 

@@ -137,8 +137,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a round is decided without policies",
         "pipeline/balancer.py",
-        "            self._strategy,\n            policies,\n",
-        "            self._strategy,\n",
+        "memory.with_moves_by_hand(hops), self._strategy, policies)",
+        "memory.with_moves_by_hand(hops), self._strategy)",
         "tests/pipeline/test_policies.py::test_a_round_heeds_the_policies_of_its_moment",
     ),
     Fault(
@@ -217,15 +217,15 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a rolling restart does not move bundles to what was restarted first",
         "pipeline/drive/roll.py",
-        "                first_to=restarted,\n",
-        "                first_to=frozenset(),\n",
+        "first_to=restarted,",
+        "first_to=frozenset(),",
         f"{_MOVES_OF_A_ROLL}::test_a_bundle_goes_to_a_restarted_broker_that_can_carry_it_or_that_has_to",
     ),
     Fault(
         "a bundle that moved once already moves a third time",
         "pipeline/drive/roll.py",
-        "                last_move_of=frozenset(await self._moved(state)),\n",
-        "                last_move_of=restarted,\n",
+        "last_move_of=frozenset(await self._moved(state))\n",
+        "last_move_of=restarted\n",
         f"{_MOVES_OF_A_ROLL}::test_a_bundle_goes_to_a_restarted_broker_that_can_carry_it_or_that_has_to",
     ),
     Fault(

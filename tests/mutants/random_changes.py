@@ -90,9 +90,7 @@ ROOMS: dict[str, Room] = {
     "broker/namespaces": Room(
         [_SETTINGS, "tests/broker/namespaces", "tests/broker/bundles", *_QUICK]
     ),
-    "broker/peers": Room(
-        ["tests/broker/peers", *_OF_LINKS, "tests/broker/load", *_QUICK],
-    ),
+    "broker/peers": Room(["tests/broker/peers", *_OF_LINKS, "tests/broker/load", *_QUICK]),
     "broker/schemas": Room(["tests/broker/schemas"]),
     "broker/transactions": Room(["tests/broker/transactions"]),
     **{f"pipeline/{each}": Room([f"tests/pipeline/{each}", *_QUICK]) for each in _OF_PIPELINE},
@@ -134,13 +132,7 @@ class Change:
 
 
 def try_some(
-    copy: Path,
-    room: str,
-    count: int,
-    until: float,
-    rng: random.Random,
-    *,
-    env: dict[str, str],
+    copy: Path, room: str, count: int, until: float, rng: random.Random, *, env: dict[str, str]
 ) -> int:
     """Change a room ``count`` times; how many changes no test noticed and no note explains."""
     why = explained()

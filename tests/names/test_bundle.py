@@ -85,8 +85,7 @@ def test_written_boundaries_may_repeat_and_come_in_any_order():
 
 
 @pytest.mark.parametrize(
-    ("text", "value"),
-    [("0x10", 16), ("0X1f", 31), ("#ff", 255), ("010", 8), ("10", 10), ("0", 0)],
+    ("text", "value"), [("0x10", 16), ("0X1f", 31), ("#ff", 255), ("010", 8), ("10", 10), ("0", 0)]
 )
 def test_boundaries_are_read_by_javas_rules(text, value):
     assert parse_boundary(text) == value

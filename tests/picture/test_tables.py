@@ -11,11 +11,7 @@ from tests.picture.pictures import picture_of
 
 BUNDLES = [f"public/default/0x{i:08x}_0x{i + 1:08x}" for i in range(50)]
 PICTURE = picture_of(
-    {
-        "a:1": dict.fromkeys(BUNDLES[:10], 10.0),
-        "b:1": dict.fromkeys(BUNDLES[10:], 20.0),
-        "c:1": {},
-    },
+    {"a:1": dict.fromkeys(BUNDLES[:10], 10.0), "b:1": dict.fromkeys(BUNDLES[10:], 20.0), "c:1": {}},
     silent={"c:1": "refused", "d:1": "no answer within 4 s"},
 )
 

@@ -92,10 +92,7 @@ def test_one_broker_alone_is_drawn_in_detail() -> None:
     assert len(only.tiles) == 200
 
 
-@pytest.mark.parametrize(
-    ("brokers", "headline"),
-    [(3, "1.0x b0:1  5.0 B/s"), (80, "1.0x")],
-)
+@pytest.mark.parametrize(("brokers", "headline"), [(3, "1.0x b0:1  5.0 B/s"), (80, "1.0x")])
 def test_the_more_brokers_share_the_width_the_less_is_said_above_each(
     brokers: int, headline: str
 ) -> None:

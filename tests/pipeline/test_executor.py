@@ -7,13 +7,7 @@ from dataclasses import replace
 import aiohttp
 import pytest
 
-from counterpoise.decide.balancing.moves import (
-    Move,
-    MoveOutcome,
-    MoveStatus,
-    RoundMemory,
-    move_id,
-)
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, RoundMemory, move_id
 from counterpoise.decide.balancing.round import decide
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.pipeline.bundle_lookup import BundleLookup, name_in

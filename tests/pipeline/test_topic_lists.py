@@ -14,12 +14,7 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.pipeline.bundle_lookup import pause_after
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
-from counterpoise.pipeline.topic_lists import (
-    GOOD_FOR_S,
-    NAMESPACES_MOST,
-    TopicLists,
-    TopicRing,
-)
+from counterpoise.pipeline.topic_lists import GOOD_FOR_S, NAMESPACES_MOST, TopicLists, TopicRing
 from tests.quota.jumping import on_jumping_loop, pass_time
 
 

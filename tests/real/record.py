@@ -12,15 +12,7 @@ from bench._real_pulsar import cluster
 from counterpoise.pipeline.backtest.recorded import REPLAYED
 from tests.real import agreement, agreement_by_stores
 from tests.real.observer import call
-from tests.real.parts import (
-    NAMESPACE,
-    Started,
-    counted,
-    counterpoise,
-    environment,
-    load,
-    settings,
-)
+from tests.real.parts import NAMESPACE, Started, counted, counterpoise, environment, load, settings
 
 PHASE_S = 240
 # Brokers of one machine share its processors and its network, and one that is busy makes all of

@@ -139,11 +139,7 @@ def _rolled(story: Story, pulsar: RealPulsar, stops: Spans) -> None:
 
 
 def _serve(
-    asked: Path,
-    pulsar: RealPulsar,
-    did: tuple[list[str], Spans],
-    roller: Started,
-    until: str,
+    asked: Path, pulsar: RealPulsar, did: tuple[list[str], Spans], roller: Started, until: str
 ) -> bool:
     """Restart the brokers that files in a folder ask for, until the roller says these words.
 

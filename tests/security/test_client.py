@@ -127,9 +127,7 @@ def test_which_brokers_a_client_trusts(
         connects(security.context(), authority.server(), host)
 
 
-async def test_an_insecure_session_reaches_a_broker_of_an_unknown_authority(
-    tmp_path: Path,
-) -> None:
+async def test_an_insecure_session_reaches_a_broker_of_an_unknown_authority(tmp_path: Path) -> None:
     site = secure_site(ThrowAwayAuthority(tmp_path))
     async with site.open() as url:
         async with http_session(ClientSecurity(ClientOptions(allow_insecure=True))) as session:

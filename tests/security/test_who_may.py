@@ -143,10 +143,7 @@ def connect(dial: Connect) -> Connect:
 
 
 def shown_by(cluster: Cluster, role: str, **more: Any) -> dict[str, object]:
-    return {
-        "auth_method_name": "token",
-        "auth_data": cluster.security.token(role, **more).encode(),
-    }
+    return {"auth_method_name": "token", "auth_data": cluster.security.token(role, **more).encode()}
 
 
 def test_a_refusal_by_hand(cluster: Cluster, connect: Connect) -> None:
@@ -226,11 +223,7 @@ DENIED: dict[str, tuple[str, dict[str, object], int, str]] = {
     ),
     "new schema": (
         "get_or_create_schema",
-        {
-            "topic": TOPIC,
-            "request_id": 1,
-            "schema": {"name": "s", "schema_data": b"", "type": 1},
-        },
+        {"topic": TOPIC, "request_id": 1, "schema": {"name": "s", "schema_data": b"", "type": 1}},
         *(Type.GET_OR_CREATE_SCHEMA_RESPONSE, "Client is not authorized to put schema"),
     ),
 }

@@ -176,8 +176,7 @@ async def move(how: str) -> dict[str, int]:
 
 
 @pytest.mark.parametrize(
-    ("how", "expected"),
-    [("closed", {"close": 4, "open": 5}), ("crashed", {"open": 17})],
+    ("how", "expected"), [("closed", {"close": 4, "open": 5}), ("crashed", {"open": 17})]
 )
 def test_round_trips_of_a_move(how: str, expected: dict[str, int]) -> None:
     with asyncio.Runner(loop_factory=DistantLoop) as runner:

@@ -17,13 +17,7 @@ from counterpoise.storage.files.verify import verify
 from counterpoise.storage.port import Lost
 from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import FaultyDisk, Hanging
-from tests.storage.ledgers import (
-    ENTRIES,
-    NAME,
-    crashed,
-    noted,
-    records,
-)
+from tests.storage.ledgers import ENTRIES, NAME, crashed, noted, records
 
 
 async def test_a_torn_tail_is_cut_and_appending_goes_on(tmp_path: Path) -> None:

@@ -15,13 +15,7 @@ from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import CursorState, Lost, Position
 from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import FaultyDisk, Hanging
-from tests.storage.ledgers import (
-    ENTRIES,
-    NAME,
-    crashed,
-    ends,
-    old_ledger,
-)
+from tests.storage.ledgers import ENTRIES, NAME, crashed, ends, old_ledger
 
 
 async def with_cursor(root: Path) -> tuple[FileLedgerStore, Log[object]]:

@@ -16,9 +16,7 @@ from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import NAME, Failing, FaultyDisk, Hanging, cursor_at, opened, refused
 
 
-async def test_an_acknowledgement_is_given_after_the_last_look_at_the_fence(
-    tmp_path: Path,
-) -> None:
+async def test_an_acknowledgement_is_given_after_the_last_look_at_the_fence(tmp_path: Path) -> None:
     """A successor that comes between a look at the fence and the write misses the entry."""
     disk = FaultyDisk()
     store, log, heard = await opened(tmp_path, disk)

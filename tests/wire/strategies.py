@@ -10,10 +10,7 @@ from tests.wire.frames import Type, entry, frame
 
 uint64 = st.one_of(st.integers(0, 300), st.integers(0, 1 << 22), st.integers(0, (1 << 64) - 1))
 entries = st.builds(
-    entry,
-    st.binary(max_size=200),
-    sequence_id=uint64,
-    num_messages_in_batch=st.integers(1, 100),
+    entry, st.binary(max_size=200), sequence_id=uint64, num_messages_in_batch=st.integers(1, 100)
 )
 
 #: The fields of `BaseCommand` that clients fill in, but for `connect`.

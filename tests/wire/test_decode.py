@@ -45,11 +45,7 @@ CASES: list[tuple[str, dict[str, object], events.Event]] = [
     ),
     (
         "ack",
-        {
-            "consumer_id": 0,
-            "ack_type": 1,
-            "message_id": [{"ledger_id": 1, "entry_id": 2**64 - 1}],
-        },
+        {"consumer_id": 0, "ack_type": 1, "message_id": [{"ledger_id": 1, "entry_id": 2**64 - 1}]},
         events.Ack(0, True, ((1, -1, ()),)),
     ),
     (

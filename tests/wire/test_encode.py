@@ -183,12 +183,7 @@ deliveries = st.tuples(
 )
 
 
-@given(
-    uint64,
-    st.integers(-1, 10_000),
-    st.none() | uint64,
-    st.lists(deliveries, max_size=6),
-)
+@given(uint64, st.integers(-1, 10_000), st.none() | uint64, st.lists(deliveries, max_size=6))
 def test_messages_are_what_protobuf_writes(
     consumer: int,
     partition: int,

@@ -11,11 +11,7 @@ from counterpoise.wire.decode import READERS
 from counterpoise.wire.events import AuthResponse, Connect, Event, RequestRefused, Violation
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from counterpoise.wire.protocol import ServerProtocol
-from counterpoise.wire.states import (
-    ConnectionState,
-    PeerChange,
-    PeerState,
-)
+from counterpoise.wire.states import ConnectionState, PeerChange, PeerState
 from tests.wire import frames
 from tests.wire.strategies import FIELDS
 
@@ -202,10 +198,7 @@ def meets(
     elif becomes.isupper():
         [refused] = events
         assert isinstance(refused, RequestRefused)
-        assert (refused.request_id, refused.code, refused.message) == (
-            0,
-            *ERRORS[command, becomes],
-        )
+        assert (refused.request_id, refused.code, refused.message) == (0, *ERRORS[command, becomes])
     else:
         assert len(events) == 1
         assert not isinstance(events[0], RequestRefused | Violation)

@@ -81,11 +81,7 @@ INACTIVE_TOPICS = object_of(
     }
 )
 AUTO_TOPIC_CREATION = object_of(
-    {
-        "allowAutoTopicCreation": _OFF,
-        "topicType": text(),
-        "defaultNumPartitions": whole(),
-    }
+    {"allowAutoTopicCreation": _OFF, "topicType": text(), "defaultNumPartitions": whole()}
 )
 AUTO_SUBSCRIPTION_CREATION = object_of({"allowAutoSubscriptionCreation": _OFF})
 COMPATIBILITY = text(*STRATEGIES)
@@ -338,11 +334,7 @@ def _why_not_kept(quorums: Mapping[str, Json]) -> str | None:
 
 
 NEW_POLICIES: Mapping[str, Json] = {
-    "auth_policies": {
-        "namespace_auth": {},
-        "destination_auth": {},
-        "subscription_auth_roles": {},
-    },
+    "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
     "replication_clusters": [],
     "allowed_clusters": [],
     "backlog_quota_map": {},

@@ -91,12 +91,7 @@ async def require_leader(request: web.Request) -> None:
 
 
 async def ask(
-    request: web.Request,
-    method: str,
-    path: str,
-    *,
-    body: Json = None,
-    broker_id: str | None = None,
+    request: web.Request, method: str, path: str, *, body: Json = None, broker_id: str | None = None
 ) -> Json:
     """Send a request to this cluster's API, following redirects to the broker that can answer.
 

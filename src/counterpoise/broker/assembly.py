@@ -131,12 +131,7 @@ def _ownership(
         protocol,
         topics,
         BundleOwnership(
-            records or store,
-            protocol,
-            options,
-            topics.drain,
-            context.tally,
-            prepare=topics.prepare,
+            records or store, protocol, options, topics.drain, context.tally, prepare=topics.prepare
         ),
     )
 
@@ -154,10 +149,7 @@ def _topic_records(context: BrokerContext, addresses: Addresses) -> TopicRecords
 
 
 def _load(
-    context: BrokerContext,
-    addresses: Addresses,
-    registry: BrokerRegistry,
-    leadership: Leadership,
+    context: BrokerContext, addresses: Addresses, registry: BrokerRegistry, leadership: Leadership
 ) -> LoadParts:
     def fold_options() -> FoldOptions:
         kept_ms = context.config.load_report.kept_ms

@@ -75,10 +75,7 @@ class BrokerContext:
             tally=BundleTally(),
             as_client=ClientSecurity(config.client),
             cluster_key=key,
-            security=Security(
-                Authentication(config.authentication),
-                authorization,
-            ),
+            security=Security(Authentication(config.authentication), authorization),
             system_topics=SystemTopicGuard(key, authorization, open_to_clients=opens),
         )
 

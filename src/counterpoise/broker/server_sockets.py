@@ -8,12 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from counterpoise.broker.base.addresses import Addresses
-from counterpoise.broker.base.advertised import (
-    BindAddress,
-    bind_addresses_of,
-    listeners_of,
-    url_of,
-)
+from counterpoise.broker.base.advertised import BindAddress, bind_addresses_of, listeners_of, url_of
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError

@@ -177,11 +177,7 @@ class Actions:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _begin(
-        self,
-        title: str,
-        operator: Operator,
-        bundles: frozenset[str],
-        work: Work,
+        self, title: str, operator: Operator, bundles: frozenset[str], work: Work
     ) -> Activity:
         for each in self.activities:
             if each.state is ActionState.RUNNING and (both := each.bundles & bundles):

@@ -62,9 +62,7 @@ def expect_bundles(names: Sequence[str], what: str) -> None:
 
 
 def bundle_columns(
-    names: Sequence[str],
-    rates: Mapping[str, Iterable[float]],
-    counts: Mapping[str, Iterable[int]],
+    names: Sequence[str], rates: Mapping[str, Iterable[float]], counts: Mapping[str, Iterable[int]]
 ) -> Table:
     """The columns `OF_BUNDLE`, from bundle names and a value per bundle of each rate and count."""
     return {

@@ -72,8 +72,5 @@ def _figures(data: BundleData) -> list[float]:
     return [
         figure
         for term in TERMS
-        for figure in (
-            terms[term].num_samples,
-            *(getattr(terms[term], name) for name in RATES),
-        )
+        for figure in (terms[term].num_samples, *(getattr(terms[term], name) for name in RATES))
     ]

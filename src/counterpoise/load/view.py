@@ -49,10 +49,7 @@ class BrokerColumns(Columns):
 
     @staticmethod
     def of(
-        usage: Float32s,
-        traffic: Rates,
-        bundle_count: Integers | Sequence[int],
-        **more: Any,
+        usage: Float32s, traffic: Rates, bundle_count: Integers | Sequence[int], **more: Any
     ) -> "BrokerColumns":
         """Build the columns; an optional column that ``more`` omits is zero."""
         count = len(traffic)

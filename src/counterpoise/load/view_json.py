@@ -23,11 +23,7 @@ from counterpoise.load.fields import (
 from counterpoise.load.rates import Indices, Rates, sequential_sum
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.usage import RESOURCES, percent_of
-from counterpoise.load.view import (
-    BrokerColumns,
-    BundleColumns,
-    ClusterView,
-)
+from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView
 
 _RATES = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut")
 _BROKER_RATES = ("MsgRateIn", "MsgRateOut", "MsgThroughputIn", "MsgThroughputOut")

@@ -84,9 +84,7 @@ class ZooKeeperStore:
         self._session_listeners: Final = Listeners[SessionEvent]()
         self._subtree = SubtreeWatch(self._client, self._from_thread(self._listeners.notify))
         self._session = SessionWatch(
-            session_timeout_s,
-            rewatch=self._watch,
-            notify=self._session_listeners.notify,
+            session_timeout_s, rewatch=self._watch, notify=self._session_listeners.notify
         )
         self._closed = False
 

@@ -21,10 +21,7 @@ _EVENT_TOPICS: Final = frozenset(
 )
 TRANSACTION_COORDINATORS: Final = "persistent://pulsar/system/transaction_coordinator_assign"
 """Whichever broker owns a partition of this topic has the transaction coordinator of its number."""
-_TRANSACTIONS: Final = (
-    TRANSACTION_COORDINATORS,
-    "persistent://pulsar/system/__transaction_log_",
-)
+_TRANSACTIONS: Final = (TRANSACTION_COORDINATORS, "persistent://pulsar/system/__transaction_log_")
 
 
 def is_system_topic(topic: TopicName) -> bool:

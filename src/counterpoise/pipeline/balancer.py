@@ -160,12 +160,7 @@ class Balancer:
         if newest_poll(balanced) != poll_id:
             return None  # no other broker answered
         hops = {m.bundle: Hop(m.ended_ms, m.source, m.destination) for m in by_hand}
-        made = decide(
-            balanced,
-            memory.with_moves_by_hand(hops),
-            self._strategy,
-            policies,
-        )
+        made = decide(balanced, memory.with_moves_by_hand(hops), self._strategy, policies)
         self._looked = False  # this one is cut off until it has ended
         await asyncio.to_thread(self._history.record_round, made)
         if self._metrics:

@@ -25,12 +25,7 @@ from counterpoise.names.errors import ExplainedError
 from counterpoise.names.load_managers import MODULAR
 from counterpoise.names.options import from_conf
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.collect.admin import (
-    UNREADABLE,
-    Admin,
-    AdminOptions,
-    RefusedError,
-)
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.settings import cluster_of, settings_of, settings_of_any
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import error_text

@@ -15,10 +15,7 @@ from counterpoise.security.options import TlsOptions
 
 log = logging.getLogger(__name__)
 
-_VERSIONS: Final = {
-    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
-    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
-}
+_VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 HANDSHAKE_S: Final = 10.0
 """How long a client may take for the handshake: until then it holds a socket and no more."""
 
@@ -101,9 +98,7 @@ def server_context(
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     restrict(context, protocols, ciphers)
     load_certificate(
-        context,
-        ("tlsCertificateFilePath", options.certificate),
-        ("tlsKeyFilePath", options.key),
+        context, ("tlsCertificateFilePath", options.certificate), ("tlsKeyFilePath", options.key)
     )
     if options.allow_insecure:
         if options.require_client_certificate:

@@ -76,10 +76,7 @@ class TokenProvider:
     def _claims(self, token: bytes) -> Mapping[str, Any]:
         try:
             claims: dict[str, Any] = jwt.decode(
-                token,
-                self._key.key,
-                algorithms=self._key.algorithms,
-                options=_CHECKS,
+                token, self._key.key, algorithms=self._key.algorithms, options=_CHECKS
             )
         except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as error:
             raise AuthenticationError(

@@ -43,14 +43,7 @@ LIMITS: Final[dict[int, tuple[FieldLimit, ...]]] = {
 
 #: Commands that are hot, or long, and have no text that anything reads.
 _WITHOUT_TEXT: Final = frozenset(
-    (
-        Type.SEND,
-        Type.FLOW,
-        Type.ACK,
-        Type.REDELIVER_UNACKNOWLEDGED_MESSAGES,
-        Type.PING,
-        Type.PONG,
-    )
+    (Type.SEND, Type.FLOW, Type.ACK, Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, Type.PING, Type.PONG)
 )
 
 

@@ -123,8 +123,7 @@ def _redeliver(command: commands.CommandRedeliverUnacknowledgedMessages, _: byte
 
 
 def _redeliver_of(
-    command: commands.CommandRedeliverUnacknowledgedMessages,
-    positions: Iterable[raw.MessageIdData],
+    command: commands.CommandRedeliverUnacknowledgedMessages, positions: Iterable[raw.MessageIdData]
 ) -> events.Event:
     return events.Redeliver(
         command.consumer_id,
@@ -153,9 +152,7 @@ def transaction_in(command: Any) -> TransactionId:
     return TransactionId(command.txnid_most_bits, command.txnid_least_bits)
 
 
-def transaction_of(
-    command: commands.CommandSend | commands.CommandAck,
-) -> TransactionId | None:
+def transaction_of(command: commands.CommandSend | commands.CommandAck) -> TransactionId | None:
     """The transaction to which a SEND or ACK belongs; None if it belongs to none."""
     if not (command.HasField("txnid_most_bits") and command.HasField("txnid_least_bits")):
         return None

@@ -75,10 +75,7 @@ def refuse(request: Any, code: ServerError, message: str) -> bytes:
             partitions = commands.CommandPartitionedTopicMetadataResponse
             return frame(
                 partitions(
-                    request_id=number,
-                    response=partitions.Failed,
-                    error=code.name,
-                    message=message,
+                    request_id=number, response=partitions.Failed, error=code.name, message=message
                 )
             )
         case commands.CommandLookupTopic():

@@ -24,10 +24,7 @@ _MESSAGE_HEAD = bytes((0x08, 9, 0x4A))
 
 
 def send_receipts(
-    producer_id: int,
-    ledger_id: int,
-    entry_id: int,
-    published: Iterable[tuple[object, int, int]],
+    producer_id: int, ledger_id: int, entry_id: int, published: Iterable[tuple[object, int, int]]
 ) -> bytes:
     """SEND_RECEIPTs for entries of one producer that were stored one after the other, from
     ``entry_id`` on.
@@ -85,11 +82,7 @@ def send_receipts(
 
 
 def send_receipt(
-    producer_id: int,
-    sequence_id: int,
-    highest_sequence_id: int,
-    ledger_id: int,
-    entry_id: int,
+    producer_id: int, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int
 ) -> bytes:
     """SEND_RECEIPT: confirm one SEND. Ledger and entry -1: a non-persistent topic dropped it."""
     published = ((None, sequence_id, highest_sequence_id),)

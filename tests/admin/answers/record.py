@@ -118,10 +118,7 @@ def main(words: Sequence[str]) -> int:
     lib = pulsar_lib()
     if lib is None:
         return 2
-    with (
-        tempfile.TemporaryDirectory() as folder,
-        standalone(lib, Path(folder) / "pulsar") as real,
-    ):
+    with tempfile.TemporaryDirectory() as folder, standalone(lib, Path(folder) / "pulsar") as real:
         VECTORS.write_text(_listed(play(real.admin_url, PULSARS_WITHIN_S)) + "\n")
     return 0
 

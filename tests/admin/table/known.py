@@ -70,16 +70,12 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
     "brokers namespaces standalone --url {BROKER}": {"text": _HEALTH},
     "brokers version": {"text": "it is our version"},
     "broker-stats destinations --indent": _STATS,
-    "broker-stats load-report": {
-        "bundle*": _HEALTH,
-        "last*": _HEALTH,
-        "num*": _HEALTH,
-    },
+    "broker-stats load-report": {"bundle*": _HEALTH, "last*": _HEALTH, "num*": _HEALTH},
     "broker-stats monitoring-metrics": {"text": "figures of Java's threads, caches and bookies"},
     "broker-stats topics": _STATS,
     "resourcegroups delete shared": {"text": "ours says who uses it; Pulsar's error is a 500"},
     f"namespaces policies {NAMESPACE}": {
-        "dispatcherPauseOnAckStatePersistentEnabled": "Pulsar notes that it was removed",
+        "dispatcherPauseOnAckStatePersistentEnabled": "Pulsar notes that it was removed"
     },
     f"schemas compatibility -f {{OTHER_SCHEMA}} {TOPIC}": {
         "worked": "Pulsar ends with a 500 where the answer is no",

@@ -22,9 +22,7 @@ def test_all_connections_together_leave_room_for_files(descriptors: int) -> None
 
 def test_what_the_operator_said_holds_where_there_is_room() -> None:
     said = replace(
-        CONFIG,
-        http_connections_max=7,
-        connection=replace(CONFIG.connection, connections_max=9),
+        CONFIG, http_connections_max=7, connection=replace(CONFIG.connection, connections_max=9)
     )
     assert within(said, 1024) == said
 

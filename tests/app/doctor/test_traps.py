@@ -105,12 +105,7 @@ def test_a_trap_is_a_problem(text, rule):
         ("loadBalancerSheddingGracePeriodMinutes={}", 1, 0, "no-grace"),
         ("loadBalancerHostUsageCheckIntervalMinutes={}", 1, 2, "rounds-outrun-reports"),
         ("statsUpdateFrequencyInSecs={}", 60, 61, "rounds-outrun-reports"),
-        (
-            "loadBalancerReportUpdateMinIntervalMillis={}",
-            60_000,
-            60_001,
-            "rounds-outrun-reports",
-        ),
+        ("loadBalancerReportUpdateMinIntervalMillis={}", 60_000, 60_001, "rounds-outrun-reports"),
         (
             f"{TRANSFERS}loadBalancerBrokerLoadDataTTLInSeconds={{}}",
             901,
@@ -126,12 +121,7 @@ def test_a_trap_is_a_problem(text, rule):
             0.5,
             "target-deviation-unreachable",
         ),
-        (
-            f"{TRANSFERS}loadBalancerMaxNumberOfBrokerSheddingPerCycle={{}}",
-            1,
-            0,
-            "moves-nothing",
-        ),
+        (f"{TRANSFERS}loadBalancerMaxNumberOfBrokerSheddingPerCycle={{}}", 1, 0, "moves-nothing"),
         ("loadBalancerDirectMemoryResourceWeight={}", 0, 0.1, "memory-weight"),
         (f"{AVG_PAIR}maxUnloadPercentage={{}}", 0.5, 0.51, "moves-more-than-half"),
         (
@@ -141,12 +131,7 @@ def test_a_trap_is_a_problem(text, rule):
             101,
             "overload-shedder-waits",
         ),
-        (
-            "loadBalancerBundleUnloadMinThroughputThreshold={}",
-            10,
-            10.1,
-            "floor-silences-shedder",
-        ),
+        ("loadBalancerBundleUnloadMinThroughputThreshold={}", 10, 10.1, "floor-silences-shedder"),
         (f"{AVG_PAIR}minUnloadMessage={{}}", 1000, 1001, "floor-silences-shedder"),
         (
             f"{AVG_PAIR}minUnloadMessageThroughput={{}}",

@@ -141,11 +141,7 @@ async def questions(sky: Sky) -> int:
                     command("lookup_topic", **known),
                     command("partition_metadata", **known),
                     command("get_schema", **known),
-                    command(
-                        "get_last_message_id",
-                        consumer_id=0,
-                        request_id=number,
-                    ),
+                    command("get_last_message_id", consumer_id=0, request_id=number),
                     command("consumer_stats", consumer_id=0, request_id=number),
                 )
             )
@@ -199,12 +195,7 @@ def _schema(topic: str, number: int, who: int) -> bytes:
     )
     data = f'{{"type":"record","name":"R","fields":[{fields}]}}'.encode()
     schema = {"name": "R", "schema_data": data, "type": 4 if number % 7 else 2}
-    return command(
-        "get_or_create_schema",
-        topic=topic,
-        request_id=number,
-        schema=schema,
-    )
+    return command("get_or_create_schema", topic=topic, request_id=number, schema=schema)
 
 
 async def properties(sky: Sky) -> int:

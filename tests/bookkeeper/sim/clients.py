@@ -171,11 +171,7 @@ class SimulatedRecoverer(SimulatedClient):
     """Recovers until that works."""
 
     def __init__(
-        self,
-        name: str,
-        clock: Clock,
-        bookies: Mapping[str, SimulatedBookie],
-        node: StoredMetadata,
+        self, name: str, clock: Clock, bookies: Mapping[str, SimulatedBookie], node: StoredMetadata
     ) -> None:
         super().__init__(name, clock, bookies, node)
         self.recovery: LedgerRecovery | None = None

@@ -216,8 +216,7 @@ class StoredMetadata:
             else:
                 result = self._write(client, wanted)
             clock.after(
-                clock.delay(),
-                lambda: client.when_awake(lambda: self._go_on(client, steps, result)),
+                clock.delay(), lambda: client.when_awake(lambda: self._go_on(client, steps, result))
             )
 
         clock.after(clock.delay(), carry_out)

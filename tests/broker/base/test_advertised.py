@@ -66,10 +66,7 @@ def test_what_is_advertised(entries: str, internal: str, understood: dict[str, l
     [
         ({"advertisedListeners": "a:pulsar://h:1,b:pulsar://h:1"}, "of both a and b"),
         ({"advertisedListeners": "a:pulsar://h:1,a:pulsar://g:1"}, "too many"),
-        (
-            {"advertisedListeners": "a:pulsar://h:1,a:pulsar+ssl://h:2,a:http://h:3"},
-            "too many",
-        ),
+        ({"advertisedListeners": "a:pulsar://h:1,a:pulsar+ssl://h:2,a:http://h:3"}, "too many"),
         ({"advertisedListeners": "pulsar://h:1"}, "not understood"),
         ({"advertisedListeners": "a"}, "not understood"),
         ({"advertisedListeners": "a:kafka://h:1"}, "not understood"),

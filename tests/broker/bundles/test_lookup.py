@@ -113,9 +113,7 @@ async def test_no_such_namespace(brokers: BrokersOfTest, name: str) -> None:
     assert caught.value.code is ServerError.TopicNotFound
 
 
-async def test_a_heartbeat_namespace_belongs_to_the_broker_it_names(
-    brokers: BrokersOfTest,
-) -> None:
+async def test_a_heartbeat_namespace_belongs_to_the_broker_it_names(brokers: BrokersOfTest) -> None:
     started = await brokers.start_many(3)
     for broker in started:
         topic = TopicName.parse(f"persistent://pulsar/{broker.id}/healthcheck")

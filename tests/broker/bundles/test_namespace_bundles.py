@@ -17,14 +17,7 @@ from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.ownership.lock.nodes import LOCKS, lock_of
-from tests.broker.conftest import (
-    NAMESPACE,
-    BrokersOfTest,
-    client_of,
-    in_thread,
-    owned,
-    topic_in,
-)
+from tests.broker.conftest import NAMESPACE, BrokersOfTest, client_of, in_thread, owned, topic_in
 from tests.waiting import until
 
 FOUR = ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
@@ -220,10 +213,7 @@ async def test_parts_can_be_unloaded_right_away(brokers: BrokersOfTest) -> None:
     ],
 )
 async def test_where_a_bundle_is_cut(
-    brokers: BrokersOfTest,
-    algorithm: str | None,
-    boundaries: tuple[int, ...],
-    expected: list[str],
+    brokers: BrokersOfTest, algorithm: str | None, boundaries: tuple[int, ...], expected: list[str]
 ) -> None:
     broker = await brokers.start()
     bundle = await first_bundle(broker)

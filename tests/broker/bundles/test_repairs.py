@@ -35,9 +35,7 @@ async def brokers() -> AsyncIterator[BrokersOnBadDays]:
 
 # A broker that is killed leaves its links to others to the garbage collector.
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
-async def test_a_broker_that_is_back_at_once_ends_what_it_began(
-    brokers: BrokersOnBadDays,
-) -> None:
+async def test_a_broker_that_is_back_at_once_ends_what_it_began(brokers: BrokersOnBadDays) -> None:
     """No broker missed it: its record is the only trace of what it had begun."""
     successor, source = await brokers.start_many(2, load_report=IDLE)
     bundle, *_ = await bundles_of(successor)

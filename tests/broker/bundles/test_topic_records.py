@@ -114,9 +114,7 @@ async def test_a_record_is_removed_only_as_it_was_seen(brokers: BrokersOfTest) -
         await records(first).delete(path_of(9))
 
 
-async def test_every_broker_is_notified_of_what_becomes_of_a_record(
-    brokers: BrokersOfTest,
-) -> None:
+async def test_every_broker_is_notified_of_what_becomes_of_a_record(brokers: BrokersOfTest) -> None:
     made = await brokers.start_many(2)
     path, heard = path_of(), [list[NotificationKind]() for _ in made]
 

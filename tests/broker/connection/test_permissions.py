@@ -9,11 +9,7 @@ from counterpoise.broker.connection.permissions import ClientPermissions
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.authentication import Authentication
-from counterpoise.security.authorization import (
-    Authorization,
-    SubscriptionRefused,
-    TenantMissing,
-)
+from counterpoise.security.authorization import Authorization, SubscriptionRefused, TenantMissing
 from counterpoise.security.gate import Security
 from counterpoise.security.options import AuthenticationOptions
 from counterpoise.wire.errors import ServerError

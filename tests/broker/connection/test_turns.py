@@ -10,11 +10,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.connection import topic_queries, topic_watches
 from counterpoise.broker.connection.client_link import REQUESTS_MAX
 from counterpoise.broker.connection.connection import STEP
-from counterpoise.broker.connection.outbox import (
-    HIGH_WATER,
-    MIB,
-    UNREAD_MAX,
-)
+from counterpoise.broker.connection.outbox import HIGH_WATER, MIB, UNREAD_MAX
 from counterpoise.broker.connection.reading_rounds import REQUEST_S, ROUND_S, ReadingRounds
 from counterpoise.broker.connection.topic_watches import WATCHES_MAX
 from counterpoise.broker.connection.topics_hash import topics_hash

@@ -39,12 +39,7 @@ class OfGroup:
         self.cluster = cluster
         self.limits = PublishLimits(name, self._rates_of, clock_ns=now_ns)
         self.groups = ResourceGroupShares(
-            name,
-            store,
-            cluster.definitions,
-            self.limits,
-            self._interval_s,
-            now_ns,
+            name, store, cluster.definitions, self.limits, self._interval_s, now_ns
         )
         #: How many rounds were waited for.
         self.intervals = 0

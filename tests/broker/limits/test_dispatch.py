@@ -329,9 +329,7 @@ async def test_a_newcomer_does_not_overtake_those_that_wait(limited: LimitedTopi
 
 
 @on_jumping_loop
-async def test_a_subscriptions_own_rate_comes_before_the_one_of_all(
-    limited: LimitedTopics,
-) -> None:
+async def test_a_subscriptions_own_rate_comes_before_the_one_of_all(limited: LimitedTopics) -> None:
     rates = TopicRates(
         subscription_dispatch=Rate(messages=10), subscriptions={"fast": Rate(messages=20)}
     )

@@ -13,10 +13,7 @@ from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.metadata import MemoryTree, StoreUnavailable
 from counterpoise.metadata.memory import MemoryStore
-from tests.broker.limits.groups import (
-    reported,
-    value_of,
-)
+from tests.broker.limits.groups import reported, value_of
 from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
 
 

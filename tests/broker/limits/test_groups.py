@@ -13,14 +13,7 @@ from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.metadata import MemoryTree, NotificationKind, StoreUnavailable, open_store
 from counterpoise.quota import SECOND_NS
-from tests.broker.limits.groups import (
-    INTERVAL_S,
-    STEP_NS,
-    Definitions,
-    Group,
-    OfGroup,
-    reported,
-)
+from tests.broker.limits.groups import INTERVAL_S, STEP_NS, Definitions, Group, OfGroup, reported
 from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
 
 

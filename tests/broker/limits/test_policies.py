@@ -172,11 +172,7 @@ async def test_settings_and_the_end() -> None:
     await pass_time(1)
     limits = [*following.limits.publish.all(), *following.limits.publish.dispatch.all()]
     rates = {str(it.level): it.messages.rate for it in limits if it.messages is not None}
-    assert rates == {
-        "BrokerPublishRate": 7,
-        "TopicPublishRate": 10,
-        "BrokerDispatchRate": 8,
-    }
+    assert rates == {"BrokerPublishRate": 7, "TopicPublishRate": 10, "BrokerDispatchRate": 8}
     following.limits.stop()
     following.policies.rate = 20
     await following.change(paths.policies(following.topic.name.namespace_name))

@@ -46,12 +46,7 @@ async def first_seen(nodes: dict[str, bytes]) -> BundleData:
 
 
 def rates(data: Any) -> list[float]:
-    return [
-        data.msg_rate_in,
-        data.msg_rate_out,
-        data.msg_throughput_in,
-        data.msg_throughput_out,
-    ]
+    return [data.msg_rate_in, data.msg_rate_out, data.msg_throughput_in, data.msg_throughput_out]
 
 
 GIVEN = [QUOTA[name] for name in ("msgRateIn", "msgRateOut", "bandwidthIn", "bandwidthOut")]

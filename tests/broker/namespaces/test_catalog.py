@@ -192,9 +192,7 @@ async def test_a_namespace_with_topics_cannot_be_forgotten(policies: Policies) -
         await policies.delete_namespace(NAMESPACE)
 
 
-async def test_what_exists_is_not_created_again_nor_changed_when_absent(
-    policies: Policies,
-) -> None:
+async def test_what_exists_is_not_created_again_nor_changed_when_absent(policies: Policies) -> None:
     with pytest.raises(BadVersion):
         await policies.shared_policies(NAMESPACE).create({})
     with pytest.raises(BadVersion):

@@ -65,10 +65,7 @@ READABLE = [
     (record(name="N", namespace="x"), record(name="x.N")),
     (enum("A", "B"), enum("A")),
     (enum("A", default="A"), enum("A", "B")),
-    (
-        {"type": "fixed", "name": "F", "size": 4},
-        {"type": "fixed", "name": "F", "size": 4},
-    ),
+    ({"type": "fixed", "name": "F", "size": 4}, {"type": "fixed", "name": "F", "size": 4}),
     (TREE, TREE),
     # Declared inside of another type, and meant by its name in the next field.
     *(

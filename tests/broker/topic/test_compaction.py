@@ -227,10 +227,7 @@ async def test_messages_that_are_not_compacted_yet_neither_expire_nor_count_as_a
     ],
 )
 async def test_the_last_message_of_a_compacted_reader_is_the_last_that_is_left(
-    store: MemoryLedgerStore,
-    messages: list[list[Message]],
-    last: tuple[int, int],
-    batch_index: int,
+    store: MemoryLedgerStore, messages: list[list[Message]], last: tuple[int, int], batch_index: int
 ) -> None:
     world = World(store, policies=never_by_size)
     producer = await world.producer()

@@ -53,11 +53,7 @@ async def test_a_key_moves_only_when_it_is_drained(world: World) -> None:
 
 
 @pytest.mark.parametrize(
-    "other",
-    [
-        KeySharedMeta(allow_out_of_order=True),
-        KeySharedMeta(sticky_ranges=((0, 9),)),
-    ],
+    "other", [KeySharedMeta(allow_out_of_order=True), KeySharedMeta(sticky_ranges=((0, 9),))]
 )
 async def test_consumers_of_one_subscription_share_one_mode(
     world: World, other: KeySharedMeta

@@ -143,9 +143,7 @@ async def test_a_damaged_sequence_is_named_and_never_guessed(value: bytes) -> No
         await one.ids.fetch(-1)
 
 
-async def test_a_cluster_over_older_files_begins_above_them_and_serves_them(
-    tmp_path: Path,
-) -> None:
+async def test_a_cluster_over_older_files_begins_above_them_and_serves_them(tmp_path: Path) -> None:
     """As every topic's first ledger was 0 before, and after the metadata was lost."""
     before, stored = FileLedgerStore(tmp_path), []
     for name in LOGS[:2]:

@@ -10,12 +10,7 @@ from counterpoise.broker.peers.system_topic import KEEPER
 from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.retention import (
-    Inactivity,
-    Retention,
-    TopicLifetime,
-    inactivity_of,
-)
+from counterpoise.broker.topic.retention import Inactivity, Retention, TopicLifetime, inactivity_of
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -63,10 +58,7 @@ class Cared:
 
 def retention(minutes: int, megabytes: int) -> dict[str, Any]:
     return {
-        "retentionPolicies": {
-            "retentionTimeInMinutes": minutes,
-            "retentionSizeInMB": megabytes,
-        }
+        "retentionPolicies": {"retentionTimeInMinutes": minutes, "retentionSizeInMB": megabytes}
     }
 
 

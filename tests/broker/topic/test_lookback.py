@@ -10,11 +10,7 @@ from hypothesis import strategies as st
 from counterpoise.broker.base.advertised import NO_LISTENERS, SERVICE_URL, SERVICE_URL_TLS
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
-from counterpoise.broker.topic.lookback import (
-    earliest_in_backlog,
-    last_batch_index,
-    survey,
-)
+from counterpoise.broker.topic.lookback import earliest_in_backlog, last_batch_index, survey
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.stored_message import stored_message
 from counterpoise.storage.log_parts import parts_from

@@ -366,9 +366,7 @@ async def test_a_message_must_name_its_transaction(
     assert world.wire.errors[-1][2].code is ServerError.NotAllowedError
 
 
-async def test_compaction_takes_only_messages_that_were_committed(
-    store: MemoryLedgerStore,
-) -> None:
+async def test_compaction_takes_only_messages_that_were_committed(store: MemoryLedgerStore) -> None:
     world = World(store, policies=never_by_size)
     producer = await world.producer()
     await world.publish(producer, "a1", partition_key="a")

@@ -66,7 +66,4 @@ def _record(rng: Random, last: dict[str, Any] | None, version: int) -> dict[str,
 def _children(rng: Random) -> dict[str, str | None] | None:
     if rng.random() < 0.3:
         return None
-    return {
-        "0x00000000_0x7fffffff": rng.choice((None, "b:8080")),
-        "0x7fffffff_0xffffffff": None,
-    }
+    return {"0x00000000_0x7fffffff": rng.choice((None, "b:8080")), "0x7fffffff_0xffffffff": None}

@@ -54,11 +54,7 @@ class Selection:
             JClass(NAMESPACE_SERVICE), {"getNamespaceBundleFactory": lambda: self._factory.factory}
         )
         pulsar = policies_pulsar(
-            java,
-            conf,
-            case["policies"],
-            case["groups"],
-            {"getNamespaceService": lambda: service},
+            java, conf, case["policies"], case["groups"], {"getNamespaceService": lambda: service}
         )
         brokers = sorted(case["loadData"]["brokerData"])
         manager = java.double(self._manager, {"getAvailableBrokers": lambda: java.strings(brokers)})

@@ -136,8 +136,7 @@ def policies_pulsar(
         {"getIsolationDataPolicies": lambda _: found},
     )
     namespaces = java.double(
-        JClass(f"{RESOURCES}.NamespaceResources"),
-        {"getIsolationPolicies": lambda: isolation_store},
+        JClass(f"{RESOURCES}.NamespaceResources"), {"getIsolationPolicies": lambda: isolation_store}
     )
 
     def local_policies(namespace: Any) -> Any:
@@ -160,9 +159,5 @@ def policies_pulsar(
     )
     return java.double(
         JClass(PULSAR_SERVICE),
-        {
-            "getConfiguration": lambda: conf,
-            "getPulsarResources": lambda: resources,
-            **methods,
-        },
+        {"getConfiguration": lambda: conf, "getPulsarResources": lambda: resources, **methods},
     )

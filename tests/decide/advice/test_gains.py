@@ -179,10 +179,6 @@ def test_what_the_operators_rules_withhold_is_judged_by_the_time_of_the_plan() -
     for moved_before, moves in (((), 1), ((PastMove(10 * MINUTE_MS - 1, 0.0),), 0)):
         rules = ApprovalRules(moves_an_hour=1)
         made = planned(
-            seen,
-            Takes("t/n/x0"),
-            rules=rules,
-            moved_before=moved_before,
-            made_at_ms=10 * MINUTE_MS,
+            seen, Takes("t/n/x0"), rules=rules, moved_before=moved_before, made_at_ms=10 * MINUTE_MS
         )
         assert len(made.steps) == moves

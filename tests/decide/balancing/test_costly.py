@@ -82,9 +82,7 @@ def test_quick_moves_leave_nothing_alone_and_little_is_remembered(
     assert took_s == tuple(took for _, took in moves)[-KNOWN:]
 
 
-@given(
-    st.lists(st.tuples(st.sampled_from((A, OTHER)), st.booleans()), max_size=60),
-)
+@given(st.lists(st.tuples(st.sampled_from((A, OTHER)), st.booleans()), max_size=60))
 def test_a_bundle_is_left_alone_if_its_last_two_moves_hurt(
     moves: Sequence[tuple[str, bool]],
 ) -> None:

@@ -105,9 +105,7 @@ def test_domains_count_only_when_enabled():
     )
     assert select(loads(b1=1, b2=2), around).broker == "b1"
     crowded = Surroundings(
-        ["b1", "b2", "b3"],
-        anti_affinity={"b3": 1},
-        domains={"b1": "d1", "b2": "d2", "b3": "d1"},
+        ["b1", "b2", "b3"], anti_affinity={"b3": 1}, domains={"b1": "d1", "b2": "d2", "b3": "d1"}
     )
     options = FilterOptions(failure_domains=True)
     assert select(loads(b1=1, b2=2, b3=0), crowded).broker == "b1"
@@ -135,11 +133,7 @@ EXTENSIBLE = FilterOptions(load_manager_class="ext", max_topics=10)
         ({}, EXTENSIBLE, "b1:1"),
         ({"b1:1": BrokerFacts("other")}, EXTENSIBLE, "b2:1"),
         ({"b1:1": BrokerFacts("ext", topics=10)}, EXTENSIBLE, "b2:1"),
-        (
-            {"b1:1": BrokerFacts("ext", topics=10), "b2:1": BrokerFacts("other")},
-            EXTENSIBLE,
-            None,
-        ),
+        ({"b1:1": BrokerFacts("ext", topics=10), "b2:1": BrokerFacts("other")}, EXTENSIBLE, None),
     ],
 )
 def test_the_extensible_manager_brings_no_broker_back(facts, options, broker):

@@ -89,8 +89,7 @@ def test_a_modular_strategy_at_a_limit(
 
 
 @pytest.mark.parametrize(
-    ("value", "cut"),
-    [(1.9, 1), (-1.9, -1), (float("nan"), 0), (3e9, 2**31 - 1), (-3e9, -(2**31))],
+    ("value", "cut"), [(1.9, 1), (-1.9, -1), (float("nan"), 0), (3e9, 2**31 - 1), (-3e9, -(2**31))]
 )
 def test_a_number_is_cut_to_an_int_as_in_java(value: float, cut: int) -> None:
     assert java_int.cast(value) == cut

@@ -69,10 +69,7 @@ def test_busiest_bundles_go_first_and_those_moved_lately_stay(
 def test_a_resource_without_weight_does_not_count() -> None:
     """OverloadShedderTest.testBrokerWithResourceWeight: hot only in what counts 0."""
     hot = {"bandwidth": 99.9, "cpu": 50.0}
-    free = {
-        "loadBalancerBandwidthInResourceWeight": 0,
-        "loadBalancerBandwidthOutResourceWeight": 0,
-    }
+    free = {"loadBalancerBandwidthInResourceWeight": 0, "loadBalancerBandwidthOutResourceWeight": 0}
     assert chosen(plan("OverloadShedder", ten_bundles(**hot)))
     made = plan("OverloadShedder", ten_bundles(**hot), **free)
     assert rules(made) == {"broker-1": "below-threshold", "broker2": "below-threshold"}

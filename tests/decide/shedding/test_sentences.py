@@ -275,10 +275,7 @@ def test_transfer_shedder_says_which_of_its_rules_it_was() -> None:
             "msgThroughputEMA": traffic,
             "updatedAt": NOW,
         }
-        return {
-            "brokerLoadData": load_data,
-            "topBundlesLoadData": {"topBundlesLoadData": top},
-        }
+        return {"brokerLoadData": load_data, "topBundlesLoadData": {"topBundlesLoadData": top}}
 
     def sentences(loads: dict[str, float]) -> str:
         brokers = {f"b{each}:80": entry(each, load) for each, load in loads.items()}

@@ -15,10 +15,7 @@ def uniform_pair(loads: list[float]) -> Line:
     """One broker with bundles of these MiB/s each way, and an idle one."""
     names = [f"bundle-{i + 1:02}" for i in range(len(loads))]
     return line(
-        {
-            "broker-1": broker(names, throughput=sum(loads) * MIB),
-            "broker2": broker(),
-        },
+        {"broker-1": broker(names, throughput=sum(loads) * MIB), "broker2": broker()},
         {n: bundle(throughput=v * MIB) for n, v in zip(names, loads, strict=True)},
     )
 
@@ -90,11 +87,7 @@ def test_bundles_may_exceed_what_is_left_by_a_thousand() -> None:
     [
         (line({}, {}), {}, "no-broker"),
         (uniform_pair([]), {}, "rate-gap"),
-        (
-            uniform_pair([1.0, 1.0]),
-            {"minUnloadMessageThroughput": 10**9},
-            "below-minimum",
-        ),
+        (uniform_pair([1.0, 1.0]), {"minUnloadMessageThroughput": 10**9}, "below-minimum"),
         (uniform_pair([9.0]), {}, "single-bundle"),
         (uniform_pair([50.0, 50.0]), {"maxUnloadPercentage": 0.01}, "too-big"),
     ],
@@ -194,8 +187,7 @@ def test_hits_count_even_when_nothing_can_move() -> None:
 
 def test_a_broker_whose_only_bundle_fits_gives_it_away() -> None:
     data = line(
-        {"b:1": broker(["a"], cpu=90, rate=9_000), "b:2": broker(cpu=10)},
-        {"a": bundle(rate=800)},
+        {"b:1": broker(["a"], cpu=90, rate=9_000), "b:2": broker(cpu=10)}, {"a": bundle(rate=800)}
     )
     assert chosen(run("AvgShedder", [data, data])[1]) == {"b:1": ["a"]}
 

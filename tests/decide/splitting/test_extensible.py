@@ -36,11 +36,7 @@ def halve(bundle):
 
 
 def run(stats, memory=None, *, options=OPTIONS, cut=halve, **about):
-    known = {
-        "owned": set(stats),
-        "bundle_counts": {NAMESPACE: 2},
-        **about,
-    }
+    known = {"owned": set(stats), "bundle_counts": {NAMESPACE: 2}, **about}
     loads = BundleLoads.measured("broker-1", stats)
     return find_own_bundles_to_split(
         loads, SplitScope(**known), memory or SplitMemory(), options, cut

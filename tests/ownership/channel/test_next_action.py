@@ -6,11 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.ownership.channel.data import (
-    INT64_MAX,
-    ServiceUnitState,
-    ServiceUnitStateData,
-)
+from counterpoise.ownership.channel.data import INT64_MAX, ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.next_action import (
     AwaitOthers,
     AwaitSuccessor,

@@ -40,15 +40,10 @@ SENSELESS = {
     "a split that leaves a gap": forged(
         "Splitting",
         sourceBroker=A,
-        splitServiceUnitToDestBroker={
-            "0x00000000_0x30000000": None,
-            "0x40000000_0x80000000": None,
-        },
+        splitServiceUnitToDestBroker={"0x00000000_0x30000000": None, "0x40000000_0x80000000": None},
     ),
     "a split of another bundle": forged(
-        "Splitting",
-        sourceBroker=A,
-        splitServiceUnitToDestBroker={"0x80000000_0xffffffff": None},
+        "Splitting", sourceBroker=A, splitServiceUnitToDestBroker={"0x80000000_0xffffffff": None}
     ),
     "an owned bundle that names parts": forged(
         "Owned", dstBroker=A, splitServiceUnitToDestBroker=HALVES

@@ -1,12 +1,7 @@
 """A move as its source follows it: the broker that lets the bundle go."""
 
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
-from counterpoise.ownership.events import (
-    CloseTopics,
-    CommandFailed,
-    Release,
-    SuccessorReady,
-)
+from counterpoise.ownership.events import CloseTopics, CommandFailed, Release, SuccessorReady
 from tests.ownership.channel.records import A, B, C, record
 from tests.ownership.channel.world import CHANGED, owner
 

@@ -85,10 +85,7 @@ def test_it_serves_only_upon_the_word_of_the_store(
             draining_to_itself = isinstance(record, events.TopicsClosed | events.CommandFailed)
             assert (
                 isinstance(record, events.NodeCreated | events.NodeFound) or draining_to_itself
-            ), (
-                before,
-                record,
-            )
+            ), (before, record)
             assert not before.state.overtaken, (before, record)
 
 

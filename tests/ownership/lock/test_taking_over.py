@@ -35,10 +35,7 @@ WHAT_HAPPENS = {
         (events.NodeCreated(0), P.TAKING_OVER, (events.StartTimer(3),)),
         (WITHDRAWN, P.OWNED, ()),
     ),
-    "a former owner that takes too long": (
-        taking_over(),
-        (events.TimerFired(), P.OWNED, ()),
-    ),
+    "a former owner that takes too long": (taking_over(), (events.TimerFired(), P.OWNED, ())),
     "a former owner that was done before the successor had the lock": (
         quietly(FREE, ANNOUNCED, events.NodeFound(TO_ME), OTHERS, VANISHED),
         (WITHDRAWN, P.ACQUIRING, ()),

@@ -22,10 +22,7 @@ from counterpoise.pipeline.advise.plan_inputs import (
 from counterpoise.pipeline.advise.topics import topic_loads, topics_of
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
-from counterpoise.pipeline.drive.action_trail import (
-    ActionKind,
-    ActionTrail,
-)
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionTrail
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.reports import land, land_polls
@@ -175,10 +172,7 @@ async def test_a_cordoned_broker_takes_no_part_in_a_plan(
                          ((200, b"{"), "")]
 )  # fmt: skip
 async def test_topics_that_cannot_be_asked_for_are_a_note(
-    uneven: FakeCluster,
-    capsys: pytest.CaptureFixture[str],
-    answer: tuple[int, bytes],
-    said: str,
+    uneven: FakeCluster, capsys: pytest.CaptureFixture[str], answer: tuple[int, bytes], said: str
 ) -> None:
     uneven.carry(uneven.brokers[1], bundle_name(50), 999_999.0)
     uneven.brokers[1].answers["/admin/v2/broker-stats/topics"] = answer

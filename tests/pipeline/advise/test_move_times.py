@@ -4,15 +4,8 @@ import json
 from dataclasses import replace
 
 from counterpoise.decide.advice.plan import Redelivery
-from counterpoise.pipeline.advise.plan_inputs import (
-    move_time,
-    move_time_by_hand,
-)
-from counterpoise.pipeline.drive.action_trail import (
-    ActionKind,
-    ActionMove,
-    OperatorAction,
-)
+from counterpoise.pipeline.advise.plan_inputs import move_time, move_time_by_hand
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionMove, OperatorAction
 from counterpoise.pipeline.tables.journal import UNACKNOWLEDGED
 
 

@@ -8,11 +8,7 @@ import aiohttp
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import AdminOptions
-from counterpoise.pipeline.drive.drain import (
-    BrokerDrain,
-    DrainOptions,
-    DrainResult,
-)
+from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainResult
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import ExecutorOptions
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster

@@ -21,21 +21,11 @@ from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.names.load_managers import MODULAR
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import ActionTrail, cordoned
-from counterpoise.pipeline.drive.drain import (
-    DrainRefusedError,
-)
+from counterpoise.pipeline.drive.drain import DrainRefusedError
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.tables.location import open_location
-from tests.pipeline.drive.drains import (
-    POLICIES,
-    QUICK,
-    SlowsDown,
-    drain,
-    drained,
-    heal,
-    sheds_not,
-)
+from tests.pipeline.drive.drains import POLICIES, QUICK, SlowsDown, drain, drained, heal, sheds_not
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 

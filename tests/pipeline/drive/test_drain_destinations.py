@@ -14,18 +14,9 @@ from counterpoise.load.report import NamespaceBundleStats
 from counterpoise.names.load_managers import MODULAR
 from counterpoise.pipeline.collect.admin import AdminOptions
 from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, SERVES_NO_LOOKUPS
-from counterpoise.pipeline.drive.drain import (
-    DrainRefusedError,
-)
+from counterpoise.pipeline.drive.drain import DrainRefusedError
 from counterpoise.pipeline.policies import CannotSeeError
-from tests.pipeline.drive.drains import (
-    POLICIES,
-    QUICK,
-    drain,
-    drained,
-    heal,
-    policy,
-)
+from tests.pipeline.drive.drains import POLICIES, QUICK, drain, drained, heal, policy
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
 from tests.pipeline.test_collect_managers import with_own_topics
 

@@ -23,12 +23,7 @@ MOVED, FAILED = MoveStatus.MOVED, MoveStatus.FAILED
 
 @pytest.mark.parametrize(
     ("restarted_carries", "moved", "goes_to"),
-    [
-        (1000.0, (), 0),
-        (5000.0, (), 2),
-        (5000.0, (MOVED,), 0),
-        (5000.0, (FAILED,), 2),
-    ],
+    [(1000.0, (), 0), (5000.0, (), 2), (5000.0, (MOVED,), 0), (5000.0, (FAILED,), 2)],
 )
 async def test_a_bundle_goes_to_a_restarted_broker_that_can_carry_it_or_that_has_to(
     tmp_path: Path, restarted_carries: float, moved: tuple[MoveStatus, ...], goes_to: int
@@ -97,9 +92,7 @@ async def test_a_pause_holds_the_filling_of_the_last_broker_back(tmp_path: Path)
         assert len(roller.cluster.unloads) == 1
 
 
-async def test_the_filling_of_the_last_broker_stops_once_publishing_is_slow(
-    tmp_path: Path,
-) -> None:
+async def test_the_filling_of_the_last_broker_stops_once_publishing_is_slow(tmp_path: Path) -> None:
     async with roller_of(tmp_path, 3, 0) as roller:
         cluster, last = roller.cluster, roller.cluster.brokers[-1]
         for number in range(12):

@@ -20,11 +20,7 @@ from tests.pipeline.s3_server import Bucket, bucket
 
 
 async def run(
-    history: str,
-    home: Path,
-    args: argparse.Namespace,
-    disk: Path | None,
-    endpoint: Bucket | None,
+    history: str, home: Path, args: argparse.Namespace, disk: Path | None, endpoint: Bucket | None
 ) -> None:
     rng, kills, engine = Random(args.seed), args.kills, args.engine
     async with FakeCluster() as cluster:

@@ -333,8 +333,7 @@ async def test_the_end_waits_for_a_webhook_no_longer_than_it_may() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "path"),
-    [("json", "/hook"), ("slack", "/hook"), ("alertmanager", "/api/v2/alerts")],
+    ("shape", "path"), [("json", "/hook"), ("slack", "/hook"), ("alertmanager", "/api/v2/alerts")]
 )
 async def test_notify_test_says_that_a_notice_was_taken(
     shape: str, path: str, capsys: pytest.CaptureFixture[str]

@@ -12,11 +12,7 @@ from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
 from counterpoise.app.main import main
 from counterpoise.load.poll_rows import poll_rows
 from counterpoise.pipeline.bundle_lookup import name_in
-from counterpoise.pipeline.prometheus.import_record import (
-    NotImportableError,
-    begun,
-    read_record,
-)
+from counterpoise.pipeline.prometheus.import_record import NotImportableError, begun, read_record
 from counterpoise.pipeline.tables.reports import land, newest_poll
 from tests.pipeline.histories import reader_of, writer_of
 from tests.pipeline.prometheus.fake_prometheus import FakePrometheus, playing
@@ -155,11 +151,7 @@ GOOD = '{"metric":{"__name__":"pulsar_rate_in","instance":"b1:80","topic":"t"},"
     ids=lambda value: value if isinstance(value, str) and "." in value[-8:] else "",
 )
 def test_a_file_that_cannot_be_imported_is_a_sentence(
-    name: str,
-    data: bytes | None,
-    sentence: str,
-    tmp_path: Path,
-    capsys: pytest.CaptureFixture[str],
+    name: str, data: bytes | None, sentence: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     if data is not None:
         (tmp_path / name).write_bytes(data)

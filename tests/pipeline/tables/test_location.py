@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 
 from counterpoise.pipeline.stream.trouble import sentence_of
-from counterpoise.pipeline.tables.faults import (
-    HistoryFaultError,
-    OutOfReachError,
-)
+from counterpoise.pipeline.tables.faults import HistoryFaultError, OutOfReachError
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import Location, open_location
 from counterpoise.pipeline.tables.plain_files import names_below, read_plain

@@ -62,10 +62,7 @@ def _connections(broker: BrokerFace) -> Iterator[MetricSample]:
         (
             ("active_connections", listener.connections),
             ("connection_created_total_count", listener.connections_admitted),
-            (
-                "connection_closed_total_count",
-                listener.connections_admitted - listener.connections,
-            ),
+            ("connection_closed_total_count", listener.connections_admitted - listener.connections),
         ),
     )
     cluster, pauses = cluster_of(broker), listener.pauses()

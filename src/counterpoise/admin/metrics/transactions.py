@@ -7,13 +7,7 @@ coordinator was opened; Pulsar's are those since the last scrape.
 from collections.abc import Iterator
 
 from counterpoise.admin.metrics.sample import Labels, MetricSample, cluster_of, samples_of
-from counterpoise.broker.face import (
-    LATENCIES_MS,
-    BrokerFace,
-    Marker,
-    PersistentTopic,
-    Subscription,
-)
+from counterpoise.broker.face import LATENCIES_MS, BrokerFace, Marker, PersistentTopic, Subscription
 
 _CLASSES = (*map(str, LATENCIES_MS), "overflow")
 

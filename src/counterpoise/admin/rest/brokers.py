@@ -111,11 +111,7 @@ async def owned_bundles(request: web.Request) -> web.Response:
         await to_broker_of(request, broker_id)
     return answer(
         {
-            str(bundle): {
-                "broker_assignment": "shared",
-                "is_controlled": False,
-                "is_active": True,
-            }
+            str(bundle): {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
             for bundle in broker.namespaces.owned()
         }
     )

@@ -7,14 +7,7 @@ from aiohttp import web
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import conflict, not_found, precondition_failed
 from counterpoise.admin.redirect import ask, require_bundle_owner, require_leader
-from counterpoise.admin.request import (
-    answer,
-    broker_of,
-    bundle_of,
-    flag,
-    namespace_of,
-    no_content,
-)
+from counterpoise.admin.request import answer, broker_of, bundle_of, flag, namespace_of, no_content
 from counterpoise.admin.rest.namespaces import NAMESPACE, require_found, require_namespace
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import FLAG, INT64, Shape, list_of, nullable, text, whole
@@ -118,11 +111,7 @@ async def topic_hash_positions(request: web.Request) -> web.Response:
         if topic in bundle and chosen:
             positions[name] = topic_hash(name)
     return answer(
-        {
-            "namespace": str(namespace),
-            "bundle": str(bundle.range),
-            "topicHashPositions": positions,
-        }
+        {"namespace": str(namespace), "bundle": str(bundle.range), "topicHashPositions": positions}
     )
 
 
@@ -160,7 +149,7 @@ async def _destination(request: web.Request) -> str | None:
     if destination not in active:
         raise conflict(
             "Not allowed unload namespace bundle to inactive destination broker "
-            f"{destination}; active are {', '.join(sorted(active))}",
+            f"{destination}; active are {', '.join(sorted(active))}"
         )
     return destination
 

@@ -79,9 +79,7 @@ async def put_isolation_policy(request: web.Request) -> None:
     policy = object_of_body(request)
     for required in ("namespaces", "primary", "auto_failover_policy"):
         if not policy.get(required):
-            raise bad_request(
-                f"Invalid json of isolation policy: {required} is missing",
-            )
+            raise bad_request(f"Invalid json of isolation policy: {required} is missing")
     for patterns in ("namespaces", "primary", "secondary"):
         for each in policy.get(patterns) or ():
             compile_pattern(each)

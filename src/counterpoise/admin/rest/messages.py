@@ -10,12 +10,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import (
-    RestError,
-    conflict,
-    not_found,
-    precondition_failed,
-)
+from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, number_of
 from counterpoise.admin.rest.subscriptions import (

@@ -11,13 +11,7 @@ from aiohttp import web
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.policies import POLICIES, Policy
-from counterpoise.admin.request import (
-    answer,
-    broker_of,
-    flag,
-    namespace_of,
-    plain,
-)
+from counterpoise.admin.request import answer, broker_of, flag, namespace_of, plain
 from counterpoise.admin.rest.namespaces import BASE, NAMESPACE, require_namespace
 from counterpoise.admin.rest.policy_routes import PolicyHolder, in_place
 from counterpoise.admin.route import body_of

@@ -36,8 +36,7 @@ async def remove(request: web.Request) -> web.Response:
     key = request.match_info["key"]
     found = _of(policies).get(key)
     await update(
-        request,
-        lambda it: it.update(properties={k: v for k, v in _of(it).items() if k != key}),
+        request, lambda it: it.update(properties={k: v for k, v in _of(it).items() if k != key})
     )
     return nothing() if found is None else plain(found)
 

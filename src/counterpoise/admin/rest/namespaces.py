@@ -17,13 +17,7 @@ from counterpoise.admin.errors import (
 from counterpoise.admin.many import try_each
 from counterpoise.admin.policies import ALL_POLICIES, NEW_POLICIES
 from counterpoise.admin.redirect import ask
-from counterpoise.admin.request import (
-    answer,
-    broker_of,
-    flag,
-    namespace_of,
-    object_of_body,
-)
+from counterpoise.admin.request import answer, broker_of, flag, namespace_of, object_of_body
 from counterpoise.admin.rest.clusters import require_allowed_clusters
 from counterpoise.admin.shapes import FLAG, Json, text
 from counterpoise.broker.face import DOMAINS_OF_MODE, BadVersion, NotEmpty, NotFound, bundles_json
@@ -195,7 +189,7 @@ def wanted_bundles(namespace: NamespaceName, requested: Json, default: int) -> N
             return NamespaceBundles.from_text(namespace, boundaries)
         if count < 0:
             raise bad_request(
-                "Invalid number of bundles. Number of bundles has to be in the range of (0, 2^32].",
+                "Invalid number of bundles. Number of bundles has to be in the range of (0, 2^32]."
             )
         return NamespaceBundles.of_count(namespace, count or default)
     except InvalidName as error:

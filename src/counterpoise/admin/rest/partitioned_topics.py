@@ -22,13 +22,7 @@ from counterpoise.admin.large_json import encoded, packed_answer
 from counterpoise.admin.many import try_all, try_each
 from counterpoise.admin.packed import Packed
 from counterpoise.admin.redirect import ask, require_topic_owner
-from counterpoise.admin.request import (
-    answer,
-    broker_of,
-    flag,
-    namespace_of,
-    topic_of,
-)
+from counterpoise.admin.request import answer, broker_of, flag, namespace_of, topic_of
 from counterpoise.admin.rest.namespaces import require_found, require_namespace
 from counterpoise.admin.rest.topics import (
     EXCLUDED,
@@ -230,10 +224,7 @@ def _is_conflict(error: Exception) -> bool:
 
 
 async def _of_partitions(
-    request: web.Request,
-    topic: TopicName,
-    what: str,
-    here: Callable[[Topic], Awaitable[Json]],
+    request: web.Request, topic: TopicName, what: str, here: Callable[[Topic], Awaitable[Json]]
 ) -> dict[str, Json]:
     """The statistics of each partition, without those that were never created.
 

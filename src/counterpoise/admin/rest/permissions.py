@@ -170,10 +170,7 @@ async def _set_of_topic(request: web.Request, actions: Json) -> None:
 def _set_grant(policies: dict[str, Json], topic: str, role: str, actions: Json) -> None:
     of_topics = {**(_auth(policies).get("destination_auth") or {})}
     roles = _with(of_topics.pop(topic, None), role, actions)
-    policies["auth_policies"] = {
-        **_auth(policies),
-        "destination_auth": {**of_topics, topic: roles},
-    }
+    policies["auth_policies"] = {**_auth(policies), "destination_auth": {**of_topics, topic: roles}}
 
 
 def _set_of_namespace(policies: dict[str, Json], role: str, actions: Json) -> None:

@@ -12,12 +12,7 @@ from counterpoise.admin.access import AccessRule
 from counterpoise.admin.backlog_quota import exceeds_retention, whole_quota
 from counterpoise.admin.errors import bad_request, precondition_failed
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.policies import (
-    BACKLOG_QUOTA,
-    MESSAGE_SIZE_REFUSED,
-    Policy,
-    why_refused,
-)
+from counterpoise.admin.policies import BACKLOG_QUOTA, MESSAGE_SIZE_REFUSED, Policy, why_refused
 from counterpoise.admin.request import answer, broker_of, nothing
 from counterpoise.admin.rest.clusters import require_allowed_clusters, require_known_clusters
 from counterpoise.admin.rest.partitioned_topics import require_partitions

@@ -10,15 +10,7 @@ from counterpoise.admin.errors import RestError, not_found
 from counterpoise.admin.request import answer, broker_of, number_of
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.route import FORCE, body_of
-from counterpoise.admin.shapes import (
-    InvalidBody,
-    Json,
-    Shape,
-    map_of,
-    object_of,
-    read_json,
-    text,
-)
+from counterpoise.admin.shapes import InvalidBody, Json, Shape, map_of, object_of, read_json, text
 from counterpoise.broker.face import Schema, find_version, why_invalid, why_refused
 from counterpoise.names.topic import PERSISTENT, TopicName
 

@@ -16,30 +16,11 @@ from counterpoise.admin.errors import (
 )
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
-from counterpoise.admin.request import (
-    answer,
-    broker_of,
-    flag,
-    number_of,
-)
+from counterpoise.admin.request import answer, broker_of, flag, number_of
 from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded, topic_in_namespace
 from counterpoise.admin.route import body_of
-from counterpoise.admin.shapes import (
-    FLAG,
-    INT64,
-    Json,
-    Shape,
-    map_of,
-    object_of,
-    text,
-    whole,
-)
-from counterpoise.broker.face import (
-    BrokerError,
-    InitialPosition,
-    PersistentTopic,
-    Subscription,
-)
+from counterpoise.admin.shapes import FLAG, INT64, Json, Shape, map_of, object_of, text, whole
+from counterpoise.broker.face import BrokerError, InitialPosition, PersistentTopic, Subscription
 from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
 

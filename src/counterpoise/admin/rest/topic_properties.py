@@ -59,8 +59,7 @@ async def remove(request: web.Request) -> None:
     """Remove one property of a topic, or all of them if the request names none."""
     key = request.query.get("key")
     await _change(
-        request,
-        lambda now: {name: value for name, value in now.items() if key and name != key},
+        request, lambda now: {name: value for name, value in now.items() if key and name != key}
     )
 
 

@@ -168,7 +168,7 @@ async def terminate_all(request: web.Request) -> web.Response:
     if not partitions:
         raise not_allowed(
             "Termination of a non-partitioned topic is not allowed using partitioned-terminate, "
-            "please use terminate commands",
+            "please use terminate commands"
         )
     answers = await ask_each(request, "POST", [f"{path_of(each)}/terminate" for each in partitions])
     # As Pulsar has it: which partition an id is of, its key says.

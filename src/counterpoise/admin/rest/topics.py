@@ -17,13 +17,7 @@ from counterpoise.admin.errors import (
 from counterpoise.admin.large_json import IN_A_TURN, encoded, packed_answer
 from counterpoise.admin.packed import Packed
 from counterpoise.admin.redirect import ask, require_topic_owner
-from counterpoise.admin.request import (
-    answer,
-    broker_of,
-    flag,
-    namespace_of,
-    topic_of,
-)
+from counterpoise.admin.request import answer, broker_of, flag, namespace_of, topic_of
 from counterpoise.admin.rest.namespaces import require_found, require_namespace
 from counterpoise.admin.route import AUTHORITATIVE, body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, map_of, nullable, text

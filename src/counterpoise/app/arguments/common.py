@@ -17,11 +17,7 @@ def flag(to: argparse._ActionsContainer, name: str, text: str) -> None:
 
 
 def repeated(
-    to: argparse._ActionsContainer,
-    name: str,
-    metavar: str,
-    text: str,
-    kind: ReadText = str,
+    to: argparse._ActionsContainer, name: str, metavar: str, text: str, kind: ReadText = str
 ) -> None:
     """Add an option that may be given several times; its default is an empty list."""
     to.add_argument(name, action="append", default=[], type=kind, metavar=metavar, help=text)

@@ -7,13 +7,7 @@ from typing import Any
 from counterpoise.decide.placement.least_resource_usage import place_by_store_usage
 from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.placement.strategy import Placement, PlacementStrategy
-from counterpoise.load.fields import (
-    LoadDataError,
-    read_number,
-    read_object,
-    read_text,
-    read_texts,
-)
+from counterpoise.load.fields import LoadDataError, read_number, read_object, read_text, read_texts
 from counterpoise.load.view import ClusterView
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight"

@@ -5,10 +5,7 @@ from typing import Any
 
 from counterpoise.decide.splitting.algorithms import ALGORITHMS
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.decide.splitting.request import (
-    SplitRequest,
-    TopicPoint,
-)
+from counterpoise.decide.splitting.request import SplitRequest, TopicPoint
 from counterpoise.load.fields import (
     LoadDataError,
     read_integer,

@@ -72,10 +72,7 @@ def stale_measurements(setup: Setup) -> Iterator[Diagnosis]:
 def _prompt(slow: list[str], setup: Setup) -> Iterator[tuple[str, str]]:
     for name in slow:
         minutes = setup.get(_INTERVAL)
-        yield (
-            name,
-            {_HOST: str(minutes), _STATS: str(minutes * 60), _REPORT_MIN: "5000"}[name],
-        )
+        yield (name, {_HOST: str(minutes), _STATS: str(minutes * 60), _REPORT_MIN: "5000"}[name])
 
 
 def outdated_by_design(setup: Setup) -> Iterator[Diagnosis]:

@@ -32,9 +32,6 @@ def _strings_below_fields(settings: type) -> dict[str, str]:
         if isinstance(node, ast.ClassDef) and node.name == settings.__name__:
             for field, string in pairwise(node.body):
                 match field, string:
-                    case (
-                        ast.AnnAssign(target=ast.Name(name)),
-                        ast.Expr(ast.Constant(str(text))),
-                    ):
+                    case (ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text)))):
                         found[name] = inspect.cleandoc(text).replace("\n", " ")
     return found

@@ -64,10 +64,7 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
         looked.memory,
         advise_splits(looked.splits, splitting),
         AdviceOptions(
-            args.rounds,
-            args.at_once,
-            strategy.balance.decide_every_ms,
-            every_move=args.every_move,
+            args.rounds, args.at_once, strategy.balance.decide_every_ms, every_move=args.every_move
         ),
         (*looked.notes, *([note] if note else [])),
     )

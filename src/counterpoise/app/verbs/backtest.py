@@ -159,12 +159,7 @@ def _results_of(
         task
         for candidate, source in replays
         for task in tasks_of(
-            [candidate],
-            source,
-            parts=args.spans,
-            move_s=move_s,
-            seed=args.seed,
-            followed=followed,
+            [candidate], source, parts=args.spans, move_s=move_s, seed=args.seed, followed=followed
         )
     ]
     # The side that is cut has the most bundles.

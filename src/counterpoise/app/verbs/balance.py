@@ -10,10 +10,7 @@ from functools import partial
 
 from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.arguments.rules import refuse_idle
-from counterpoise.app.client import (
-    client_argv,
-    client_security,
-)
+from counterpoise.app.client import client_argv, client_security
 from counterpoise.app.cluster_strategy import strategy_of
 from counterpoise.app.clusters.console_process import ConsoleProcess
 from counterpoise.app.conf import changing_nothing, conf_argv

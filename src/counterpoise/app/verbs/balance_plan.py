@@ -14,11 +14,7 @@ from counterpoise.app.verbs.rules import moves_of
 from counterpoise.decide.advice.plan import AdvisedPlan, PlanError
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.drive.approved import (
-    ApprovedOptions,
-    ApprovedPlan,
-    CarriedOut,
-)
+from counterpoise.pipeline.drive.approved import ApprovedOptions, ApprovedPlan, CarriedOut
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.location import open_location
 

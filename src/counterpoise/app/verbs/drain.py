@@ -28,12 +28,7 @@ from counterpoise.pipeline.drive.action_trail import (
     cordoned,
     not_ended,
 )
-from counterpoise.pipeline.drive.drain import (
-    BrokerDrain,
-    DrainOptions,
-    DrainResult,
-    sentence,
-)
+from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainResult, sentence
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.journal import Journal
@@ -99,9 +94,7 @@ async def drain_rules(
     conf = await while_waiting(reader.policies.settings(addresses), READING)
     placement = find_placement(args.placement)
     return DrainRules(
-        placement,
-        settings_from(placement.options, conf),
-        settings_from(FilterOptions, conf),
+        placement, settings_from(placement.options, conf), settings_from(FilterOptions, conf)
     )
 
 

@@ -26,11 +26,7 @@ from counterpoise.pipeline.advise.plan_inputs import connections_of, move_time, 
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import ActionKind, NewAction
-from counterpoise.pipeline.drive.approved import (
-    ApprovedOptions,
-    ApprovedPlan,
-    CarriedOut,
-)
+from counterpoise.pipeline.drive.approved import ApprovedOptions, ApprovedPlan, CarriedOut
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
 from counterpoise.pipeline.tables.history import TablesReader

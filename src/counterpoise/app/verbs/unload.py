@@ -9,11 +9,7 @@ from counterpoise.app.histories import trail_of
 from counterpoise.app.target import Target, with_target
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.drive.action_trail import (
-    ActionKind,
-    ActionLog,
-    NewAction,
-)
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionLog, NewAction
 
 EXIT_ELSEWHERE = 1
 

@@ -248,10 +248,7 @@ def _require_spark() -> None:
 
 
 def _print_addresses(
-    cluster: LaunchedCluster,
-    options: LocalClusterOptions,
-    args: argparse.Namespace,
-    console: str,
+    cluster: LaunchedCluster, options: LocalClusterOptions, args: argparse.Namespace, console: str
 ) -> None:
     if args.json:
         addresses = {

@@ -111,11 +111,7 @@ class BookieDirectory:
         )
 
     async def replace(
-        self,
-        ensemble: Sequence[str],
-        failed: Collection[str],
-        write_quorum: int,
-        bookies: Bookies,
+        self, ensemble: Sequence[str], failed: Collection[str], write_quorum: int, bookies: Bookies
     ) -> list[str]:
         """The ensemble with failed bookies replaced, as far as there are others.
 

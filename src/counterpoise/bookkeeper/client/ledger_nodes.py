@@ -21,18 +21,8 @@ from counterpoise.bookkeeper.ledger_metadata import (
     write_ledger_metadata,
 )
 from counterpoise.bookkeeper.ledger_paths import ledger_path
-from counterpoise.metadata.errors import (
-    BadVersion,
-    MetadataError,
-    NotFound,
-    StoreUnavailable,
-)
-from counterpoise.metadata.port import (
-    MUST_NOT_EXIST,
-    MetadataStore,
-    SessionEvent,
-    parent_of,
-)
+from counterpoise.metadata.errors import BadVersion, MetadataError, NotFound, StoreUnavailable
+from counterpoise.metadata.port import MUST_NOT_EXIST, MetadataStore, SessionEvent, parent_of
 
 _TOKENS: Final = 1 << 63
 _ROUNDS: Final = 16

@@ -59,11 +59,7 @@ class BackgroundTasks:
         return self._start(name, self._keep(name, work))
 
     def start(
-        self,
-        name: str,
-        work: Coroutine[Any, Any, T],
-        *,
-        expected: tuple[type[Exception], ...] = (),
+        self, name: str, work: Coroutine[Any, Any, T], *, expected: tuple[type[Exception], ...] = ()
     ) -> asyncio.Task[T]:
         """Run ``work`` once; a failure is logged unless it is ``expected`` by the awaiting code."""
         task = self._start(name, work)

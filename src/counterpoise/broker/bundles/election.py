@@ -32,11 +32,7 @@ class LeadershipListener(Protocol):
 class LeaderElection:
     """Lets one broker take part in the leader election. `leader` is the last known leader."""
 
-    def __init__(
-        self,
-        store: MetadataStore,
-        me: LeaderBroker,
-    ) -> None:
+    def __init__(self, store: MetadataStore, me: LeaderBroker) -> None:
         self._store = store
         self._listener: LeadershipListener | None = None
         self._runner: Final[Runner[str, Election]] = Runner(

@@ -12,11 +12,7 @@ from counterpoise.decide.balancing.policies import PlacementPolicies
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.registry import PLACEMENTS
-from counterpoise.decide.placement.selection import (
-    Chooser,
-    Selection,
-    select_modular,
-)
+from counterpoise.decide.placement.selection import Chooser, Selection, select_modular
 from counterpoise.names.bundle import BundleName
 
 log = logging.getLogger(__name__)

@@ -12,11 +12,7 @@ from counterpoise.broker.connection.client_link import ClientLink, log, topic_na
 from counterpoise.broker.connection.ports import Services
 from counterpoise.broker.connection.reading_rounds import one_by_one
 from counterpoise.broker.topic.consumer import Consumer
-from counterpoise.broker.topic.ports import (
-    KeySharedMeta,
-    ServiceUrls,
-    SubscribeRequest,
-)
+from counterpoise.broker.topic.ports import KeySharedMeta, ServiceUrls, SubscribeRequest
 from counterpoise.storage.port import Position
 from counterpoise.wire import encode, events
 from counterpoise.wire.decode import message_id, optional, pairs_of, schema_of

@@ -33,10 +33,7 @@ class ReadingPause:
     __slots__ = ("_clock", "_held", "_on_release", "_transport", "pauses", "times")
 
     def __init__(
-        self,
-        transport: asyncio.Transport,
-        clock: Clock,
-        on_release: Notify = lambda: None,
+        self, transport: asyncio.Transport, clock: Clock, on_release: Notify = lambda: None
     ) -> None:
         """``clock`` is in seconds; ``on_release`` is called whenever a reason is released."""
         self._transport = transport

@@ -94,10 +94,7 @@ class TopicListWatch:
         if new or gone:
             digest = topics_hash(await self._names())
             update = commands.CommandWatchTopicUpdate(
-                watcher_id=self._watcher_id,
-                new_topics=new,
-                deleted_topics=gone,
-                topics_hash=digest,
+                watcher_id=self._watcher_id, new_topics=new, deleted_topics=gone, topics_hash=digest
             )
             self._link.outbox.write(encode.frame(update))
 

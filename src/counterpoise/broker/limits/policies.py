@@ -11,12 +11,7 @@ from counterpoise.broker.base.errors import store_errors_as_not_ready
 from counterpoise.broker.limits.groups import GroupSource, ResourceGroupShares
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.publish import PublishLimits
-from counterpoise.broker.limits.rates import (
-    TopicRates,
-    broker_dispatch_rate,
-    broker_rate,
-    rates_of,
-)
+from counterpoise.broker.limits.rates import TopicRates, broker_dispatch_rate, broker_rate, rates_of
 from counterpoise.metadata import MetadataStore, Notification, SessionEvent
 from counterpoise.names.callbacks import NanosecondClock, StopListening
 from counterpoise.names.topic import TopicName
@@ -64,12 +59,7 @@ class LimitPolicies:
         self._options = options
         self.publish = PublishLimits(broker, self.rates_of, clock_ns=clock_ns)
         self.groups = ResourceGroupShares(
-            broker,
-            store,
-            policies,
-            self.publish,
-            lambda: options().share_interval_s,
-            clock_ns,
+            broker, store, policies, self.publish, lambda: options().share_interval_s, clock_ns
         )
         self._followers: list[PolicyFollower] = []
         self._changed = asyncio.Event()

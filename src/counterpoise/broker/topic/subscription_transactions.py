@@ -144,11 +144,7 @@ class SubscriptionTransactions:
 
     def _acknowledge_through(self, transaction: TransactionId, last: EntryAck) -> None:
         whole = last.bits == WHOLE
-        ack = CumulativeAck(
-            transaction,
-            last.at if whole else last.at - 1,
-            None if whole else last,
-        )
+        ack = CumulativeAck(transaction, last.at if whole else last.at - 1, None if whole else last)
         if self._is_acked(last) or self.pending.refuses_cumulative(ack):
             raise self._conflict(transaction, self._subscription.log.position(last.at))
         self.pending.cumulative = ack

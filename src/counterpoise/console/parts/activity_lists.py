@@ -228,8 +228,7 @@ class ReachedLimits:
         self._grid.show(
             [
                 Row(
-                    each.subject,
-                    (each.subject, each.broker, each.why, "; ".join(each.waiting[:5])),
+                    each.subject, (each.subject, each.broker, each.why, "; ".join(each.waiting[:5]))
                 )
                 for each in self._session.sources.watch.throttled[:100]
             ]

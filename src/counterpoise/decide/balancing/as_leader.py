@@ -19,12 +19,7 @@ import numpy as np
 
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.only import Only
-from counterpoise.decide.placement.selection import (
-    Chooser,
-    Selection,
-    Surroundings,
-    select_modular,
-)
+from counterpoise.decide.placement.selection import Chooser, Selection, Surroundings, select_modular
 from counterpoise.decide.plan import Decision, Rejection
 from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import namespace_of

@@ -22,8 +22,7 @@ SILENT = "does not answer"
 LEFT_LATELY = "gave it away lately (--thrash-span)"
 _NOWHERE = Rule("nowhere-to-go", "{subject} stays: no other broker may have it ({why})")
 _NOT_THERE = Rule(
-    "not-allowed",
-    "{subject} stays: {wanted}, which the strategy chose, may not have it ({why})",
+    "not-allowed", "{subject} stays: {wanted}, which the strategy chose, may not have it ({why})"
 )
 
 
@@ -41,11 +40,7 @@ class Destinations:
         self._others: dict[tuple[str, frozenset[str]], Sequence[str]] = {}
 
     def of(
-        self,
-        decision: Decision,
-        chooser: Chooser[Any],
-        memory: Any,
-        left_lately: frozenset[str],
+        self, decision: Decision, chooser: Chooser[Any], memory: Any, left_lately: frozenset[str]
     ) -> Placement[Any]:
         """The destination of a decision: the broker that it names, or any other broker that
         qualifies.
@@ -108,11 +103,7 @@ class _FilteredDestinations:
         self._left: dict[tuple[str | None, str, frozenset[str]], _Left] = {}
 
     def destination(
-        self,
-        decision: Decision,
-        chooser: Chooser[Any],
-        memory: Any,
-        left_lately: frozenset[str],
+        self, decision: Decision, chooser: Chooser[Any], memory: Any, left_lately: frozenset[str]
     ) -> Placement[Any]:
         """The destination of a decision: the one that it names, or another that qualifies."""
         bundle, source, wanted = decision.bundle, decision.source, decision.destination

@@ -71,10 +71,7 @@ class PlacementPolicies:
         return replace(self, bundle_counts=bundle_counts, facts=facts)
 
     def around(
-        self,
-        namespace: str,
-        draining: Collection[str] = (),
-        barred: Mapping[str, str] = _NONE,
+        self, namespace: str, draining: Collection[str] = (), barred: Mapping[str, str] = _NONE
     ) -> Surroundings:
         """What placement filters need for one bundle of a namespace.
 

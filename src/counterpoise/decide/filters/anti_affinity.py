@@ -31,9 +31,7 @@ def same_group(left: str | None, right: str | None) -> bool:
 
 
 def namespaces_in_group(
-    group: str,
-    namespaces_on: Mapping[str, Iterable[str]],
-    group_of: Mapping[str, str],
+    group: str, namespaces_on: Mapping[str, Iterable[str]], group_of: Mapping[str, str]
 ) -> dict[str, int]:
     """How many *namespaces* of a group each broker serves, as the modular manager counts.
 

@@ -107,11 +107,7 @@ class Chooser(Generic[M]):
 
 
 def select_modular(
-    bundle: str,
-    around: Surroundings,
-    chooser: Chooser[M],
-    memory: M,
-    options: FilterOptions,
+    bundle: str, around: Surroundings, chooser: Chooser[M], memory: M, options: FilterOptions
 ) -> Selection[M]:
     """Select a broker as the modular manager does: isolation policies, topic limit, anti-affinity,
     fewest bundles of the namespace, load manager and version.

@@ -56,12 +56,7 @@ class AvgShedder(Remembering[AvgMemory]):
     remembers = AvgMemory
 
     def plan(
-        self,
-        view: ClusterView,
-        memory: AvgMemory,
-        options: AvgOptions,
-        now_ms: int,
-        rng: Random,
+        self, view: ClusterView, memory: AvgMemory, options: AvgOptions, now_ms: int, rng: Random
     ) -> StrategyPlan[AvgMemory]:
         """Decide what moves between uneven pairs; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng

@@ -49,8 +49,7 @@ _NO_PART = Rule(
     _MAX,
 )
 _NO_MORE = Rule(
-    "nothing-to-give",
-    "{subject} has neither more messages/s than {partner} to give, nor more B/s",
+    "nothing-to-give", "{subject} has neither more messages/s than {partner} to give, nor more B/s"
 )
 _WORTH = (
     "{subject} would give up {value:,.0f} {unit}, not more than the {limit:,.0f} {unit} that are "

@@ -77,10 +77,7 @@ class TransferShedder(Remembering[TransferMemory]):
         if hits <= options.hit_count_threshold:
             uneven = Uneven(spread.average, spread.std, hits, len(view.brokers) - spread.count)
             return StrategyPlan(
-                (),
-                (why_uneven(uneven, options),),
-                TransferMemory(hits, measured.cooled),
-                figures,
+                (), (why_uneven(uneven, options),), TransferMemory(hits, measured.cooled), figures
             )
         moving, idle = _even_out(spread)
         after = TransferMemory(0 if moving else hits, measured.cooled)

@@ -153,11 +153,7 @@ class Exchange:
         return (self.view.top[self.least] or ()) if self.options.transfer_enabled else ()
 
     def _swap(
-        self,
-        throughput: float,
-        marked: float,
-        gained: float,
-        returns: Iterator[tuple[str, float]],
+        self, throughput: float, marked: float, gained: float, returns: Iterator[tuple[str, float]]
     ) -> list[tuple[str, float]] | None:
         """The bundles that have to come back for one that is too large; None if no choice makes it
         fit.

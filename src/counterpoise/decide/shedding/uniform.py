@@ -113,12 +113,7 @@ class UniformLoadShedder(Memoryless):
     view = ClusterView
 
     def plan(
-        self,
-        view: ClusterView,
-        memory: NoMemory,
-        options: UniformOptions,
-        now_ms: int,
-        rng: Random,
+        self, view: ClusterView, memory: NoMemory, options: UniformOptions, now_ms: int, rng: Random
     ) -> StrategyPlan[NoMemory]:
         """Decide what the busiest broker sheds; ``now_ms`` and ``rng`` are not used."""
         del now_ms, rng

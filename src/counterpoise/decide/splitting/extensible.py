@@ -14,11 +14,7 @@ from counterpoise.decide.splitting.limits import (
     single_topic,
 )
 from counterpoise.decide.splitting.loads import BundleLoads
-from counterpoise.decide.splitting.modular import (
-    at_maximum,
-    of_unknown_namespace,
-    split_decision,
-)
+from counterpoise.decide.splitting.modular import at_maximum, of_unknown_namespace, split_decision
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitPoints
 from counterpoise.load.fields import JsonMapping

@@ -282,9 +282,5 @@ def _after(
     record: ServiceUnitStateData, state: ServiceUnitState, now_ms: int
 ) -> ServiceUnitStateData:
     return ServiceUnitStateData(
-        state,
-        record.destination,
-        record.source,
-        timestamp_ms=now_ms,
-        version=next_version(record),
+        state, record.destination, record.source, timestamp_ms=now_ms, version=next_version(record)
     )

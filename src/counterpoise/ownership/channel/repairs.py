@@ -4,11 +4,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 
 from counterpoise.names.bundle import BundleName
-from counterpoise.ownership.channel.data import (
-    ServiceUnitState,
-    ServiceUnitStateData,
-    next_version,
-)
+from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData, next_version
 from counterpoise.ownership.channel.sense import why_unbelievable
 from counterpoise.ownership.port import OwnershipOptions, Repair
 

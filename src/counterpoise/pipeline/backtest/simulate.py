@@ -29,13 +29,7 @@ from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.usage import BANDWIDTH_IN, BANDWIDTH_OUT, CPU
-from counterpoise.load.view import (
-    BrokerColumns,
-    BundleColumns,
-    ClusterView,
-    Masks,
-    movable_mask,
-)
+from counterpoise.load.view import BrokerColumns, BundleColumns, ClusterView, Masks, movable_mask
 from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.backtest.measure import BacktestResult, Measure
 from counterpoise.pipeline.backtest.measurements import RATE_NAMES, Measurements

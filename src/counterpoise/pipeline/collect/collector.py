@@ -22,12 +22,7 @@ from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.names.namespace import is_left_in_place
 from counterpoise.pipeline.bundle_lookup import name_in
 from counterpoise.pipeline.collect import extensible, modular
-from counterpoise.pipeline.collect.admin import (
-    UNREADABLE,
-    Admin,
-    AdminOptions,
-    RefusedError,
-)
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.beside import Beside, Hung
 from counterpoise.pipeline.collect.identity import UNSUPPORTED, Identity, identify
 from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, channel_fault, lookup_fault

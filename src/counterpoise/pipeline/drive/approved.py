@@ -106,10 +106,7 @@ class ApprovedPlan:
             session,
             clock_ms,
             replace(
-                options.moves,
-                execute=True,
-                stale_after_s=options.valid_for_s,
-                at_once=plan.at_once,
+                options.moves, execute=True, stale_after_s=options.valid_for_s, at_once=plan.at_once
             ),
             self._withheld,
             self._reader.where,

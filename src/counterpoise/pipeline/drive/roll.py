@@ -26,11 +26,7 @@ from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.collect.admin import UNREADABLE
 from counterpoise.pipeline.collect.restarted import BrokerHealth
 from counterpoise.pipeline.collect.settings import leader_by
-from counterpoise.pipeline.drive.action_trail import (
-    ActionKind,
-    ActionTrail,
-    NewAction,
-)
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionTrail, NewAction
 from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
 from counterpoise.pipeline.drive.restart_command import Restarter, RestartFailedError
 from counterpoise.pipeline.drive.roll_state import (
@@ -157,9 +153,7 @@ class RollingRestart:
             stage = RestartStage.DRAINING
         else:
             stage = resumed_stage(
-                rolled.stage,
-                has_restarted=_has_restarted(rolled, health),
-                answers=health.answers,
+                rolled.stage, has_restarted=_has_restarted(rolled, health), answers=health.answers
             )
         if stage is RestartStage.DRAINING:
             rolled = replace(rolled, stage=stage)
@@ -231,9 +225,7 @@ class RollingRestart:
             self._reader,
             broker,
             replace(
-                self._rules,
-                first_to=restarted,
-                last_move_of=frozenset(await self._moved(state)),
+                self._rules, first_to=restarted, last_move_of=frozenset(await self._moved(state))
             ),
             self._clock_ms,
             self._log,

@@ -12,11 +12,7 @@ from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.rows import BROKER, ReportRows
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.callbacks import MillisecondClock
-from counterpoise.pipeline.collect.admin import (
-    UNREADABLE,
-    Admin,
-    AdminOptions,
-)
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.owned import Ownership, to_be_spared
 from counterpoise.pipeline.collect.poll_log import trouble

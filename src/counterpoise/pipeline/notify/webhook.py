@@ -17,12 +17,7 @@ import aiohttp
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.collect.words import error_text, line
-from counterpoise.pipeline.notify.formats import (
-    ALERTS_PATH,
-    NoticeContext,
-    NotifyFormat,
-    body_of,
-)
+from counterpoise.pipeline.notify.formats import ALERTS_PATH, NoticeContext, NotifyFormat, body_of
 from counterpoise.pipeline.notify.notice import Notice, NoticeKind, NoticeSeverity
 
 SIGNATURE: Final = "X-Counterpoise-Signature"

@@ -11,11 +11,7 @@ import orjson
 from counterpoise.load.rates import Floats
 from counterpoise.pipeline.collect.words import error_text, line
 from counterpoise.pipeline.prometheus.answer import AnswerError, RangeAnswer, parse_answer
-from counterpoise.pipeline.prometheus.source import (
-    SeriesError,
-    SeriesOutline,
-    TooManyValuesError,
-)
+from counterpoise.pipeline.prometheus.source import SeriesError, SeriesOutline, TooManyValuesError
 from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 
 BODY_MOST: Final = 512 << 20

@@ -194,8 +194,7 @@ def _brokers(rows: Rows) -> Rows:
         }
 
     return sorted(
-        map(summed, _grouped(rows, "broker")),
-        key=lambda row: (-row["bytes_per_s"], row["broker"]),
+        map(summed, _grouped(rows, "broker")), key=lambda row: (-row["bytes_per_s"], row["broker"])
     )
 
 
@@ -215,8 +214,7 @@ def _hottest(rows: Rows, days: int) -> Rows:
         }
 
     made = sorted(
-        map(summed, _grouped(rows, "bundle")),
-        key=lambda row: (-row["bytes_per_s"], row["bundle"]),
+        map(summed, _grouped(rows, "bundle")), key=lambda row: (-row["bytes_per_s"], row["bundle"])
     )
     return made[:HOTTEST]
 
@@ -230,6 +228,5 @@ def _rejections(rows: Rows) -> Rows:
         return {**highest, **times, "subjects": max(row["subjects"] for row in of)}
 
     return sorted(
-        map(summed, _grouped(rows, "rule", "setting")),
-        key=lambda row: (-row["times"], row["rule"]),
+        map(summed, _grouped(rows, "rule", "setting")), key=lambda row: (-row["times"], row["rule"])
     )

@@ -66,10 +66,7 @@ def start_session(
 
 
 def start_context(
-    master: str,
-    *,
-    conf: Mapping[str, str] | None = None,
-    strategies: Iterable[object] = (),
+    master: str, *, conf: Mapping[str, str] | None = None, strategies: Iterable[object] = ()
 ) -> SparkContext:
     """Start Spark for tasks in Python; raises `SessionError`.
 

@@ -11,11 +11,7 @@ from itertools import chain, groupby
 
 import pyarrow as pa
 
-from counterpoise.pipeline.tables.data_files import (
-    DataFile,
-    DataFileWriter,
-    writing_file,
-)
+from counterpoise.pipeline.tables.data_files import DataFile, DataFileWriter, writing_file
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.row_groups import ALL_ROWS, BY_SLOT, NO_BUNDLES, rows_of
@@ -37,12 +33,7 @@ PER_LEVEL = 100
 
 
 def compact(
-    writer: TablesWriter,
-    table: str,
-    *,
-    up_to_poll: int,
-    at_least: int = PER_LEVEL,
-    keep: int = 0,
+    writer: TablesWriter, table: str, *, up_to_poll: int, at_least: int = PER_LEVEL, keep: int = 0
 ) -> int:
     """Merge a table's small files up to this poll; returns how many files were replaced.
 

@@ -38,13 +38,7 @@ from counterpoise.pipeline.tables.faults import HistoryFaultError, superseded
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.old_layout import is_old
 from counterpoise.pipeline.tables.plain_files import read_plain, sync_path
-from counterpoise.pipeline.tables.schema import (
-    DAY,
-    FOLD_STATE,
-    JOURNAL,
-    TABLES,
-    statistics_of,
-)
+from counterpoise.pipeline.tables.schema import DAY, FOLD_STATE, JOURNAL, TABLES, statistics_of
 
 WRITER = "counterpoise-writer"
 """The application transaction whose version is the writer's epoch."""

@@ -15,13 +15,7 @@ import pyarrow as pa
 
 from counterpoise.decide.balancing.approval import PastMove
 from counterpoise.decide.balancing.basis import MoveBasis
-from counterpoise.decide.balancing.moves import (
-    Move,
-    MoveOutcome,
-    MoveStatus,
-    Round,
-    RoundMemory,
-)
+from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.plan import Decision, DecisionKind, Rejection
 from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.clock import EVER
@@ -260,14 +254,7 @@ def move_of(row: Mapping[str, Any]) -> Move:
         template=row["template"],
         figures=figures,
     )
-    return Move(
-        row["id"],
-        row["poll_id"],
-        decision,
-        row["placement"],
-        part,
-        basis,
-    )
+    return Move(row["id"], row["poll_id"], decision, row["placement"], part, basis)
 
 
 def rejection_row(rejection: Rejection) -> dict[str, Any]:

@@ -19,9 +19,7 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//)?(.*)", re.DOTALL)
 _ALIKE = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _BUCKETS = ("s3", "gs", "abfs", "abfss")
 _KNOWN = (*_BUCKETS, "hdfs", "viewfs")
-_NEEDS = {
-    "hdfs": "; hdfs:// needs Hadoop's client here: JAVA_HOME, HADOOP_HOME and its CLASSPATH",
-}
+_NEEDS = {"hdfs": "; hdfs:// needs Hadoop's client here: JAVA_HOME, HADOOP_HOME and its CLASSPATH"}
 _PATIENCE = {"connect_timeout": "5s", "timeout": "15s", "retry_timeout": "30s"}
 """A store that does not answer ends a commit after 45 s at most: 180 by default."""
 

@@ -157,10 +157,6 @@ def _writers(location: Location) -> list[OldWriter]:
     ]
     chosen: list[Any] = max(heads, key=lambda entries: (len(entries), entries[-1][0]), default=[])
     return [
-        OldWriter(
-            str(token),
-            {"polls": int(polled), "rounds": int(rounds)},
-            frozenset(found),
-        )
+        OldWriter(str(token), {"polls": int(polled), "rounds": int(rounds)}, frozenset(found))
         for token, polled, rounds, _, found in chosen
     ] or [OldWriter("", {"polls": 0, "rounds": 0}, frozenset())]

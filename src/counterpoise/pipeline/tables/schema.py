@@ -117,16 +117,7 @@ SCHEMAS: Final[Mapping[str, pa.Schema]] = {
         }
     ),
     JOURNAL: pa.schema(
-        {
-            "kind": _TEXT,
-            "poll_id": _INT,
-            "at": MOMENT,
-            **_MOVE,
-            **_ROUND,
-            **_WHY,
-            **_LIMIT,
-            **_END,
-        }
+        {"kind": _TEXT, "poll_id": _INT, "at": MOMENT, **_MOVE, **_ROUND, **_WHY, **_LIMIT, **_END}
     ),
     FOLD_STATE: pa.schema(
         {

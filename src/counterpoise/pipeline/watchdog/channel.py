@@ -31,11 +31,7 @@ class Channel:
     """
 
     def __init__(
-        self,
-        service_url: str,
-        report: SentenceSink,
-        *,
-        answers_within_s: int = ANSWERS_WITHIN_S,
+        self, service_url: str, report: SentenceSink, *, answers_within_s: int = ANSWERS_WITHIN_S
     ) -> None:
         import pulsar
 
@@ -46,9 +42,7 @@ class Channel:
         # What its library says at each try we say once, in a sentence.
         quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
         self._client = pulsar.Client(
-            service_url,
-            operation_timeout_seconds=answers_within_s,
-            logger=quiet,
+            service_url, operation_timeout_seconds=answers_within_s, logger=quiet
         )
         self._start = pulsar.MessageId.earliest
         self._reader: Any = None

@@ -17,12 +17,7 @@ from counterpoise.load.rows import ReportRows
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.bundle_lookup import BundleLookup
-from counterpoise.pipeline.collect.admin import (
-    UNREADABLE,
-    Admin,
-    AdminOptions,
-    RefusedError,
-)
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions, RefusedError
 from counterpoise.pipeline.collect.where import web_address
 from counterpoise.pipeline.collect.words import error_text
 from counterpoise.pipeline.notify.notice import BalancerNotices

@@ -16,11 +16,7 @@ def state_of(node: CursorNode, positions: CursorPositions) -> CursorState:
     if node.name == DEDUPLICATION:
         properties |= {name: str(number) for name, number in positions.numbers}
     return CursorState(
-        node.name,
-        positions.mark_delete,
-        positions.acknowledged,
-        properties,
-        positions.batches,
+        node.name, positions.mark_delete, positions.acknowledged, properties, positions.batches
     )
 
 

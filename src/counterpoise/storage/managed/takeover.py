@@ -20,10 +20,7 @@ from counterpoise.bookkeeper.cursors import (
     cursor_names,
     read_cursor_node,
 )
-from counterpoise.bookkeeper.errors import (
-    BookKeeperError,
-    NoSuchLedger,
-)
+from counterpoise.bookkeeper.errors import BookKeeperError, NoSuchLedger
 from counterpoise.bookkeeper.managed_ledgers import ROOT, ListedLedger, parse_managed_ledger
 from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.metadata import BadVersion, MetadataError
@@ -31,11 +28,7 @@ from counterpoise.metadata.port import MUST_NOT_EXIST, Stored
 from counterpoise.names.topic import url_encoded
 from counterpoise.storage.managed.context import ManagedContext
 from counterpoise.storage.managed.cursor_keeper import CursorKeeper, latest_positions
-from counterpoise.storage.managed.ledger_chain import (
-    LedgerChain,
-    create_ledger,
-    delete_unlisted,
-)
+from counterpoise.storage.managed.ledger_chain import LedgerChain, create_ledger, delete_unlisted
 from counterpoise.storage.managed.purpose import messages_purpose
 from counterpoise.storage.managed.topic_node import OwnedNode
 from counterpoise.storage.port import CursorState, StorageError

@@ -41,12 +41,7 @@ class OwnedNode:
     """
 
     def __init__(
-        self,
-        metadata: MetadataStore,
-        ledgers_root: str,
-        name: str,
-        value: bytes,
-        version: int,
+        self, metadata: MetadataStore, ledgers_root: str, name: str, value: bytes, version: int
     ) -> None:
         """``value`` and ``version``: read before the log was fenced."""
         self.name = name

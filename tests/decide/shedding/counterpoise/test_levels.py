@@ -49,9 +49,7 @@ def test_load_that_rises_and_falls_as_a_whole_is_no_noise() -> None:
     def doubt(factors: list[float]) -> float:
         loads = np.full(24, 1e7)
         cluster = Cluster(
-            [row % 3 for row in range(24)],
-            lambda minute: loads * factors[minute % len(factors)],
-            3,
+            [row % 3 for row in range(24)], lambda minute: loads * factors[minute % len(factors)], 3
         )
         return float(cluster.rounds(12).figures["doubt"])
 

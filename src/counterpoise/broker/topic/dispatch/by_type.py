@@ -40,8 +40,7 @@ def _exclusive(spec: DispatcherSpec) -> Dispatcher:
 def _failover(spec: DispatcherSpec) -> Dispatcher:
     topic, options = spec.topic, spec.options
     order: FailoverOrder[Recipient] = FailoverOrder(
-        str(topic),
-        -1 if options.failover_consistent_hashing else topic.partition_index,
+        str(topic), -1 if options.failover_consistent_hashing else topic.partition_index
     )
     delay_ms = options.failover_delay_ms if topic.is_persistent else 0
     return SingleActiveDispatcher(
@@ -55,12 +54,7 @@ def _shared(spec: DispatcherSpec) -> Dispatcher:
 
 def _key_shared(spec: DispatcherSpec) -> Dispatcher:
     return KeySharedDispatcher(
-        spec.log,
-        spec.acks,
-        spec.turns,
-        spec.options,
-        spec.rules,
-        spec.request.key_shared,
+        spec.log, spec.acks, spec.turns, spec.options, spec.rules, spec.request.key_shared
     )
 
 

@@ -17,13 +17,7 @@ from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import Chunk
 from counterpoise.wire.encode_runs import Delivery
-from counterpoise.wire.entry import (
-    CHUNK_TAG,
-    DELIVER_AT_TAG,
-    METADATA_BYTES,
-    BadEntry,
-    metadata_of,
-)
+from counterpoise.wire.entry import CHUNK_TAG, DELIVER_AT_TAG, METADATA_BYTES, BadEntry, metadata_of
 
 _NO_LIMIT = sys.maxsize
 

@@ -63,9 +63,5 @@ def windows_of(trace: LoadTrace, count: int) -> Windows:
         least.append(float(np.mean(floors)) if floors else 1.0)
         there.append(ups.all(axis=0))
     return Windows(
-        np.array(loads),
-        np.array(least),
-        np.array(there),
-        size.mean() / size,
-        trace.owners,
+        np.array(loads), np.array(least), np.array(there), size.mean() / size, trace.owners
     )

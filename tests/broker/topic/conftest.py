@@ -201,12 +201,21 @@ class World:
         """``settings``: of the registry."""
         self.store = store
         self.cluster = Everything()
-        self.wire = Wire()
-        self.registry = TopicRegistry(
-            store, self.cluster, self.cluster, owner="broker-1", **settings
-        )  # type: ignore[arg-type]
         self.name = TopicName.parse("persistent://t/n/x")
         self._ids = 0
+        self._settings = settings
+        self.take_over()
+
+    def take_over(self) -> None:
+        """Another broker has the topics now, and this one has not closed them."""
+        self.wire = Wire()
+        self.registry = TopicRegistry(
+            self.store,
+            self.cluster,
+            self.cluster,
+            owner="broker-1",
+            **self._settings,  # type: ignore[arg-type]
+        )
 
     def next_id(self) -> int:
         self._ids += 1

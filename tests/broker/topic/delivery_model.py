@@ -65,14 +65,14 @@ class Client:
         return self.permits > 0 and self.writable and not self.blocked
 
 
+@dataclass(eq=False)
 class Budget:
     """Dispatch limits of a test: so many messages may be delivered until it is raised."""
 
-    def __init__(self) -> None:
-        self.free: int | None = None
-        self.largest = 1
-        """The most messages of one entry so far."""
-        self.taken = (0, 0, 0)
+    free: int | None = None
+    largest: int = 1
+    """The most messages of one entry so far."""
+    taken: tuple[int, int, int] = (0, 0, 0)
 
     def budget(self) -> tuple[int, int]:
         free = MANY if self.free is None else self.free

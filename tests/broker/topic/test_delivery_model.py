@@ -2,7 +2,7 @@
 
 import asyncio
 import random
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
 
@@ -34,10 +34,13 @@ class ModelledWire(Wire):
 
     def __init__(self, model: Model) -> None:
         super().__init__()
-        self.model = model
+        self.model: Model | None = model
+        """None: its broker has crashed."""
         self.broken: list[AssertionError] = []
 
     def deliver(self, consumer_id: int, partition: int, messages: Sequence[Delivery]) -> None:
+        if self.model is None:
+            return
         try:
             self.model.delivered(consumer_id, messages)
         except AssertionError as wrong:
@@ -72,6 +75,7 @@ STEPS = ["publish"] * 6 + ["flow"] * 5 + ["ack"] * 4 + ["join"] * 3
 STEPS += ["nack", "nack", "nack all", "part", "part", "any", "cumulative", "cumulative", "leave"]
 STEPS += ["pause", "resume", "seek", "skip", "clear", "expire", "limit", "budget"]
 STEPS += ["cold", "warm", "stable", "stable", "abort", "pass", "unload", "trim"]
+STEPS += ["crash"]
 
 
 def story_of(kind: SubscriptionType, seed: int) -> tuple[Setting, list[Step]]:
@@ -472,12 +476,46 @@ class Story:
         for number, (consumer, wire) in self.consumers.items():
             assert consumer.closed
             assert wire.closed_consumers == [(number, None)]
+        await self._begin_again()
+
+    async def _begin_again(self) -> None:
         self.consumers.clear()
         self.model.all_leave()
         self.model.limit(self.setting.of_consumer)
         self.model.stable, self.model.budget.taken = MANY, (0, 0, 0)
         self.model.sent, self.model.acks, self.model.resent = (0, 0, 0), 0, 0
         await self.begin()
+
+    async def crash(self, n: int, m: int) -> None:
+        """Another broker takes over a topic that this one has not closed."""
+        if n > 5:
+            return
+        is_saved = n > 3
+        if is_saved:
+            await pass_time(2)
+            await self.settle()
+        for wire in self.wires:
+            wire.model = None
+        self.wires.clear()
+        self.world.take_over()
+        # The other one may deliver on, until it learns of this.
+        self.model.budget = replace(self.model.budget)
+        before = set(self.model.acked), dict(self.model.left)
+        await self._begin_again()
+        if not self.setting.durable:
+            return
+        acks, base = self.subscription.acks, self.counted_from
+        log = range(len(self.model.log))
+        self.model.acked = {it for it in log if it < self.model.first or acks.is_acked(it - base)}
+        partial = {it + base: bits for it, bits in acks.partial.items()}
+        self.model.left = {it: set(_places(bits)) for it, bits in partial.items()}
+        self.model.read = self.model.mark + 1
+        self.model.notice_deleted()
+        assert self.model.acked <= before[0], "what was not acknowledged is not delivered again"
+        for it, left in self.model.left.items():
+            assert left >= before[1].get(it, set()) or it in before[0]
+        if is_saved:
+            assert (self.model.acked, self.model.left) == before
 
     async def trim(self, n: int, m: int) -> None:
         await self.topic.trim()
@@ -549,12 +587,17 @@ class Story:
         assert (saved is not None) is self.setting.durable
         if self.setting.durable and self.model.mark >= 0:
             state = self.subscription.cursor_state()
-            # Or saved before its entry was deleted.
-            assert saved.mark_delete in (state.mark_delete, self.model.log[self.model.mark].at)
+            # It may name an entry that has been deleted since.
+            following = [(it.mark_delete[0], it.mark_delete[1] + 1) for it in (saved, state)]
+            assert len({self.topic.log.index(it) for it in following}) == 1
             assert replace(saved, mark_delete=state.mark_delete) == state
         shown = await subscription_json(self.subscription)
         assert shown["msgBacklog"] == len(self.model.backlog)
         assert shown["unackedMessages"] == self.model.unacked
+
+
+def _places(bits: int) -> Iterator[int]:
+    return (place for place in range(bits.bit_length()) if bits >> place & 1)
 
 
 async def play(setting: Setting, script: list[Step]) -> None:

@@ -28,6 +28,10 @@ class Stored:
     due_ms: int = 0
     chunk: tuple[str, int, bool] | None = None
     """Its message, its number in it, and whether it is the last."""
+    value_of: str | None = None
+    """The key that compaction knows it by."""
+    is_value: bool = True
+    """Whether it has a payload; without one it removes its key."""
 
 
 @dataclass(eq=False)
@@ -121,6 +125,9 @@ class Model:
         self.log: list[Stored] = []
         self.first = 0
         """What is before it has been deleted."""
+        self.horizon = -1
+        """The index up to which the log is compacted."""
+        self.survivors: list[int] = []
         self.acked: set[int] = set()
         self.left: dict[int, set[int]] = {}
         """The messages that are left of a batch that was acknowledged in part."""
@@ -171,7 +178,8 @@ class Model:
 
     def to_send(self) -> list[int]:
         """What may be delivered at all: not behind an open transaction, nor to another reader."""
-        found = [n for n in self.backlog if n < self.stable]
+        left = {*self.survivors, *range(self.horizon + 1, len(self.log))}
+        found = [n for n in self.backlog if n < self.stable and n in left]
         if self.single and self.sticky:
             found = [n for n in found if self.owner(self.slot(n)) is not None]
         return found
@@ -361,8 +369,17 @@ class Model:
     def first_needed(self, newest_ledger: int) -> int:
         """The index of the first entry of the ledgers that are needed, or are not full yet."""
         needed = self.mark + 1 if self.durable else len(self.log)
+        if self.horizon >= 0:
+            needed = min(needed, self.horizon + 1, *self.survivors)
         oldest = self.log[needed].at[0] if needed < len(self.log) else newest_ledger
         return next((n for n, it in enumerate(self.log) if it.at[0] >= oldest), len(self.log))
+
+    def compact(self) -> None:
+        """Each key's last entry with a payload is left of all that are stored."""
+        stored = range(self.first, len(self.log))
+        last = {key: n for n in stored if (key := self.log[n].value_of) is not None}
+        self.survivors = sorted(n for n in last.values() if self.log[n].is_value)
+        self.horizon = len(self.log) - 1
 
     def seek(self, index: int) -> None:
         self.acked = set(range(max(index, self.first)))
@@ -430,7 +447,7 @@ class Model:
     def _delivered_in_order(self, client: Client, index: int, count: int) -> None:
         assert client is self.serving, "one that is not active is served"
         assert count == 0
-        following = next(n for n in self.to_send() if n >= self.read)
+        following = next((n for n in self.to_send() if n >= self.read), None)
         assert index == following, "out of order"
         self.read = index + 1
 

@@ -26,6 +26,7 @@ from tests.quota.jumping import JumpingLoop, pass_time
 
 STARTED_S = 1000
 STORIES = 200
+SINGLE = (SubscriptionType.Exclusive, SubscriptionType.Failover)
 UNKEYED = (SubscriptionType.Shared, SubscriptionType.Failover)
 
 
@@ -66,6 +67,8 @@ class Setting:
     durable: bool
     trims: bool
     """Whether a ledger is deleted as soon as all of it is acknowledged."""
+    compacts: bool
+    """Whether consumers read what compaction left."""
 
 
 Step = tuple[str, int, int]
@@ -75,7 +78,7 @@ STEPS = ["publish"] * 6 + ["flow"] * 5 + ["ack"] * 4 + ["join"] * 3
 STEPS += ["nack", "nack", "nack all", "part", "part", "any", "cumulative", "cumulative", "leave"]
 STEPS += ["pause", "resume", "seek", "skip", "clear", "expire", "limit", "budget"]
 STEPS += ["cold", "warm", "stable", "stable", "abort", "pass", "unload", "trim"]
-STEPS += ["crash"]
+STEPS += ["crash", "compact", "compact"]
 
 
 def story_of(kind: SubscriptionType, seed: int) -> tuple[Setting, list[Step]]:
@@ -96,7 +99,11 @@ def story_of(kind: SubscriptionType, seed: int) -> tuple[Setting, list[Step]]:
         out_of_order=rng.random() < 0.5,
         durable=rng.random() < 0.7,
         trims=rng.random() < 0.5,
+        compacts=kind in SINGLE and rng.random() < 0.4,
     )
+    if setting.compacts:
+        # Compaction takes a chunk for a message.
+        setting = replace(setting, chunks=False)
     names = [*rng.choices(OPENING, k=12), *rng.choices(STEPS, k=rng.randint(15, 45))]
     return setting, [(each, rng.randrange(12), rng.randrange(12)) for each in names]
 
@@ -197,7 +204,7 @@ class Story:
         due, chunk = 0, None
         number = len(self.model.log)
         fields: dict[str, object] = {"publish_time": self.now_ms(), "sequence_id": number}
-        if self.setting.kind not in UNKEYED and n % 4:
+        if (self.setting.kind not in UNKEYED or self.setting.compacts) and n % 4:
             key = fields["partition_key"] = "abc"[n % 3]
         else:
             key = f"p-{number}"
@@ -205,7 +212,9 @@ class Story:
             due = fields["deliver_at_time"] = self.now_ms() + 100 * m
             if due <= self.now_ms():
                 due = 0
+        value_of = fields.get("partition_key")
         if 5 <= n <= 7:
+            value_of = None
             body = batch(1 + m % 4, **fields)
         elif n in (8, 11) and self.setting.chunks:
             uuid, part = divmod(self.uuids, 3)
@@ -218,7 +227,9 @@ class Story:
         wire, before = self.world.wire, len(self.world.wire.receipted)
         messages = 1 + m % 4 if 5 <= n <= 7 else 1
         self.model.budget.largest = max(self.model.budget.largest, messages)
-        self.model.log.append(Stored(self._next_at(), body, messages, key, due, chunk))
+        self.model.log.append(
+            Stored(self._next_at(), body, messages, key, due, chunk, value_of, is_value=m > 0)
+        )
         publish(self.producer, number, number, body)
         await wire.until(lambda: len(wire.receipted) > before)
         assert wire.receipted[-1][3:] == self.model.log[-1].at
@@ -257,6 +268,7 @@ class Story:
             permits=0,
             durable=self.setting.durable,
             start_message_id=start,
+            read_compacted=self.setting.compacts,
             wire=wire,
             consumer_name=client.name,
             priority_level=client.priority,
@@ -300,6 +312,7 @@ class Story:
             del self.consumers[client.number]
             consumer.close()
             consumer.close()
+            assert self.is_there is bool(self.setting.durable or self.consumers)
 
     def _ids(self, indexes: Sequence[int]) -> list[tuple[int, int, tuple[int, ...]]]:
         return [(*self.model.log[each].at, ()) for each in indexes]
@@ -443,7 +456,7 @@ class Story:
         read = 0
         if dispatcher is not None and self.consumers:
             read = dispatcher.read_index + self.counted_from
-        begins = max(read, len(self.model.log) - m)
+        begins = max(read, len(self.model.log) - m, self.model.horizon + 1)
         self.model.stable = begins if n % 3 and self.model.stable == MANY else MANY
         self.subscription.set_stable_end(self.model.stable - self.counted_from)
         self.wake()
@@ -516,6 +529,12 @@ class Story:
             assert left >= before[1].get(it, set()) or it in before[0]
         if is_saved:
             assert (self.model.acked, self.model.left) == before
+
+    async def compact(self, n: int, m: int) -> None:
+        if self.setting.compacts and self.model.stable == MANY:
+            await self.topic.compaction.compact()
+            if self.model.first < len(self.model.log):
+                self.model.compact()
 
     async def trim(self, n: int, m: int) -> None:
         await self.topic.trim()

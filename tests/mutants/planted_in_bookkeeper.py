@@ -40,7 +40,7 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
     Fault(
         "silence counts as a loss",
         "bookkeeper/ledger_reading.py",
-        "lost = lost and isinstance(error, MissingEntry)",
+        "lost = lost and isinstance(error, errors.MissingEntry)",
         "lost = True",
         f"{_READING}::test_an_entry_is_lost_only_when_all_say_so_or_have_it_damaged",
     ),
@@ -68,7 +68,7 @@ IN_BOOKKEEPER: tuple[Fault, ...] = (
     Fault(
         "a ledger of another application can be an orphan",
         "bookkeeper/orphans.py",
-        "    return application == PULSAR\n",
+        "    return application == ledger_owners.PULSAR\n",
         "    return True\n",
         f"{_ORPHANS}::test_ledgers_of_others_are_never_judged",
     ),

@@ -217,7 +217,7 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "a cursor's ledger outlives its log",
         "storage/managed/cursor_keeper.py",
-        "            await self._discard((stored.unused | {stored.node.ledger}) - {NO_LEDGER})",
+        "            await self._discard((stored.unused | {stored.node.ledger}) - {cursors.NO_LEDGER})",
         "            pass",
         "tests/storage/test_managed_takeover.py::test_a_deleted_log_leaves_no_ledger_of_its_own_or_of_its_cursors",
     ),

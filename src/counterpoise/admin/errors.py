@@ -9,14 +9,7 @@ from typing import Final
 from aiohttp import web
 
 from counterpoise.admin.shapes import InvalidBody
-from counterpoise.broker.face import (
-    BadVersion,
-    BrokerError,
-    NotEmpty,
-    NotFound,
-    StoreUnavailable,
-    TooLarge,
-)
+from counterpoise.broker import face
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 
@@ -93,9 +86,9 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return await handler(request)
     except RestError as error:
         return refuse(error.status, error.reason)
-    except TooLarge as error:
+    except face.TooLarge as error:
         return refuse(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, error.message)
-    except BrokerError as error:
+    except face.BrokerError as error:
         status = STATUS_OF_CODE.get(error.code.name, HTTPStatus.INTERNAL_SERVER_ERROR)
         return refuse(status, error.message)
     except (InvalidName, ConfigError) as error:
@@ -104,11 +97,11 @@ async def answer_errors(request: web.Request, handler: Handler) -> web.StreamRes
         return refuse(HTTPStatus.BAD_REQUEST, f"the body cannot be read: {error}")
     except InvalidBody as error:
         return refuse(HTTPStatus.BAD_REQUEST, str(error))
-    except NotFound as error:
+    except face.NotFound as error:
         return refuse(HTTPStatus.NOT_FOUND, f"it is not there (any more): {error}")
-    except (BadVersion, NotEmpty) as error:
+    except (face.BadVersion, face.NotEmpty) as error:
         return refuse(HTTPStatus.CONFLICT, f"another request is changing it, try again: {error}")
-    except StoreUnavailable as error:
+    except face.StoreUnavailable as error:
         return refuse(HTTPStatus.SERVICE_UNAVAILABLE, str(error))
     except web.HTTPException as error:
         if error.status < HTTPStatus.BAD_REQUEST:

@@ -8,15 +8,7 @@ from typing import Any, Final
 
 from counterpoise.admin.large_json import IN_A_TURN, each_in_turns, in_turns
 from counterpoise.admin.subscription_json import JsonObject, subscription_json, timestamp
-from counterpoise.broker.face import (
-    Log,
-    Marker,
-    PersistentTopic,
-    Producer,
-    Subscription,
-    Topic,
-    WorkBudget,
-)
+from counterpoise.broker import face
 
 RANGES_IN_A_TURN: Final = 500
 """How many acknowledged ranges are written before others have their turn."""
@@ -73,7 +65,7 @@ SUMMED_CONSUMER_FIGURES = tuple(
 )
 
 
-async def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
+async def topic_stats_json(topic: face.Topic, broker_id: str) -> JsonObject:
     """``TopicStats``: rates are messages or bytes a second, counters since the topic was loaded."""
     subscriptions = await in_turns(sorted(topic.subscriptions.items()), subscription_json)
     producers = list(topic.producers.all())
@@ -90,13 +82,13 @@ async def topic_stats_json(topic: Topic, broker_id: str) -> JsonObject:
         "msgOutCounter": topic.meter_out.messages,
         "averageMsgSize": topic.meter_in.average_size,
         "publishRateLimitedTimes": topic.commons.limits.throttled_times(topic),
-        "storageSize": topic.log.size if isinstance(topic, PersistentTopic) else 0,
+        "storageSize": topic.log.size if isinstance(topic, face.PersistentTopic) else 0,
         "backlogSize": max((each["backlogSize"] for each in subscriptions.values()), default=0),
         "publishers": publishers,
         "waitingPublishers": sum(not each.ready for each in producers),
         "subscriptions": subscriptions,
         "ownerBroker": broker_id,
-        **(_stored_json(topic) if isinstance(topic, PersistentTopic) else _NOTHING_STORED),
+        **(_stored_json(topic) if isinstance(topic, face.PersistentTopic) else _NOTHING_STORED),
     }
 
 
@@ -108,7 +100,7 @@ _NOTHING_STORED = {
 """What Pulsar says of a topic that has no backlog to have a quota."""
 
 
-def _stored_json(topic: PersistentTopic) -> JsonObject:
+def _stored_json(topic: face.PersistentTopic) -> JsonObject:
     status = "Enabled" if topic.rules.deduplicates else "Disabled"
     compaction = topic.compaction.stats
     figures = (
@@ -123,16 +115,16 @@ def _stored_json(topic: PersistentTopic) -> JsonObject:
     }
 
 
-def _transactions_json(topic: PersistentTopic) -> JsonObject:
+def _transactions_json(topic: face.PersistentTopic) -> JsonObject:
     """How many transactions had messages here; without any, the zeros of `NOT_MEASURED` stand."""
     if topic.transactions is None:
         return {}
     buffer = topic.transactions.buffer
-    ended = buffer.ended_by[Marker.ABORT], buffer.ended_by[Marker.COMMIT]
+    ended = buffer.ended_by[face.Marker.ABORT], buffer.ended_by[face.Marker.COMMIT]
     return dict(zip(_TRANSACTION_FIGURES, (len(buffer.open), *ended), strict=True))
 
 
-def _lost_json(topic: PersistentTopic) -> JsonObject:
+def _lost_json(topic: face.PersistentTopic) -> JsonObject:
     """The messages that a topic's storage has lost; not in Pulsar, and absent if there are none."""
     lost = topic.log.lost
     if not lost:
@@ -146,7 +138,7 @@ def _lost_json(topic: PersistentTopic) -> JsonObject:
     }
 
 
-def _publisher_of(topic: Topic, producer: Producer) -> JsonObject:
+def _publisher_of(topic: face.Topic, producer: face.Producer) -> JsonObject:
     """``PublisherStats``, and how limits delayed the producer (not in Pulsar: absent if they did
     not).
     """
@@ -159,7 +151,7 @@ def _publisher_of(topic: Topic, producer: Producer) -> JsonObject:
     return stats
 
 
-def publisher_json(producer: Producer) -> JsonObject:
+def publisher_json(producer: face.Producer) -> JsonObject:
     """``PublisherStats`` of one producer."""
     request = producer.request
     return {
@@ -178,9 +170,9 @@ def publisher_json(producer: Producer) -> JsonObject:
     }
 
 
-async def internal_stats_json(topic: Topic) -> JsonObject:
+async def internal_stats_json(topic: face.Topic) -> JsonObject:
     """``PersistentTopicInternalStats``: the ledgers and cursors of a topic."""
-    if not isinstance(topic, PersistentTopic):
+    if not isinstance(topic, face.PersistentTopic):
         return {"ledgers": [], "cursors": {}, "entriesAddedCounter": topic.meter_in.messages}
     log, state = topic.log, _state(topic)
     return {
@@ -197,7 +189,7 @@ async def internal_stats_json(topic: Topic) -> JsonObject:
     }
 
 
-def log_stats_json(log: Log[Any], added: int, created: float, state: str) -> JsonObject:
+def log_stats_json(log: face.Log[Any], added: int, created: float, state: str) -> JsonObject:
     """``ManagedLedgerInternalStats`` without the cursors.
 
     ``added``: entries since the log was opened; ``created``: seconds since 1970.
@@ -227,13 +219,15 @@ def log_stats_json(log: Log[Any], added: int, created: float, state: str) -> Jso
     }
 
 
-def _state(topic: PersistentTopic) -> str:
+def _state(topic: face.PersistentTopic) -> str:
     if topic.terminated:
         return "Terminated"
     return "Closed" if topic.closing else "LedgerOpened"
 
 
-async def managed_ledger_json(topic: PersistentTopic, properties: Mapping[str, str]) -> JsonObject:
+async def managed_ledger_json(
+    topic: face.PersistentTopic, properties: Mapping[str, str]
+) -> JsonObject:
     """``ManagedLedgerInfo``: a topic's storage as Pulsar's metadata store describes it."""
     log = topic.log
     durable = [each for each in sorted(topic.subscriptions.items()) if each[1].durable]
@@ -256,7 +250,9 @@ async def managed_ledger_json(topic: PersistentTopic, properties: Mapping[str, s
     }
 
 
-async def _saved_cursor_json(topic: PersistentTopic, subscription: Subscription) -> JsonObject:
+async def _saved_cursor_json(
+    topic: face.PersistentTopic, subscription: face.Subscription
+) -> JsonObject:
     position = subscription.log.position
 
     def shown(ends: tuple[int, int]) -> JsonObject:
@@ -278,7 +274,7 @@ def _place(position: tuple[int, int]) -> JsonObject:
     return {"ledgerId": position[0], "entryId": position[1]}
 
 
-async def _cursor_json(subscription: Subscription) -> JsonObject:
+async def _cursor_json(subscription: face.Subscription) -> JsonObject:
     """``CursorStats`` of one subscription."""
     log, acks = subscription.log, subscription.acks
 
@@ -307,7 +303,7 @@ async def _cursor_json(subscription: Subscription) -> JsonObject:
     }
 
 
-async def broker_topic_json(topic: Topic, broker_id: str) -> JsonObject:
+async def broker_topic_json(topic: face.Topic, broker_id: str) -> JsonObject:
     """A topic's statistics in the form of ``broker-stats/topics``."""
     found = await topic_stats_json(topic, broker_id)
     subscriptions = found["subscriptions"]
@@ -343,7 +339,7 @@ async def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
     busy = [each["averageMsgSize"] for each in partitions if each["averageMsgSize"]]
     total["averageMsgSize"] = sum(busy) / len(busy) if busy else 0.0
     subscriptions: dict[str, JsonObject] = {}
-    turns = WorkBudget(IN_A_TURN)
+    turns = face.WorkBudget(IN_A_TURN)
     for partition in partitions:
         await turns.did(1 + len(partition["subscriptions"]))
         for name in SUMMED_TOPIC_FIGURES:

@@ -2,19 +2,11 @@
 
 from counterpoise.admin.subscription_json import JsonObject
 from counterpoise.admin.topic_json import log_stats_json
-from counterpoise.broker.face import (
-    WHOLE_ENTRY,
-    CoordinatedTransaction,
-    Coordinator,
-    Marker,
-    PersistentTopic,
-    Subscription,
-    TransactionId,
-)
+from counterpoise.broker import face
 from counterpoise.names.position import Position
 
 
-def coordinator_json(coordinator: Coordinator) -> JsonObject:
+def coordinator_json(coordinator: face.Coordinator) -> JsonObject:
     """``TransactionCoordinatorStats`` of a transaction coordinator."""
     table, figures = coordinator.table, coordinator.figures
     open_ones = table.transactions
@@ -29,7 +21,7 @@ def coordinator_json(coordinator: Coordinator) -> JsonObject:
     }
 
 
-async def coordinator_log_json(coordinator: Coordinator) -> JsonObject:
+async def coordinator_log_json(coordinator: face.Coordinator) -> JsonObject:
     """``TransactionCoordinatorInternalStats``: the log of a coordinator."""
     figures = coordinator.figures
     stats = log_stats_json(
@@ -43,7 +35,7 @@ async def coordinator_log_json(coordinator: Coordinator) -> JsonObject:
     }
 
 
-def transaction_json(transaction: CoordinatedTransaction) -> JsonObject:
+def transaction_json(transaction: face.CoordinatedTransaction) -> JsonObject:
     """``TransactionMetadata`` without the participants."""
     owner = transaction.owner
     return {
@@ -56,7 +48,7 @@ def transaction_json(transaction: CoordinatedTransaction) -> JsonObject:
     }
 
 
-def buffer_json(topic: PersistentTopic, *, low_watermarks: bool) -> JsonObject:
+def buffer_json(topic: face.PersistentTopic, *, low_watermarks: bool) -> JsonObject:
     """``TransactionBufferStats``, without snapshots: the topic's log holds the transactions."""
     end = topic.log.end
     buffer = None if topic.transactions is None else topic.transactions.buffer
@@ -70,11 +62,11 @@ def buffer_json(topic: PersistentTopic, *, low_watermarks: bool) -> JsonObject:
         "ongoingTxnSize": len(buffer.open) if buffer else 0,
         "recoverStartTime": loaded_ms,
         "recoverEndTime": loaded_ms,
-        "totalAbortedTransactions": buffer.ended_by[Marker.ABORT] if buffer else 0,
+        "totalAbortedTransactions": buffer.ended_by[face.Marker.ABORT] if buffer else 0,
     }
 
 
-def in_buffer_json(topic: PersistentTopic, transaction: TransactionId) -> JsonObject:
+def in_buffer_json(topic: face.PersistentTopic, transaction: face.TransactionId) -> JsonObject:
     """``TransactionInBufferStats``: where an open transaction's messages begin in this topic."""
     if topic.transactions is None:
         return {"aborted": False}
@@ -84,7 +76,7 @@ def in_buffer_json(topic: PersistentTopic, transaction: TransactionId) -> JsonOb
     return {**start, "aborted": buffer.is_aborted(transaction)}
 
 
-def pending_acks_json(subscription: Subscription, *, low_watermarks: bool) -> JsonObject:
+def pending_acks_json(subscription: face.Subscription, *, low_watermarks: bool) -> JsonObject:
     """``TransactionPendingAckStats`` of a subscription."""
     of = subscription.transactions
     # What is pending is read with the cursor, when the subscription is opened.
@@ -98,7 +90,9 @@ def pending_acks_json(subscription: Subscription, *, low_watermarks: bool) -> Js
     }
 
 
-def in_pending_acks_json(subscription: Subscription, transaction: TransactionId) -> JsonObject:
+def in_pending_acks_json(
+    subscription: face.Subscription, transaction: face.TransactionId
+) -> JsonObject:
     """``TransactionInPendingAckStats``: up to where it acknowledges cumulatively, if at all."""
     if subscription.transactions is None:
         return {}
@@ -115,7 +109,7 @@ def in_pending_acks_json(subscription: Subscription, transaction: TransactionId)
 
 
 def pending_state(
-    subscription: Subscription, position: tuple[int, int], batch_index: int | None
+    subscription: face.Subscription, position: tuple[int, int], batch_index: int | None
 ) -> str:
     """Whether an open transaction acknowledges a message (``PositionInPendingAckStats.State``).
 
@@ -133,7 +127,7 @@ def pending_state(
         return "PendingAck"
     if batch_index >= (size or 1):
         return "InvalidPosition"
-    whole = bits == WHOLE_ENTRY
+    whole = bits == face.WHOLE_ENTRY
     return "PendingAck" if whole or bits >> batch_index & 1 else "NotInPendingAck"
 
 
@@ -141,7 +135,7 @@ def _marks_json(marks: dict[int, int]) -> JsonObject:
     return {"lowWaterMarks": {str(each): mark for each, mark in marks.items()}}
 
 
-def _position(topic: PersistentTopic, index: int) -> str:
+def _position(topic: face.PersistentTopic, index: int) -> str:
     return _text(topic.log.position(index))
 
 

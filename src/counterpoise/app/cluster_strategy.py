@@ -2,17 +2,11 @@
 
 import argparse
 
+from counterpoise.app import strategies
 from counterpoise.app.client import client_session
 from counterpoise.app.conf import read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.progress import while_waiting
-from counterpoise.app.strategies import (
-    SHEDDER_SETTING,
-    as_load_manager_reads,
-    find_placement,
-    find_shedder,
-    strategy_from,
-)
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.shedding.counterpoise.strategy import Counterpoise
 from counterpoise.names.options import ConfigError
@@ -35,8 +29,8 @@ async def strategy_of(
     """
 
     def own(conf: Properties) -> tuple[type, type]:
-        chosen = find_shedder(_named(args, conf), conf)
-        return chosen.options, find_placement(args.placement).options
+        chosen = strategies.find_shedder(_named(args, conf), conf)
+        return chosen.options, strategies.find_placement(args.placement).options
 
     given = read_conf(args.conf, args.settings, own)
     class_name = _named(args, given)
@@ -46,27 +40,27 @@ async def strategy_of(
             running = await while_waiting(
                 settings_of_any(Admin(session, AdminOptions()), addresses), "reading its settings"
             )
-        conf = as_load_manager_reads(running).overridden(given.values)
+        conf = strategies.as_load_manager_reads(running).overridden(given.values)
     except RefusedError as error:
         if addresses:
             notes.append(
                 f"{error}; Pulsar's defaults hold where --conf and --set name nothing else"
             )
     if args.strategy is None and class_name is not None:
-        named = conf.values.get(SHEDDER_SETTING, "")
+        named = conf.values.get(strategies.SHEDDER_SETTING, "")
         own_name = f" ({named.rpartition('.')[2]})" if named else ""
         notes.append(
             f"no strategy is named: {class_name} decides; --strategy {CLUSTERS_OWN} follows the "
             f"cluster's own{own_name}"
         )
     try:
-        find_shedder(class_name, conf)
+        strategies.find_shedder(class_name, conf)
     except ConfigError as error:
-        if SHEDDER_SETTING in given.values or class_name:
+        if strategies.SHEDDER_SETTING in given.values or class_name:
             raise
-        name = conf.values.get(SHEDDER_SETTING)
+        name = conf.values.get(strategies.SHEDDER_SETTING)
         raise UserError(f"the cluster sheds by {name}: {error}; name one with --strategy") from None
-    strategy = strategy_from(
+    strategy = strategies.strategy_from(
         conf,
         shedder=class_name,
         placement=args.placement,
@@ -80,6 +74,6 @@ async def strategy_of(
 
 def _named(args: argparse.Namespace, given: Properties) -> str | None:
     """The strategy to use; None for the one that the settings name."""
-    if args.strategy is None and SHEDDER_SETTING not in given.values:
+    if args.strategy is None and strategies.SHEDDER_SETTING not in given.values:
         return Counterpoise.name
     return None if args.strategy == CLUSTERS_OWN else args.strategy

@@ -10,12 +10,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from counterpoise.app.errors import UserError
-from counterpoise.pipeline.stream.session import (
-    SessionError,
-    register_sources,
-    start_session,
-    stop_spark,
-)
+from counterpoise.pipeline.stream import session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -46,14 +41,14 @@ def spark_session(
     """
     conf = {**settings, **spark_conf(args)}
     try:
-        spark = start_session(args.master, partitions=2, conf=conf, strategies=strategies)
-    except SessionError as error:
+        spark = session.start_session(args.master, partitions=2, conf=conf, strategies=strategies)
+    except session.SessionError as error:
         raise UserError(f"{error} (details: {written(error)})") from None
     try:
-        register_sources(spark)
+        session.register_sources(spark)
         yield spark
     finally:
-        stop_spark(spark)
+        session.stop_spark(spark)
 
 
 def written(error: BaseException) -> str:

@@ -4,16 +4,8 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from counterpoise.bookkeeper import bookie_frames
 from counterpoise.bookkeeper.bookie_connection import AnswerListener, BookieConnection
-from counterpoise.bookkeeper.bookie_frames import (
-    FRAME_MAX,
-    NO_ENTRY,
-    NO_LEDGER,
-    OK,
-    BookieAnswer,
-    BookieRequest,
-    read_request,
-)
 from counterpoise.bookkeeper.bookie_registry import RegisteredBookie
 from counterpoise.bookkeeper.errors import BookieError, MissingEntry
 from counterpoise.bookkeeper.start_tls import BookieTls, connect_by_tls
@@ -36,7 +28,7 @@ class BookieReadOptions:
     """Reads that may be in flight at one bookie."""
     avoided_s: float = 60.0
     """How long a bookie that failed is asked only after the others."""
-    frame_max: int = FRAME_MAX
+    frame_max: int = bookie_frames.FRAME_MAX
     """The largest frame that is accepted (``nettyMaxFrameSizeBytes`` of the bookies)."""
     tls: BookieTls | None = None
     """The TLS settings of connections to bookies; None: they are not encrypted."""
@@ -47,14 +39,16 @@ class _AwaitedAnswer:
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[BookieAnswer] = loop.create_future()
+        self.future: asyncio.Future[bookie_frames.BookieAnswer] = loop.create_future()
 
-    def answered(self, bookie: str, answers: Sequence[BookieAnswer]) -> None:
+    def answered(self, bookie: str, answers: Sequence[bookie_frames.BookieAnswer]) -> None:
         """Called when the bookie responded, perhaps with an error."""
         if not self.future.done():
             self.future.set_result(answers[0])
 
-    def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
+    def unanswered(
+        self, bookie: str, request: bookie_frames.BookieRequest, error: BookieError
+    ) -> None:
         """Called when the bookie will not respond; it may have done what was asked."""
         if not self.future.done():
             self.future.set_exception(error)
@@ -74,7 +68,9 @@ class Bookies:
         self._avoided: dict[str, float] = {}
         self._refused: dict[str, tuple[float, str]] = {}
         """Until when not to connect again, and why, by bookie."""
-        self._unsent: dict[str, list[tuple[Sequence[BookieRequest], AnswerListener]]] = {}
+        self._unsent: dict[
+            str, list[tuple[Sequence[bookie_frames.BookieRequest], AnswerListener]]
+        ] = {}
         """What waits for a connection, by bookie."""
         self._opening: set[asyncio.Task[None]] = set()
 
@@ -84,20 +80,20 @@ class Bookies:
         async with slots:
             connection = await self._connected(bookie)
             awaited = _AwaitedAnswer()
-            connection.send([read_request(ledger, entry)], awaited)
+            connection.send([bookie_frames.read_request(ledger, entry)], awaited)
             try:
                 answer = await awaited.future
             except BookieError:
                 self.avoid(bookie)
                 raise
-        if answer.code == OK:
+        if answer.code == bookie_frames.OK:
             return answer.stored
-        if answer.code in (NO_LEDGER, NO_ENTRY):
+        if answer.code in (bookie_frames.NO_LEDGER, bookie_frames.NO_ENTRY):
             raise MissingEntry(bookie, answer.reason)
         raise BookieError(bookie, answer.reason)
 
     def send(
-        self, bookie: str, requests: Sequence[BookieRequest], listener: AnswerListener
+        self, bookie: str, requests: Sequence[bookie_frames.BookieRequest], listener: AnswerListener
     ) -> None:
         """Send requests, in the order of calls for each bookie, once there is a connection.
 

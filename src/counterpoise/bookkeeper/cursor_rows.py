@@ -5,14 +5,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from counterpoise.bookkeeper.cursors import (
-    NO_LEDGER,
-    CursorNode,
-    EntryCount,
-    cursor_names,
-    read_cursor,
-    read_cursor_node,
-)
+from counterpoise.bookkeeper import cursors
 from counterpoise.bookkeeper.errors import UnreadableNode
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
 from counterpoise.bookkeeper.ledger_reading import LedgerEnd
@@ -38,7 +31,7 @@ class CursorRow:
     note: str
 
 
-async def entry_count(cluster: LedgerCluster, listed: Sequence[ListedLedger]) -> EntryCount:
+async def entry_count(cluster: LedgerCluster, listed: Sequence[ListedLedger]) -> cursors.EntryCount:
     """Number the entries of a topic's listed ledgers, including the one being written."""
     counts = [(each.ledger, each.entries) for each in listed]
     open_at = [at for at, each in enumerate(listed) if not each.closed_ms]
@@ -47,27 +40,27 @@ async def entry_count(cluster: LedgerCluster, listed: Sequence[ListedLedger]) ->
         end = await cluster.end_of(ledger) if isinstance(ledger, LedgerMetadata) else None
         if isinstance(end, LedgerEnd):
             counts[at] = (listed[at].ledger, end.last_stored + 1)
-    return EntryCount(counts)
+    return cursors.EntryCount(counts)
 
 
 async def cursor_rows(cluster: LedgerCluster, topic: ManagedLedger) -> list[CursorRow]:
     """A row for each cursor of a topic."""
     count = await entry_count(cluster, topic.ledgers)
-    names = await cursor_names(cluster.store, topic.name)
+    names = await cursors.cursor_names(cluster.store, topic.name)
     rows = await asyncio.gather(*(_row(cluster, topic, name, count) for name in names))
     return [row for row in rows if row is not None]
 
 
 async def _row(
-    cluster: LedgerCluster, topic: ManagedLedger, name: str, count: EntryCount
+    cluster: LedgerCluster, topic: ManagedLedger, name: str, count: cursors.EntryCount
 ) -> CursorRow | None:
     try:
-        node = await read_cursor_node(cluster.store, topic.name, name)
+        node = await cursors.read_cursor_node(cluster.store, topic.name, name)
     except UnreadableNode as error:
-        return CursorRow(name, "", -1, 0, 0, NO_LEDGER, "", str(error))
+        return CursorRow(name, "", -1, 0, 0, cursors.NO_LEDGER, "", str(error))
     if node is None:
         return None
-    reading = await read_cursor(cluster.store, cluster.root, cluster.bookies, node)
+    reading = await cursors.read_cursor(cluster.store, cluster.root, cluster.bookies, node)
     positions = reading.positions
     known = not reading.problem
     return CursorRow(
@@ -82,6 +75,6 @@ async def _row(
     )
 
 
-def _properties(node: CursorNode, numbers: Sequence[tuple[str, int]]) -> str:
+def _properties(node: cursors.CursorNode, numbers: Sequence[tuple[str, int]]) -> str:
     found = {**dict(node.texts), **dict(numbers)}
     return json.dumps(found, ensure_ascii=False) if found else ""

@@ -3,14 +3,9 @@
 import asyncio
 from dataclasses import dataclass
 
+from counterpoise.bookkeeper import errors
 from counterpoise.bookkeeper.bookie_frames import LAST_ENTRY
 from counterpoise.bookkeeper.bookies import Bookies
-from counterpoise.bookkeeper.errors import (
-    BadStoredEntry,
-    BookieError,
-    EntryUnreadable,
-    MissingEntry,
-)
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
 from counterpoise.bookkeeper.stored_entry import EntryDigest, StoredEntry
 
@@ -56,15 +51,15 @@ async def read_entry(bookies: Bookies, ledger: LedgerMetadata, entry: int) -> St
                 bookie = asked.pop(task)
                 try:
                     return digest.open(ledger.ledger, entry, task.result())
-                except BadStoredEntry as error:
+                except errors.BadStoredEntry as error:
                     reasons.append(f"bookie {bookie}: {error}")
-                except BookieError as error:
+                except errors.BookieError as error:
                     reasons.append(str(error))
-                    lost = lost and isinstance(error, MissingEntry)
+                    lost = lost and isinstance(error, errors.MissingEntry)
     finally:
         for task in asked:
             task.cancel()
-    raise EntryUnreadable(ledger.ledger, entry, reasons, lost=lost)
+    raise errors.EntryUnreadable(ledger.ledger, entry, reasons, lost=lost)
 
 
 async def ledger_end(bookies: Bookies, ledger: LedgerMetadata) -> LedgerEnd:
@@ -80,7 +75,7 @@ async def ledger_end(bookies: Bookies, ledger: LedgerMetadata) -> LedgerEnd:
     asked = [each for each in ensemble if not bookies.is_avoided(each)] or ensemble
     found, silent = await _last_entries(bookies, ledger, asked)
     if len(silent) == len(asked):
-        raise EntryUnreadable(ledger.ledger, segment.first, silent, lost=False)
+        raise errors.EntryUnreadable(ledger.ledger, segment.first, silent, lost=False)
     last = max(found, key=lambda each: each.entry, default=None)
     # Segments before the last are final.
     confirmed = max([segment.first - 1, *(each.last_confirmed for each in found)])
@@ -102,12 +97,12 @@ async def _last_entries(
             async with asyncio.timeout(bookies.options.speculative_s):
                 stored = await bookies.read(bookie, ledger.ledger, LAST_ENTRY)
             return digest.open(ledger.ledger, None, stored)
-        except MissingEntry:
+        except errors.MissingEntry:
             return None
         except TimeoutError:
             bookies.avoid(bookie)
             return f"bookie {bookie}: no answer within {bookies.options.speculative_s:g} s"
-        except (BookieError, BadStoredEntry) as error:
+        except (errors.BookieError, errors.BadStoredEntry) as error:
             return str(error)
 
     answers = await asyncio.gather(*(last_of(bookie) for bookie in asked))

@@ -10,15 +10,9 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from counterpoise.bookkeeper import ledger_owners
 from counterpoise.bookkeeper.errors import UnreadableNode
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
-from counterpoise.bookkeeper.ledger_owners import (
-    COMPACTED,
-    PULSAR,
-    SCHEMA,
-    LedgerOwner,
-    ledger_owner,
-)
 from counterpoise.bookkeeper.ledger_paths import ledger_ids
 from counterpoise.bookkeeper.ledger_reading import LedgerEnd
 from counterpoise.bookkeeper.ledger_rows import AT_ONCE, LedgerCluster, date
@@ -110,10 +104,10 @@ def _is_pulsars(found: LedgerMetadata | UnreadableNode, counts: UnreferencedCoun
     if isinstance(found, UnreadableNode):
         counts.unreadable += 1
         return False
-    application = ledger_owner(found.custom).application
-    counts.foreign += bool(application) and application != PULSAR
+    application = ledger_owners.ledger_owner(found.custom).application
+    counts.foreign += bool(application) and application != ledger_owners.PULSAR
     counts.unnamed += not application
-    return application == PULSAR
+    return application == ledger_owners.PULSAR
 
 
 async def _judged(
@@ -124,7 +118,7 @@ async def _judged(
     grace_ms: float,
 ) -> OrphanRow | None:
     """The row of a candidate, None where a second look finds a reference or no ledger."""
-    owner = ledger_owner(ledger.custom)
+    owner = ledger_owners.ledger_owner(ledger.custom)
     again = await _references_again(cluster, owner)
     if not again.unreferenced([ledger.ledger]):
         return None
@@ -155,7 +149,9 @@ async def _judged(
     )
 
 
-async def _references_again(cluster: LedgerCluster, owner: LedgerOwner) -> LedgerReferences:
+async def _references_again(
+    cluster: LedgerCluster, owner: ledger_owners.LedgerOwner
+) -> LedgerReferences:
     """The ledgers that a candidate's topic refers to now, read once more."""
     found = LedgerReferences()
     try:
@@ -166,14 +162,14 @@ async def _references_again(cluster: LedgerCluster, owner: LedgerOwner) -> Ledge
     for name in names - {""}:
         await found.read_topic(cluster, name)
         cluster.counts.topics -= 1
-    if owner.kind == SCHEMA and owner.topic:
+    if owner.kind == ledger_owners.SCHEMA and owner.topic:
         await found.read_schema(cluster, owner.topic.partition("://")[2])
     return found
 
 
 def _verdict(
     ledger: LedgerMetadata,
-    owner: LedgerOwner,
+    owner: ledger_owners.LedgerOwner,
     unknown: dict[str, str],
     now_ms: int,
     grace_ms: float,
@@ -187,6 +183,6 @@ def _verdict(
     age = now_ms - ledger.created_ms
     if age < grace_ms:
         return YOUNG, ""
-    if owner.kind == COMPACTED and not ledger.closed and age < _COMPACTION_GRACE_MS:
+    if owner.kind == ledger_owners.COMPACTED and not ledger.closed and age < _COMPACTION_GRACE_MS:
         return YOUNG, "a compaction may be writing it"
     return ORPHAN, ""

@@ -7,22 +7,10 @@ from typing import Final
 
 import numpy as np
 
-from counterpoise.bookkeeper.cursors import (
-    COMPACTED_LEDGER,
-    COMPACTION_CURSOR,
-    CursorNode,
-    cursor_names,
-    read_cursor,
-    read_cursor_node,
-)
+from counterpoise.bookkeeper import cursors, managed_ledgers
 from counterpoise.bookkeeper.errors import UnreadableNode
 from counterpoise.bookkeeper.ledger_owners import schema_topic
 from counterpoise.bookkeeper.ledger_rows import LedgerCluster
-from counterpoise.bookkeeper.managed_ledgers import (
-    managed_ledger_names,
-    read_managed_ledger,
-    topic_of,
-)
 from counterpoise.bookkeeper.schemas import schema_ledgers, schema_names
 
 AT_ONCE: Final = 128
@@ -61,27 +49,29 @@ class LedgerReferences:
     async def read_topic(self, cluster: LedgerCluster, name: str) -> None:
         """Add what a managed ledger and its cursors refer to."""
         try:
-            found = await read_managed_ledger(cluster.store, name)
+            found = await managed_ledgers.read_managed_ledger(cluster.store, name)
             if found is not None:
                 self.add(each.ledger for each in found.ledgers)
-            for cursor in await cursor_names(cluster.store, name):
-                node = await read_cursor_node(cluster.store, name, cursor)
+            for cursor in await cursors.cursor_names(cluster.store, name):
+                node = await cursors.read_cursor_node(cluster.store, name, cursor)
                 if node is not None:
                     await self._add_cursor(cluster, name, node)
         except UnreadableNode as error:
-            self.unknown[topic_of(name)] = str(error)
+            self.unknown[managed_ledgers.topic_of(name)] = str(error)
         cluster.counts.topics += 1
 
-    async def _add_cursor(self, cluster: LedgerCluster, name: str, node: CursorNode) -> None:
+    async def _add_cursor(
+        self, cluster: LedgerCluster, name: str, node: cursors.CursorNode
+    ) -> None:
         self.add([node.ledger, *node.delayed_ledgers])
         numbers = node.positions.numbers
-        if node.name == COMPACTION_CURSOR:
+        if node.name == cursors.COMPACTION_CURSOR:
             # Only a bookie has the latest; what the node has may be in use still.
-            reading = await read_cursor(cluster.store, cluster.root, cluster.bookies, node)
+            reading = await cursors.read_cursor(cluster.store, cluster.root, cluster.bookies, node)
             numbers += reading.positions.numbers
             if reading.problem:
-                self.unknown[topic_of(name)] = reading.problem
-        self.add(value for name, value in numbers if name == COMPACTED_LEDGER)
+                self.unknown[managed_ledgers.topic_of(name)] = reading.problem
+        self.add(value for name, value in numbers if name == cursors.COMPACTED_LEDGER)
 
     async def read_schema(self, cluster: LedgerCluster, schema: str) -> None:
         """Add the ledgers that a schema's node refers to."""
@@ -94,7 +84,7 @@ class LedgerReferences:
 async def read_references(cluster: LedgerCluster) -> LedgerReferences:
     """All references of the cluster; raises nothing for a node that cannot be understood."""
     found = LedgerReferences()
-    async for names in _parts(managed_ledger_names(cluster.store)):
+    async for names in _parts(managed_ledgers.managed_ledger_names(cluster.store)):
         await asyncio.gather(*(found.read_topic(cluster, name) for name in names))
     async for names in _parts(schema_names(cluster.store)):
         await asyncio.gather(*(found.read_schema(cluster, name) for name in names))

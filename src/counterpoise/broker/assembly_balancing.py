@@ -1,5 +1,6 @@
 """Builds the parts of a broker that report its load and balance the cluster's."""
 
+from counterpoise.broker import parts
 from counterpoise.broker.base.addresses import Addresses
 from counterpoise.broker.bundles.auto_split import AutoSplit
 from counterpoise.broker.bundles.record_orders import RecordOrders
@@ -13,13 +14,6 @@ from counterpoise.broker.load import LoadReporter, ProcessUsage, SampledUsage
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.load.keeper import LoadKeeper
 from counterpoise.broker.load.self_report import TopicCounts, blank_report
-from counterpoise.broker.parts import (
-    BalancingParts,
-    BundleParts,
-    LoadParts,
-    OwnershipParts,
-    TopicParts,
-)
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.splitting.options import SplitOptions
 
@@ -27,12 +21,12 @@ from counterpoise.decide.splitting.options import SplitOptions
 def balancing_parts(
     context: BrokerContext,
     addresses: Addresses,
-    ownership: OwnershipParts,
-    load: LoadParts,
-    bundles: BundleParts,
-    topics: TopicParts,
+    ownership: parts.OwnershipParts,
+    load: parts.LoadParts,
+    bundles: parts.BundleParts,
+    topics: parts.TopicParts,
     listener: ClientListener,
-) -> BalancingParts:
+) -> parts.BalancingParts:
     """Build a broker's balancing parts, from all parts that were built before."""
     live, options = context.live, context.config.load_report
 
@@ -73,14 +67,14 @@ def balancing_parts(
         context.tally,
     )
     shedding = _shedding(context, addresses, ownership, load, bundles)
-    return BalancingParts(reporter, keeper, auto_split, shedding)
+    return parts.BalancingParts(reporter, keeper, auto_split, shedding)
 
 
 def _split_finder(
     addresses: Addresses,
-    ownership: OwnershipParts,
-    load: LoadParts,
-    bundles: BundleParts,
+    ownership: parts.OwnershipParts,
+    load: parts.LoadParts,
+    bundles: parts.BundleParts,
     reporter: LoadReporter,
 ) -> Finder:
     me = addresses.broker_id
@@ -99,9 +93,9 @@ def _split_finder(
 def _shedding(
     context: BrokerContext,
     addresses: Addresses,
-    ownership: OwnershipParts,
-    load: LoadParts,
-    bundles: BundleParts,
+    ownership: parts.OwnershipParts,
+    load: parts.LoadParts,
+    bundles: parts.BundleParts,
 ) -> LeaderShedding:
     live, placer = context.live, bundles.placer
 

@@ -10,16 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from counterpoise.load import fields
 from counterpoise.load.average import BundleData
 from counterpoise.load.broker_average import TimeAverageBrokerData
-from counterpoise.load.fields import (
-    from_json,
-    read_integer,
-    read_number,
-    read_object,
-    read_times,
-    to_json,
-)
 from counterpoise.load.rates import Indices, Rates, sequential_sum
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.usage import RESOURCES, percent_of
@@ -50,11 +43,11 @@ class _LoadData:
 
 def view_from_json(value: object) -> ClusterView:
     """Convert a parsed ``LoadData`` JSON object to a view; raises ``LoadDataError``."""
-    data = read_object(value, "load data")
+    data = fields.read_object(value, "load data")
     try:
         return _view(data)
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        return _view(to_json(from_json(_LoadData, data)))
+        return _view(fields.to_json(fields.from_json(_LoadData, data)))
 
 
 def _view(data: Mapping[str, Any]) -> ClusterView:
@@ -63,9 +56,9 @@ def _view(data: Mapping[str, Any]) -> ClusterView:
     index = {name: i for i, name in enumerate(names)}
     local = [entry["localData"] for entry in brokers.values()]
     reported = [set(report["bundles"]) for report in local]
-    recent = read_times(data, "recentlyUnloadedBundles")
+    recent = fields.read_times(data, "recentlyUnloadedBundles")
     return ClusterView.from_columns(
-        now_ms=read_integer(data["now"], "now"),
+        now_ms=fields.read_integer(data["now"], "now"),
         brokers=list(brokers),
         broker=_broker_columns(list(brokers.values()), local, [len(names) for names in reported]),
         bundles=names,
@@ -105,7 +98,7 @@ def _preallocated_rate(entry: Mapping[str, Any]) -> float:
     long_terms = [data["longTermData"] for data in entry["preallocatedBundleData"].values()]
     return sequential_sum(
         [
-            read_number(data["msgRateIn"], "") + read_number(data["msgRateOut"], "")
+            fields.read_number(data["msgRateIn"], "") + fields.read_number(data["msgRateOut"], "")
             for data in long_terms
         ]
     )
@@ -136,9 +129,9 @@ def _numbers(values: Sequence[Any], width: int | None = None) -> Any:
     if width is not None:
         return _numbers([item for row in values for item in row]).reshape(len(values), width)
     if not set(map(type, values)) <= {int, float}:
-        values = [read_number(value, "") for value in values]
+        values = [fields.read_number(value, "") for value in values]
     return np.array(values, dtype=np.float64)
 
 
 def _whole(value: object) -> int:
-    return read_integer(value, "")
+    return fields.read_integer(value, "")

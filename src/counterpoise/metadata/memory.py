@@ -10,13 +10,7 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from counterpoise.metadata.errors import (
-    BadVersion,
-    EphemeralParent,
-    NotEmpty,
-    NotFound,
-    StoreUnavailable,
-)
+from counterpoise.metadata import errors
 from counterpoise.metadata.listeners import Listeners
 from counterpoise.metadata.port import (
     MUST_NOT_EXIST,
@@ -132,24 +126,24 @@ class MemoryTree:
         node = self._nodes.get(path)
         if node is not None:
             if expected is not None and expected != node.version:
-                raise BadVersion(path)
+                raise errors.BadVersion(path)
             return
         if expected is not None and expected != MUST_NOT_EXIST:
-            raise BadVersion(path)
+            raise errors.BadVersion(path)
         for parent in parents_of(path):
             above = self._nodes.get(parent)
             if above is not None and above.owner is not None:
-                raise EphemeralParent(parent)
+                raise errors.EphemeralParent(parent)
 
     def check_removal(self, path: str, expected: int | None) -> Node:
         """Return the node; raises the error that deleting it would raise, such as `NotEmpty`."""
         node = self._nodes.get(path)
         if node is None:
-            raise NotFound(path)
+            raise errors.NotFound(path)
         if expected is not None and expected != node.version:
-            raise BadVersion(path)
+            raise errors.BadVersion(path)
         if node.children:
-            raise NotEmpty(path)
+            raise errors.NotEmpty(path)
         return node
 
     def end(self, session: MemoryStore) -> None:
@@ -280,7 +274,7 @@ class MemoryStore:
     def _reach(self, what: str, path: str) -> MemoryTree:
         check_path(path)
         if not self._open:
-            raise StoreUnavailable(f"{what} {path}", "this session is closed")
+            raise errors.StoreUnavailable(f"{what} {path}", "this session is closed")
         if self._lost:
-            raise StoreUnavailable(f"{what} {path}", "this session is lost")
+            raise errors.StoreUnavailable(f"{what} {path}", "this session is lost")
         return self._tree

@@ -15,14 +15,7 @@ from kazoo import exceptions as zk_errors
 from kazoo.client import KazooClient
 from kazoo.protocol.states import KazooState
 
-from counterpoise.metadata.errors import (
-    BadVersion,
-    EphemeralParent,
-    NotEmpty,
-    NotFound,
-    StoreUnavailable,
-    ValueTooLarge,
-)
+from counterpoise.metadata import errors
 from counterpoise.metadata.listeners import Listeners
 from counterpoise.metadata.port import (
     MUST_NOT_EXIST,
@@ -139,12 +132,12 @@ class ZooKeeperStore:
         if expected_version is not None:
             return await self._set(path, value, expected_version)
         for _ in range(_WRITE_ROUNDS):
-            with contextlib.suppress(BadVersion):
+            with contextlib.suppress(errors.BadVersion):
                 return await self._set(path, value, -1)
-            with contextlib.suppress(BadVersion):
+            with contextlib.suppress(errors.BadVersion):
                 await self._create(path, value, ephemeral=ephemeral)
                 return 0
-        raise BadVersion(path)
+        raise errors.BadVersion(path)
 
     async def put_next(self, prefix: str, value: bytes, *, ephemeral: bool) -> str:
         """Create a node whose name is ``prefix`` and the next number; returns its path."""
@@ -157,11 +150,11 @@ class ZooKeeperStore:
         try:
             await self._call("delete", check_path(path), version=version)
         except zk_errors.NoNodeError:
-            raise NotFound(path) from None
+            raise errors.NotFound(path) from None
         except zk_errors.BadVersionError:
-            raise BadVersion(path) from None
+            raise errors.BadVersion(path) from None
         except zk_errors.NotEmptyError:
-            raise NotEmpty(path) from None
+            raise errors.NotEmpty(path) from None
 
     async def children(self, path: str) -> list[str]:
         """The names (not paths) of a node's children, sorted; empty if there is no such node."""
@@ -228,13 +221,13 @@ class ZooKeeperStore:
                     await connected.wait()
             except TimeoutError:
                 why = f"no answer within {self._operation_timeout_s:g} s"
-                raise StoreUnavailable(what, why) from None
+                raise errors.StoreUnavailable(what, why) from None
             if not self._read_only:
                 await self._call("ensure_path", "/")
             await self._watch()
         except zk_errors.KazooException as error:
             self.kill()
-            raise StoreUnavailable(what, type(error).__name__) from error
+            raise errors.StoreUnavailable(what, type(error).__name__) from error
         except BaseException:
             self.kill()
             raise
@@ -276,26 +269,26 @@ class ZooKeeperStore:
                     "create", path, value, ephemeral=ephemeral, sequence=sequence, makepath=True
                 )
             except zk_errors.NodeExistsError:
-                raise BadVersion(path) from None
+                raise errors.BadVersion(path) from None
             except zk_errors.NoChildrenForEphemeralsError:
-                raise EphemeralParent(path.rpartition("/")[0]) from None
+                raise errors.EphemeralParent(path.rpartition("/")[0]) from None
             except zk_errors.NoNodeError:
                 # Another client removed a parent between its creation and ours.
                 continue
             return str(made)
-        raise BadVersion(path)
+        raise errors.BadVersion(path)
 
     async def _set(self, path: str, value: bytes, version: int) -> int:
         try:
             stat = await self._call("set", path, value, version=version)
         except (zk_errors.BadVersionError, zk_errors.NoNodeError):
-            raise BadVersion(path) from None
+            raise errors.BadVersion(path) from None
         return int(stat.version)
 
     async def _call(self, method: str, path: str, *args: Any, **kwargs: Any) -> Any:
         what = f"{method} {path}"
         if self._closed:
-            raise StoreUnavailable(what, "this session is closed")
+            raise errors.StoreUnavailable(what, "this session is closed")
         future: asyncio.Future[Any] = self._loop.create_future()
         settle = self._from_thread(_settler(future))
         try:
@@ -303,11 +296,11 @@ class ZooKeeperStore:
             async with asyncio.timeout(self._operation_timeout_s):
                 return await future
         except TimeoutError:
-            raise StoreUnavailable(
+            raise errors.StoreUnavailable(
                 what, f"no answer within {self._operation_timeout_s:g} s"
             ) from None
         except tuple(_UNAVAILABLE) as error:
-            raise StoreUnavailable(what, _UNAVAILABLE[type(error)]) from None
+            raise errors.StoreUnavailable(what, _UNAVAILABLE[type(error)]) from None
 
     def _from_thread(self, function: Callable[..., None]) -> Callable[..., None]:
         def hand_over(*args: Any) -> None:
@@ -320,7 +313,7 @@ class ZooKeeperStore:
 
 def _check_size(path: str, value: bytes) -> None:
     if len(value) > VALUE_BYTES_MAX:
-        raise ValueTooLarge(path)
+        raise errors.ValueTooLarge(path)
 
 
 def _quiet_logger() -> logging.Logger:

@@ -17,12 +17,7 @@ from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.load.fold import FoldState, without_brokers
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.drive.action_trail import (
-    ActionTrail,
-    as_past_moves,
-    cordons,
-    moved_by_hand,
-)
+from counterpoise.pipeline.drive import action_trail
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.notify.notice import BalancerNotices, discard
 from counterpoise.pipeline.policies import CannotSeeError
@@ -52,7 +47,7 @@ class Balancer:
         moved_before: Iterable[PastMove] = (),
         metrics: "Metrics | None" = None,
         policies: "RoundPolicies | None" = None,
-        trail: ActionTrail | None = None,
+        trail: action_trail.ActionTrail | None = None,
         notices: BalancerNotices | None = None,
         watchdog: "Watchdog | None" = None,
     ) -> None:
@@ -153,8 +148,8 @@ class Balancer:
         self._held("")
         actions = await asyncio.to_thread(self._trail.actions) if self._trail else []
         within_ms = max(HOUR_MS, self._strategy.balance.leave_alone_ms)
-        by_hand = moved_by_hand(actions, poll_id - within_ms)
-        self._cordon(cordons(actions))
+        by_hand = action_trail.moved_by_hand(actions, poll_id - within_ms)
+        self._cordon(action_trail.cordons(actions))
         slow = self._watchdog.slow if self._watchdog else frozenset()
         balanced = without_brokers(state, self._cordoned | slow)
         if newest_poll(balanced) != poll_id:
@@ -167,7 +162,7 @@ class Balancer:
             self._metrics.decided(made)
         self._notices.decided(made)
         self._explain(made)
-        await self._runner.see_through(made, brokers, state, as_past_moves(by_hand))
+        await self._runner.see_through(made, brokers, state, action_trail.as_past_moves(by_hand))
         self._looked = True
         return made
 

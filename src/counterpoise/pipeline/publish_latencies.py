@@ -9,13 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from counterpoise.decide.balancing.publish_latency import (
-    LatencyLimit,
-    LatencyLook,
-    LatencyRise,
-    PublishCounts,
-    latency_rise,
-)
+from counterpoise.decide.balancing import publish_latency
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 from counterpoise.pipeline.collect.where import AddressOf
 
@@ -30,7 +24,7 @@ REMEMBERED_S: Final = 600.0
 class LatencyWatchOptions:
     """At which rise of publish latency moves are stopped, and how often it is measured."""
 
-    limit: LatencyLimit = field(default_factory=LatencyLimit)
+    limit: publish_latency.LatencyLimit = field(default_factory=publish_latency.LatencyLimit)
     every_s: float = 1.5
     """Seconds between two looks; a broker whose metrics take longer is looked at half of the
     time."""
@@ -38,14 +32,14 @@ class LatencyWatchOptions:
     """Seconds between the two looks that the first moves wait for."""
 
 
-MoveStop = Callable[[LatencyRise], None]
+MoveStop = Callable[[publish_latency.LatencyRise], None]
 """Called when publish latency has risen too far: no further move may begin."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Timed:
     at_s: float
-    look: LatencyLook
+    look: publish_latency.LatencyLook
 
 
 class LatencyWatch:
@@ -99,7 +93,9 @@ class LatencyWatch:
             began_s = clock()
             await self._add(brokers, since)
             took_s = clock() - began_s
-            if rise := latency_rise(before, [each.look for each in since], options.limit):
+            if rise := publish_latency.latency_rise(
+                before, [each.look for each in since], options.limit
+            ):
                 stop(rise)
                 return
 
@@ -108,7 +104,7 @@ class LatencyWatch:
         look = {broker: each for broker, each in zip(brokers, found, strict=True) if each}
         to.append(_Timed(asyncio.get_running_loop().time(), look))
 
-    async def _counts(self, broker: str) -> PublishCounts | None:
+    async def _counts(self, broker: str) -> publish_latency.PublishCounts | None:
         try:
             body = await self._admin.get(f"{self._where(broker)}/metrics/", of_itself=True)
         except UNREADABLE:
@@ -116,7 +112,7 @@ class LatencyWatch:
         return await asyncio.to_thread(publish_counts, body)
 
 
-def publish_counts(body: bytes) -> PublishCounts | None:
+def publish_counts(body: bytes) -> publish_latency.PublishCounts | None:
     """The number and total latency of publishes in a broker's `/metrics/`; None without them."""
     found: dict[bytes, float] = {}
     for name, text in _COUNTS.findall(body):
@@ -127,4 +123,4 @@ def publish_counts(body: bytes) -> PublishCounts | None:
         found[name] = found.get(name, 0.0) + figure
     if len(found) < 2 or not all(map(math.isfinite, found.values())):
         return None
-    return PublishCounts(found[b"count"], found[b"sum"])
+    return publish_latency.PublishCounts(found[b"count"], found[b"sum"])

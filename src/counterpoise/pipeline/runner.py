@@ -27,11 +27,7 @@ from counterpoise.pipeline.stream.session import start_context, stop_spark
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.states import FoldedStates, read_state
-from counterpoise.pipeline.watch.history_keeper import (
-    HistoryKeeper,
-    NothingSeenError,
-    WatchSettings,
-)
+from counterpoise.pipeline.watch import history_keeper
 from counterpoise.pipeline.watch.polling import Polling
 
 if TYPE_CHECKING:
@@ -46,7 +42,7 @@ _ORDERS = "orders of an operator"
 
 
 @dataclass(frozen=True, slots=True)
-class RunSettings(WatchSettings):
+class RunSettings(history_keeper.WatchSettings):
     """A watcher's settings, and a balancer's: Spark, executor, limits on moves."""
 
     master: str = "local[*]"
@@ -68,7 +64,7 @@ class _Spark:
     fold: PatientFold
 
 
-class SparkBalancer(HistoryKeeper):
+class SparkBalancer(history_keeper.HistoryKeeper):
     """Runs one history's balancer: collects, folds on Spark, decides, moves.
 
     Without `spark` it starts Spark, and stops it together with its JVM; one passed in is left
@@ -127,7 +123,7 @@ class SparkBalancer(HistoryKeeper):
                 self._sheds(await sheds_by_itself(self._admin, settings.addresses))
             # The only poll of a run that makes one is landed, whatever it saw.
             if settings.once and (reason := trouble(await polling.poll())):
-                raise NothingSeenError(reason)
+                raise history_keeper.NothingSeenError(reason)
             # Spark takes seconds to start; the first polls land meanwhile.
             starting = asyncio.create_task(asyncio.to_thread(self._start))
             folding = asyncio.create_task(self._fold(starting))

@@ -5,24 +5,18 @@ tasks.
 from collections import Counter
 from collections.abc import Iterator
 
-from counterpoise.admin.metrics.sample import (
-    MetricSample,
-    broker_labels,
-    by_label,
-    cluster_of,
-    samples_of,
-)
+from counterpoise.admin.metrics import sample
 from counterpoise.broker.face import BrokerFace, PauseReason, PersistentTopic
 
 
-def figures(broker: BrokerFace) -> Iterator[MetricSample]:
+def figures(broker: BrokerFace) -> Iterator[sample.MetricSample]:
     """The samples of the broker as a whole, including counts of failures."""
     report = broker.load_report()
-    cluster = cluster_of(broker)
+    cluster = sample.cluster_of(broker)
     loaded = broker.topics.loaded
     subscriptions = [each for topic in loaded.values() for each in topic.subscriptions.values()]
     stored = [topic.log.size for topic in loaded.values() if isinstance(topic, PersistentTopic)]
-    yield from samples_of(
+    yield from sample.samples_of(
         "pulsar_broker_",
         cluster,
         (
@@ -40,13 +34,13 @@ def figures(broker: BrokerFace) -> Iterator[MetricSample]:
             ("publish_latency_sum", 1000 * broker.topics.publish_latency.seconds),
         ),
     )
-    yield from samples_of(
+    yield from sample.samples_of(
         "", cluster, (("process_start_time_seconds", report.start_timestamp / 1000),)
     )
     counts = Counter(str(name.namespace_name) for name in loaded)
-    yield from by_label("pulsar_topics_count", cluster, "namespace", sorted(counts.items()))
+    yield from sample.by_label("pulsar_topics_count", cluster, "namespace", sorted(counts.items()))
     yield from _connections(broker)
-    yield from by_label(
+    yield from sample.by_label(
         "counterpoise_background_failures_total",
         cluster,
         "task",
@@ -54,25 +48,25 @@ def figures(broker: BrokerFace) -> Iterator[MetricSample]:
     )
 
 
-def _connections(broker: BrokerFace) -> Iterator[MetricSample]:
+def _connections(broker: BrokerFace) -> Iterator[sample.MetricSample]:
     listener = broker.listener
-    yield from samples_of(
+    yield from sample.samples_of(
         "pulsar_",
-        broker_labels(broker, "broker_connection"),
+        sample.broker_labels(broker, "broker_connection"),
         (
             ("active_connections", listener.connections),
             ("connection_created_total_count", listener.connections_admitted),
             ("connection_closed_total_count", listener.connections_admitted - listener.connections),
         ),
     )
-    cluster, pauses = cluster_of(broker), listener.pauses()
-    yield from by_label(
+    cluster, pauses = sample.cluster_of(broker), listener.pauses()
+    yield from sample.by_label(
         "counterpoise_connection_pauses_total",
         cluster,
         "reason",
         ((each.value, pauses[each]) for each in PauseReason),
     )
-    yield from samples_of(
+    yield from sample.samples_of(
         "counterpoise_connection_",
         cluster,
         (("received_bytes_total", listener.bytes_in), ("sent_bytes_total", listener.bytes_out)),

@@ -10,24 +10,17 @@ from collections.abc import Iterator
 from counterpoise.admin.metrics import transactions
 from counterpoise.admin.metrics.sample import Labels, MetricSample, cluster_of, samples_of
 from counterpoise.admin.subscription_json import backlog_size
-from counterpoise.broker.face import (
-    BrokerFace,
-    LimitLevel,
-    PersistentTopic,
-    Recipient,
-    Subscription,
-    Topic,
-)
+from counterpoise.broker import face
 
 _REASONS = {
-    LimitLevel.SUBSCRIPTION_DISPATCH: "subscription",
-    LimitLevel.TOPIC_DISPATCH: "topic",
-    LimitLevel.GROUP_DISPATCH: "resource_group",
-    LimitLevel.BROKER_DISPATCH: "broker",
+    face.LimitLevel.SUBSCRIPTION_DISPATCH: "subscription",
+    face.LimitLevel.TOPIC_DISPATCH: "topic",
+    face.LimitLevel.GROUP_DISPATCH: "resource_group",
+    face.LimitLevel.BROKER_DISPATCH: "broker",
 }
 
 
-def pieces(broker: BrokerFace) -> Iterator[Iterator[MetricSample]]:
+def pieces(broker: face.BrokerFace) -> Iterator[Iterator[MetricSample]]:
     """The samples by topic or by namespace, as ``exposeTopicLevelMetricsInPrometheus`` says.
 
     Each piece is consistent in itself; the broker may serve clients between two pieces.
@@ -40,12 +33,12 @@ def pieces(broker: BrokerFace) -> Iterator[Iterator[MetricSample]]:
         yield from _namespaces(broker)
 
 
-def _sorted(broker: BrokerFace) -> list[Topic]:
+def _sorted(broker: face.BrokerFace) -> list[face.Topic]:
     return sorted(broker.topics.loaded.values(), key=lambda topic: str(topic.name))
 
 
 def _topic(
-    broker: BrokerFace, topic: Topic, *, consumers: bool
+    broker: face.BrokerFace, topic: face.Topic, *, consumers: bool
 ) -> Iterator[Iterator[MetricSample]]:
     labels = (
         *cluster_of(broker),
@@ -60,7 +53,7 @@ def _topic(
             yield _consumer(consumer, of_subscription)
 
 
-def _figures(topic: Topic) -> list[tuple[str, float]]:
+def _figures(topic: face.Topic) -> list[tuple[str, float]]:
     """The figures of a topic that can be added up over the topics of a namespace."""
     subscriptions = topic.subscriptions.values()
     found: list[tuple[str, float]] = [
@@ -76,7 +69,7 @@ def _figures(topic: Topic) -> list[tuple[str, float]]:
         ("pulsar_consumers_count", sum(len(each.consumers) for each in subscriptions)),
         ("pulsar_msg_backlog", sum(each.backlog for each in subscriptions)),
     ]
-    if isinstance(topic, PersistentTopic):
+    if isinstance(topic, face.PersistentTopic):
         backlog = max(map(backlog_size, subscriptions), default=0)
         found += [
             ("pulsar_storage_size", topic.log.size),
@@ -89,7 +82,7 @@ def _figures(topic: Topic) -> list[tuple[str, float]]:
     return found
 
 
-def _subscription(subscription: Subscription, labels: Labels) -> Iterator[MetricSample]:
+def _subscription(subscription: face.Subscription, labels: Labels) -> Iterator[MetricSample]:
     meters, consumers = subscription.meters, subscription.consumers
     unacked = acked_ms = sent_ms = flow_ms = 0
     for each in consumers:
@@ -122,7 +115,7 @@ def _subscription(subscription: Subscription, labels: Labels) -> Iterator[Metric
     yield MetricSample("pulsar_out_bytes_total", labels, float(meters.out.bytes))
 
 
-def _throttled(subscription: Subscription, labels: Labels) -> Iterator[MetricSample]:
+def _throttled(subscription: face.Subscription, labels: Labels) -> Iterator[MetricSample]:
     """How often each dispatch limit delayed a subscription. Resource groups' limits are not in
     Pulsar.
     """
@@ -131,11 +124,11 @@ def _throttled(subscription: Subscription, labels: Labels) -> Iterator[MetricSam
         for kind, what in (("messages", "msg"), ("bytes", "bytes")):
             name = f"pulsar_subscription_dispatch_throttled_{what}_events"
             count = throttled.get((level, kind), 0)
-            if count or level is not LimitLevel.GROUP_DISPATCH:
+            if count or level is not face.LimitLevel.GROUP_DISPATCH:
                 yield MetricSample(name, (*labels, ("reason", reason)), float(count))
 
 
-def _consumer(consumer: Recipient, subscribed: Labels) -> Iterator[MetricSample]:
+def _consumer(consumer: face.Recipient, subscribed: Labels) -> Iterator[MetricSample]:
     meters = consumer.meters
     who = (("consumer_name", consumer.name), ("consumer_id", str(consumer.request.consumer_id)))
     yield from samples_of(
@@ -153,7 +146,7 @@ def _consumer(consumer: Recipient, subscribed: Labels) -> Iterator[MetricSample]
     )
 
 
-def _namespaces(broker: BrokerFace) -> Iterator[Iterator[MetricSample]]:
+def _namespaces(broker: face.BrokerFace) -> Iterator[Iterator[MetricSample]]:
     sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for topic in _sorted(broker):
         of_namespace = sums[str(topic.name.namespace_name)]

@@ -5,14 +5,7 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import access, route
-from counterpoise.admin.errors import (
-    RestError,
-    bad_request,
-    conflict,
-    not_found,
-    precondition_failed,
-)
+from counterpoise.admin import access, errors, route
 from counterpoise.admin.request import answer, broker_of, nothing, object_of_body
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, list_of, nullable, object_of, text
@@ -61,7 +54,7 @@ def _checked(data: dict[str, Json]) -> dict[str, Json]:
     for field, (kind, example) in SCHEMES.items():
         address = data.get(field)
         if address and str(address).partition(":")[0] != example.partition(":")[0]:
-            raise bad_request(f"Illegal {kind} url, example: {example}")
+            raise errors.bad_request(f"Illegal {kind} url, example: {example}")
     return data
 
 
@@ -85,7 +78,7 @@ async def create(request: web.Request) -> web.Response:
     try:
         await broker_of(request).policies.cluster(name).create(data)
     except BadVersion:
-        raise conflict("Cluster already exists") from None
+        raise errors.conflict("Cluster already exists") from None
     return nothing()
 
 
@@ -96,7 +89,7 @@ async def update(request: web.Request) -> web.Response:
     try:
         await broker_of(request).policies.cluster(name).replace(data)
     except NotFound:
-        raise not_found("Cluster does not exist") from None
+        raise errors.not_found("Cluster does not exist") from None
     return nothing()
 
 
@@ -106,16 +99,16 @@ async def delete(request: web.Request) -> None:
     await require_cluster(request)
     name, policies = request.match_info["cluster"], broker_of(request).policies
     if await policies.isolation_policies(name).get():
-        raise precondition_failed("Cluster not empty")
+        raise errors.precondition_failed("Cluster not empty")
     for tenant in await policies.tenants():
         for namespace in await policies.namespaces(tenant):
             found = await policies.namespace(namespace) or {}
             if name in found.get("replication_clusters", []):
-                raise precondition_failed("Cluster not empty")
+                raise errors.precondition_failed("Cluster not empty")
     try:
         await policies.delete_cluster(name)
     except NotFound:
-        raise not_found("Cluster does not exist") from None
+        raise errors.not_found("Cluster does not exist") from None
 
 
 @routes.get(f"{CLUSTER}/peers", access.cluster("GET_PEER_CLUSTER"))
@@ -133,9 +126,9 @@ async def set_peers(request: web.Request) -> None:
     data, policies = await require_cluster(request), broker_of(request).policies
     for peer in peers or ():
         if peer == name:
-            raise precondition_failed(f"{name} itself can't be part of peer-list")
+            raise errors.precondition_failed(f"{name} itself can't be part of peer-list")
         if await policies.cluster(peer).get() is None:
-            raise precondition_failed(f"Peer cluster {peer} does not exist")
+            raise errors.precondition_failed(f"Peer cluster {peer} does not exist")
     await policies.cluster(name).replace({**data, "peerClusterNames": peers})
 
 
@@ -144,7 +137,7 @@ async def require_known_clusters(request: web.Request, names: Iterable[str]) -> 
     known = set(await broker_of(request).policies.clusters())
     for name in names:
         if name not in known:
-            raise RestError(HTTPStatus.FORBIDDEN, f"Invalid cluster id: {name}")
+            raise errors.RestError(HTTPStatus.FORBIDDEN, f"Invalid cluster id: {name}")
 
 
 async def require_allowed_clusters(request: web.Request, names: Iterable[str]) -> None:
@@ -153,7 +146,7 @@ async def require_allowed_clusters(request: web.Request, names: Iterable[str]) -
     allowed = (await broker_of(request).policies.tenant(tenant) or {}).get("allowedClusters") or ()
     for name in names:
         if name not in allowed:
-            raise RestError(
+            raise errors.RestError(
                 HTTPStatus.FORBIDDEN,
                 f"Cluster [{name}] is not in the list of allowed clusters list for tenant "
                 f"[{tenant}]",
@@ -164,5 +157,5 @@ async def require_cluster(request: web.Request) -> dict[str, Json]:
     """The cluster in the path; 404 if it is not registered."""
     found = await broker_of(request).policies.cluster(request.match_info["cluster"]).get()
     if found is None:
-        raise not_found("Cluster does not exist")
+        raise errors.not_found("Cluster does not exist")
     return found

@@ -24,15 +24,7 @@ from counterpoise.admin.rest.subscriptions import (
 from counterpoise.admin.rest.topics import TOPIC, topic_in_namespace
 from counterpoise.admin.shapes import text
 from counterpoise.admin.subscription_json import timestamp
-from counterpoise.broker.face import (
-    COMPACTION,
-    InitialPosition,
-    PersistentTopic,
-    StoredMessage,
-    Subscription,
-    first_published_at,
-    stored_message,
-)
+from counterpoise.broker import face
 from counterpoise.names.topic import TopicName
 
 _EXAMINE = {"initialPosition": text("earliest", "latest"), "messagePosition": text()}
@@ -58,8 +50,8 @@ async def peek(request: web.Request) -> web.Response:
         raise precondition_failed(f"messagePosition={number}: the first message is 1")
     found = loaded.subscriptions.get(name)
     if found is None:
-        found = await loaded.create_subscription(name, InitialPosition.Earliest)
-    return _message_answer(await stored_message(found.log, found.backlog_entry(number)))
+        found = await loaded.create_subscription(name, face.InitialPosition.Earliest)
+    return _message_answer(await face.stored_message(found.log, found.backlog_entry(number)))
 
 
 @routes.get(f"{TOPIC}/examinemessage", access.topic("PEEK_MESSAGES"), _EXAMINE)
@@ -79,7 +71,7 @@ async def examine(request: web.Request) -> web.Response:
     if log.begin == log.end:
         raise precondition_failed("Could not examine messages due to the total message is zero")
     return _message_answer(
-        await stored_message(log, log.begin + number - 1 if oldest else log.end - number)
+        await face.stored_message(log, log.begin + number - 1 if oldest else log.end - number)
     )
 
 
@@ -90,7 +82,7 @@ async def by_id(request: web.Request) -> web.Response:
         request, "GetMessageById", "GetMessageById is not allowed on partitioned-topic"
     )
     at = number_of(request, "ledgerId"), number_of(request, "entryId")
-    found = await stored_message(topic.log, topic.log.index(at))
+    found = await face.stored_message(topic.log, topic.log.index(at))
     if found is None or found.position != at:
         raise not_found("Message id not found")
     return _message_answer(found)
@@ -106,7 +98,7 @@ async def id_at(request: web.Request) -> web.Response:
         f"{what} on a partitioned topic is not allowed, please try do it on specific topic "
         "partition",
     )
-    index = await first_published_at(topic.log, number_of(request, "timestamp"))
+    index = await face.first_published_at(topic.log, number_of(request, "timestamp"))
     position = topic.log.position(index)
     return answer(
         {
@@ -141,7 +133,9 @@ async def expire_for_all(request: web.Request) -> None:
     tail = f"all_subscription/expireMessages/{age_s}"
     if not await on_partitions(request, topic, tail):
         found = (await stored(request, topic)).subscriptions
-        await _expire([each for each in found.values() if each.name != COMPACTION], topic, age_s)
+        await _expire(
+            [each for each in found.values() if each.name != face.COMPACTION], topic, age_s
+        )
 
 
 @routes.delete(f"{TOPIC}/truncate", access.TENANT_ADMIN_AFTER_LOOKUP)
@@ -156,13 +150,15 @@ async def truncate(request: web.Request) -> None:
             each.skip(None)
 
 
-async def _stored_topic(request: web.Request, what: str, if_partitioned: str) -> PersistentTopic:
+async def _stored_topic(
+    request: web.Request, what: str, if_partitioned: str
+) -> face.PersistentTopic:
     topic = await storing_topic(request, what)
     await refuse_partitioned(request, topic, if_partitioned)
     return await stored(request, topic)
 
 
-async def _expire(found: Iterable[Subscription], topic: TopicName, age_s: int) -> None:
+async def _expire(found: Iterable[face.Subscription], topic: TopicName, age_s: int) -> None:
     before = int(time.time() * 1000) - age_s * 1000
     refused = [each.name for each in found if not await each.expire(before)]
     if refused:
@@ -174,7 +170,7 @@ async def _expire(found: Iterable[Subscription], topic: TopicName, age_s: int) -
         )
 
 
-def _message_answer(found: StoredMessage | None) -> web.Response:
+def _message_answer(found: face.StoredMessage | None) -> web.Response:
     """The HTTP answer with an entry: its payload is the body, its metadata are headers, as Pulsar's
     client reads them.
 
@@ -223,7 +219,7 @@ def _text(value: str | bytes) -> str:
     return value if isinstance(value, str) else value.decode(errors="replace")
 
 
-def _plain(found: StoredMessage) -> bytes:
+def _plain(found: face.StoredMessage) -> bytes:
     if found.compression == "NONE" or found.metadata.encryption_keys:
         return found.payload
     size = found.metadata.uncompressed_size

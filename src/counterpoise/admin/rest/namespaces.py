@@ -4,16 +4,8 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import access, route
+from counterpoise.admin import access, errors, route
 from counterpoise.admin.backlog_quota import whole_quota
-from counterpoise.admin.errors import (
-    RestError,
-    bad_request,
-    conflict,
-    not_allowed,
-    not_found,
-    precondition_failed,
-)
 from counterpoise.admin.many import try_each
 from counterpoise.admin.policies import ALL_POLICIES, NEW_POLICIES
 from counterpoise.admin.redirect import ask
@@ -40,7 +32,7 @@ async def names(request: web.Request) -> web.Response:
     """The namespaces of a tenant."""
     tenant, policies = request.match_info["tenant"], broker_of(request).policies
     if await policies.tenant(tenant) is None:
-        raise not_found("Tenant not found")
+        raise errors.not_found("Tenant not found")
     return answer([str(each) for each in await policies.namespaces(tenant)])
 
 
@@ -59,12 +51,12 @@ async def create(request: web.Request) -> None:
     namespace, broker = namespace_of(request), broker_of(request)
     requested = object_of_body(request)
     if await broker.policies.tenant(namespace.tenant) is None:
-        raise not_found("Tenant does not exist")
+        raise errors.not_found("Tenant does not exist")
     clusters = requested.get("replication_clusters") or [broker.config.cluster_name]
     await require_allowed_clusters(request, clusters)
     most = broker.config.creation_limits.namespaces
     if 0 < most <= len(await broker.policies.namespaces(namespace.tenant)):
-        raise precondition_failed(
+        raise errors.precondition_failed(
             f"Exceed the maximum number of namespace in tenant :{namespace.tenant}"
         )
     count = broker.config.default_number_of_namespace_bundles
@@ -80,7 +72,7 @@ async def create(request: web.Request) -> None:
     try:
         await broker.policies.shared_policies(namespace).create(policies)
     except BadVersion:
-        raise conflict("Namespace already exists") from None
+        raise errors.conflict("Namespace already exists") from None
 
 
 @routes.delete(NAMESPACE, access.tenant("DELETE_NAMESPACE"), query=route.FORCE)
@@ -89,20 +81,20 @@ async def delete(request: web.Request) -> None:
     namespace, broker = namespace_of(request), broker_of(request)
     force = flag(request, "force")
     if force and not broker.config.forced_deletion.namespaces:
-        raise not_allowed("Broker doesn't allow forced deletion of namespaces")
+        raise errors.not_allowed("Broker doesn't allow forced deletion of namespaces")
     if await broker.policies.namespace(namespace) is None:
-        raise not_found(f"Namespace {namespace} does not exist.")
+        raise errors.not_found(f"Namespace {namespace} does not exist.")
     if force:
         # Clients that connect again must not create the topics again.
         await broker.policies.shared_policies(namespace).change(lambda it: {**it, "deleted": True})
     found = await all_topics(request, namespace)
     if found and not force:
-        raise conflict("Cannot delete non empty namespace")
+        raise errors.conflict("Cannot delete non empty namespace")
     for topic in found:
         try:
             path = TopicName.parse(topic).rest_path
             await ask(request, "DELETE", f"/admin/v2/{path}?force=true")
-        except RestError as error:
+        except errors.RestError as error:
             # Another request was faster.
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
@@ -114,9 +106,9 @@ async def delete(request: web.Request) -> None:
     try:
         await broker.policies.delete_namespace(namespace)
     except NotFound:
-        raise not_found("Namespace does not exist") from None
+        raise errors.not_found("Namespace does not exist") from None
     except NotEmpty:
-        raise conflict("Cannot delete non empty namespace") from None
+        raise errors.conflict("Cannot delete non empty namespace") from None
 
 
 @routes.get(
@@ -130,7 +122,7 @@ async def topics(request: web.Request) -> web.Response:
     await require_namespace(request, namespace)
     mode = request.query.get("mode", "PERSISTENT").upper()
     if mode not in DOMAINS_OF_MODE:
-        raise bad_request(f"mode={mode}: no such kind of topic")
+        raise errors.bad_request(f"mode={mode}: no such kind of topic")
     found: set[str] = set()
     for domain in DOMAINS_OF_MODE[mode]:
         found.update(await ask(request, "GET", f"/admin/v2/{domain}/{namespace}"))
@@ -150,7 +142,7 @@ async def require_found(request: web.Request, namespace: NamespaceName) -> None:
     (`require_namespace`).
     """
     if await broker_of(request).policies.namespace(namespace) is None:
-        raise not_found("Namespace not found")
+        raise errors.not_found("Namespace not found")
 
 
 async def require_namespace(
@@ -163,7 +155,7 @@ async def require_namespace(
         # Pulsar asks for the tenant only in order to ask for its administrators.
         asks = broker.config.authorization.enabled
         no_tenant = asks and await broker.policies.tenant(namespace.tenant) is None
-        raise not_found(f"{'Tenant' if no_tenant else subject} does not exist")
+        raise errors.not_found(f"{'Tenant' if no_tenant else subject} does not exist")
     return found
 
 
@@ -181,19 +173,19 @@ def wanted_bundles(namespace: NamespaceName, requested: Json, default: int) -> N
     count = int(requested.get("numBundles") or 0)
     try:
         if max(count, len(boundaries) - 1) > BUNDLES_MAX:
-            raise precondition_failed(
+            raise errors.precondition_failed(
                 f"Invalid number of bundles: at most {BUNDLES_MAX}, so that the metadata store "
                 "can keep their boundaries"
             )
         if boundaries:
             return NamespaceBundles.from_text(namespace, boundaries)
         if count < 0:
-            raise bad_request(
+            raise errors.bad_request(
                 "Invalid number of bundles. Number of bundles has to be in the range of (0, 2^32]."
             )
         return NamespaceBundles.of_count(namespace, count or default)
     except InvalidName as error:
-        raise bad_request(f"Input bundles: {error}") from None
+        raise errors.bad_request(f"Input bundles: {error}") from None
 
 
 async def _of_bundles(
@@ -206,4 +198,4 @@ async def _of_bundles(
     failed = [each for each in results if isinstance(each, Exception)]
     if failed:
         some = f"{len(failed)} of the namespace's {len(paths)} bundles were not {done}"
-        raise precondition_failed(f"{some}: {failed[0]}")
+        raise errors.precondition_failed(f"{some}: {failed[0]}")

@@ -9,15 +9,7 @@ from urllib.parse import quote
 
 from aiohttp import web
 
-from counterpoise.admin import access, route
-from counterpoise.admin.errors import (
-    STATUS_OF_CODE,
-    RestError,
-    bad_request,
-    conflict,
-    not_found,
-    precondition_failed,
-)
+from counterpoise.admin import access, errors, route
 from counterpoise.admin.large_json import encoded, packed_answer
 from counterpoise.admin.many import try_all, try_each
 from counterpoise.admin.packed import Packed
@@ -88,14 +80,14 @@ async def create(request: web.Request) -> None:
     count = _partitions(requested.get("partitions") if isinstance(requested, dict) else requested)
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
     if exists or await broker.policies.partitioned_topic(topic).get() is not None:
-        raise conflict("This topic already exists")
+        raise errors.conflict("This topic already exists")
     require_partitions(request, count)
     if topic.is_persistent:
         await require_room(request, topic, count)
     try:
         await broker.policies.create_partitioned_topic(topic, count, metadata)
     except BadVersion:
-        raise conflict("This topic already exists") from None
+        raise errors.conflict("This topic already exists") from None
     await _create_partitions(request, topic, count)
 
 
@@ -106,7 +98,7 @@ async def update(request: web.Request) -> None:
     require_partitions(request, count)
     now = await _partition_count(request, topic, HTTPStatus.CONFLICT)
     if count < now:
-        raise RestError(
+        raise errors.RestError(
             UNPROCESSABLE,
             f"Desired partitions {count} can't be less than the current partitions {now}.",
         )
@@ -135,16 +127,16 @@ async def delete(request: web.Request) -> None:
             await require_topic_owner(request, topic)
             exists = topic in broker_of(request).topics.loaded
         if exists:
-            raise conflict(
+            raise errors.conflict(
                 f"{topic} is a non-partitioned topic. Instead of calling delete-partitioned-topic "
                 "please call delete."
             )
-        raise not_found(f"Topic {topic} not found.")
+        raise errors.not_found(f"Topic {topic} not found.")
     force = str(flag(request, "force")).lower()
     for index in range(int(found["partitions"])):
         try:
             await ask(request, "DELETE", f"{path_of(topic.partition(index))}?force={force}")
-        except RestError as error:
+        except errors.RestError as error:
             # It was never created.
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
@@ -152,7 +144,7 @@ async def delete(request: web.Request) -> None:
     try:
         await broker_of(request).policies.partitioned_topic(topic).delete()
     except NotFound:
-        raise not_found(f"Partitioned Topic not found: {topic}") from None
+        raise errors.not_found(f"Partitioned Topic not found: {topic}") from None
     await broker_of(request).policies.topic_policies(topic).delete(missing_ok=True)
 
 
@@ -202,7 +194,7 @@ async def create_missed(request: web.Request) -> None:
     await require_found(request, topic.namespace_name)
     found = await broker_of(request).policies.partitioned_topic(topic).get()
     if found is None:
-        raise not_found(f"Topic {topic} does not exist")
+        raise errors.not_found(f"Topic {topic} does not exist")
     await _create_partitions(request, topic, int(found["partitions"]))
 
 
@@ -220,7 +212,7 @@ async def _copy_subscriptions(request: web.Request, topic: TopicName, count: int
 
 
 def _is_conflict(error: Exception) -> bool:
-    return isinstance(error, RestError) and error.status == HTTPStatus.CONFLICT
+    return isinstance(error, errors.RestError) and error.status == HTTPStatus.CONFLICT
 
 
 async def _of_partitions(
@@ -238,8 +230,8 @@ async def _of_partitions(
             try:
                 return await here(await require_loaded(request, partition))
             except BrokerError as error:
-                if STATUS_OF_CODE.get(error.code.name) == HTTPStatus.NOT_FOUND:
-                    raise not_found(error.message) from None
+                if errors.STATUS_OF_CODE.get(error.code.name) == HTTPStatus.NOT_FOUND:
+                    raise errors.not_found(error.message) from None
                 # It leaves just now: the next owner creates it.
         return await ask(request, "GET", f"{path_of(partition)}/{what}")
 
@@ -250,7 +242,7 @@ async def _of_partitions(
     for partition, value in zip(partitions, answers, strict=True):
         if not isinstance(value, Exception):
             found[str(partition)] = value
-        elif not isinstance(value, RestError) or value.status != HTTPStatus.NOT_FOUND:
+        elif not isinstance(value, errors.RestError) or value.status != HTTPStatus.NOT_FOUND:
             raise value
     return found
 
@@ -267,7 +259,7 @@ async def _partition_count(request: web.Request, topic: TopicName, status: HTTPS
     if found is None:
         if status == HTTPStatus.NOT_FOUND:
             await require_found(request, topic.namespace_name)
-            raise not_found(f"Partitioned Topic {topic} not found")
+            raise errors.not_found(f"Partitioned Topic {topic} not found")
         raise _not_partitioned(topic)
     return int(found["partitions"])
 
@@ -276,18 +268,20 @@ def _whole_topic_of(request: web.Request) -> TopicName:
     """The topic in the path; 412 if it is a partition."""
     topic = topic_of(request)
     if topic.partition_index >= 0:
-        raise precondition_failed("Partitioned Topic Name should not contain '-partition-'")
+        raise errors.precondition_failed("Partitioned Topic Name should not contain '-partition-'")
     return topic
 
 
-def _not_partitioned(topic: TopicName) -> RestError:
-    return conflict(f"Topic {topic} is not the partitioned topic.")
+def _not_partitioned(topic: TopicName) -> errors.RestError:
+    return errors.conflict(f"Topic {topic} is not the partitioned topic.")
 
 
 def _partitions(value: Json) -> int:
     number = isinstance(value, int) and not isinstance(value, bool)
     if not number or value <= 0:
-        raise RestError(HTTPStatus.NOT_ACCEPTABLE, "Number of partitions should be more than 0")
+        raise errors.RestError(
+            HTTPStatus.NOT_ACCEPTABLE, "Number of partitions should be more than 0"
+        )
     return int(value)
 
 
@@ -296,14 +290,14 @@ def require_partitions(request: web.Request, count: int) -> None:
     most = broker_of(request).live.config.creation_limits.partitions or PARTITIONS_MAX
     if count > most:
         why = f"Number of partitions should be less than or equal to {most}"
-        raise RestError(HTTPStatus.NOT_ACCEPTABLE, why)
+        raise errors.RestError(HTTPStatus.NOT_ACCEPTABLE, why)
 
 
 def _properties(value: Json) -> dict[str, str] | None:
     if value is None:
         return None
     if not isinstance(value, dict) or not all(isinstance(each, str) for each in value.values()):
-        raise bad_request("properties must be an object of texts")
+        raise errors.bad_request("properties must be an object of texts")
     return value
 
 
@@ -313,5 +307,5 @@ async def _create_partitions(request: web.Request, topic: TopicName, count: int)
     partitions = iter(range(count if topic.is_persistent else 0))
     while some := list(itertools.islice(partitions, CREATED_AT_ONCE)):
         if request.transport is None or request.transport.is_closing():
-            raise RestError(HTTPStatus.REQUEST_TIMEOUT, "the client went away")
+            raise errors.RestError(HTTPStatus.REQUEST_TIMEOUT, "the client went away")
         await asyncio.gather(*(policies.create_topic(topic.partition(each)) for each in some))

@@ -6,14 +6,7 @@ from http import HTTPStatus
 
 from aiohttp import web
 
-from counterpoise.admin import access, route
-from counterpoise.admin.errors import (
-    bad_request,
-    conflict,
-    not_allowed,
-    not_found,
-    precondition_failed,
-)
+from counterpoise.admin import access, errors, route
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
 from counterpoise.admin.request import answer, broker_of, flag, number_of
@@ -66,7 +59,7 @@ async def create(request: web.Request) -> None:
     topic, name = await topic_in_namespace(request), request.match_info["subscription"]
     start, broker = body_of(request), broker_of(request)
     if not topic.is_persistent:
-        raise bad_request(
+        raise errors.bad_request(
             "Create subscription on non-persistent topic can only be done through client"
         )
     with _refusing_missing_topic():
@@ -77,7 +70,7 @@ async def create(request: web.Request) -> None:
     with _refusing_missing_topic():
         loaded = await broker.topics.get(topic, create=True)
     if name in loaded.subscriptions:
-        raise conflict("Subscription already exists for topic")
+        raise errors.conflict("Subscription already exists for topic")
     properties = start.get("properties") if isinstance(start, dict) else None
     await require_stored(loaded).create_subscription(name, _start_of(start), properties)
 
@@ -90,7 +83,9 @@ def _refusing_missing_topic() -> Iterator[None]:
     except BrokerError as error:
         if error.code.name != "TopicNotFound":
             raise
-        raise precondition_failed("Topic does not exist and cannot be auto-created") from None
+        raise errors.precondition_failed(
+            "Topic does not exist and cannot be auto-created"
+        ) from None
 
 
 @routes.delete(SUBSCRIPTION, access.topic("UNSUBSCRIBE"), query=route.FORCE)
@@ -101,7 +96,7 @@ async def delete(request: web.Request) -> None:
         return
     found = await require_subscription(request, topic)
     if found.consumers and not flag(request, "force"):
-        raise precondition_failed("Subscription has active connected consumers")
+        raise errors.precondition_failed("Subscription has active connected consumers")
     await found.unsubscribe(None, force=True)
 
 
@@ -153,7 +148,7 @@ async def require_subscription(request: web.Request, topic: TopicName) -> Subscr
     name = request.match_info["subscription"]
     found = (await require_loaded(request, topic)).subscriptions.get(name)
     if found is None:
-        raise not_found(f"Subscription {name} not found for topic {topic}")
+        raise errors.not_found(f"Subscription {name} not found for topic {topic}")
     return found
 
 
@@ -164,7 +159,7 @@ async def storing_topic(request: web.Request, what: str) -> TopicName:
     topic = await topic_in_namespace(request)
     if not topic.is_persistent:
         await require_loaded(request, topic)
-        raise not_allowed(f"{what} on a non-persistent topic is not allowed")
+        raise errors.not_allowed(f"{what} on a non-persistent topic is not allowed")
     return topic
 
 
@@ -178,7 +173,7 @@ async def stored(request: web.Request, topic: TopicName) -> PersistentTopic:
 def require_stored(topic: object) -> PersistentTopic:
     """The topic if it stores its messages; 405 otherwise."""
     if not isinstance(topic, PersistentTopic):
-        raise not_allowed("a non-persistent topic keeps no subscriptions")
+        raise errors.not_allowed("a non-persistent topic keeps no subscriptions")
     return topic
 
 
@@ -189,7 +184,7 @@ def _start_of(requested: Json) -> InitialPosition | Position:
     if requested == "earliest":
         return InitialPosition.Earliest
     if not isinstance(requested, dict) or requested.get("ledgerId") is None:
-        raise bad_request("the body must be a message id")
+        raise errors.bad_request("the body must be a message id")
     entry = requested.get("entryId")
     # Ids beyond both ends, as clients write the earliest and the latest, are taken as the ends.
     return Position(int(requested["ledgerId"]), -1 if entry is None else int(entry))
@@ -204,7 +199,7 @@ async def partitions_of(request: web.Request, topic: TopicName) -> list[TopicNam
 async def refuse_partitioned(request: web.Request, topic: TopicName, why: str) -> None:
     """Return for a topic without partitions; 405 with the reason for a partitioned one."""
     if await partitions_of(request, topic):
-        raise not_allowed(why)
+        raise errors.not_allowed(why)
 
 
 async def on_partitions(

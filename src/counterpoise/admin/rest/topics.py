@@ -6,14 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
-from counterpoise.admin import access, route
-from counterpoise.admin.errors import (
-    RestError,
-    conflict,
-    not_allowed,
-    not_found,
-    precondition_failed,
-)
+from counterpoise.admin import access, errors, route
 from counterpoise.admin.large_json import IN_A_TURN, encoded, packed_answer
 from counterpoise.admin.packed import Packed
 from counterpoise.admin.redirect import ask, require_topic_owner
@@ -77,7 +70,7 @@ async def create(request: web.Request) -> None:
     count = await _partition_count(request, topic)
     if topic.partition_index >= (count or 0):
         whole = topic.partitioned_name.local_name
-        raise precondition_failed(
+        raise errors.precondition_failed(
             f'Can\'t create topic {topic.local_name} with "-partition-" followed by '
             + (
                 f"numeric value if there isn't a partitioned topic {whole} created."
@@ -87,7 +80,7 @@ async def create(request: web.Request) -> None:
         )
     exists = topic.is_persistent and await broker.policies.topic_exists(topic)
     if exists or await broker.policies.partitioned_topic(topic).get() is not None:
-        raise conflict("This topic already exists")
+        raise errors.conflict("This topic already exists")
     await require_topic_owner(request, topic)
     if topic.is_persistent:
         if topic.partition_index < 0:
@@ -103,7 +96,7 @@ async def require_room(request: web.Request, topic: TopicName, count: int) -> No
     try:
         await broker_of(request).catalog.admit_topics(topic.namespace_name, count)
     except BrokerError as error:
-        raise precondition_failed(error.message) from None
+        raise errors.precondition_failed(error.message) from None
 
 
 @routes.delete(TOPIC, access.namespace("DELETE_TOPIC"), query=route.FORCE)
@@ -111,7 +104,7 @@ async def delete(request: web.Request) -> None:
     """Delete a topic; 412 while it has clients or subscriptions, unless ``force=true``."""
     topic, broker = await topic_in_namespace(request, names_topic=True), broker_of(request)
     if await broker.policies.partitioned_topic(topic).get() is not None:
-        raise conflict(
+        raise errors.conflict(
             f"{topic} is a partitioned topic, instead of calling delete topic, please call "
             "delete-partitioned-topic."
         )
@@ -127,7 +120,7 @@ async def delete(request: web.Request) -> None:
         if error.code.name == "PersistenceError":
             raise
         # What the binary protocol calls not allowed, the REST API calls a failed precondition.
-        raise precondition_failed(error.message) from None
+        raise errors.precondition_failed(error.message) from None
 
 
 @routes.put(f"{TOPIC}/unload", access.topic("UNLOAD"))
@@ -211,7 +204,7 @@ async def last_message_id(request: web.Request) -> web.Response:
     topic = await topic_in_namespace(request, names_topic=True)
     loaded = await require_loaded(request, topic)
     if not topic.is_persistent:
-        raise not_allowed("GetLastMessageId on a non-persistent topic is not allowed")
+        raise errors.not_allowed("GetLastMessageId on a non-persistent topic is not allowed")
     position = loaded.last_message_id()
     return answer(
         {
@@ -230,7 +223,7 @@ async def topic_in_namespace(request: web.Request, *, names_topic: bool = False)
     """
     topic = topic_of(request)
     if names_topic and await broker_of(request).policies.namespace(topic.namespace_name) is None:
-        raise not_found(f"Topic {topic} not found")
+        raise errors.not_found(f"Topic {topic} not found")
     await require_found(request, topic.namespace_name)
     return topic
 
@@ -239,7 +232,7 @@ async def persistent_topic(request: web.Request, *, names_topic: bool = False) -
     """The topic in the path, as `topic_in_namespace`; 406 for one that stores nothing."""
     topic = await topic_in_namespace(request, names_topic=names_topic)
     if not topic.is_persistent:
-        raise RestError(HTTPStatus.NOT_ACCEPTABLE, "Need to provide a persistent topic name")
+        raise errors.RestError(HTTPStatus.NOT_ACCEPTABLE, "Need to provide a persistent topic name")
     return topic
 
 
@@ -253,9 +246,9 @@ async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
         known = topic.is_persistent and await broker.policies.topic_exists(topic)
         count = None if known else await _partition_count(request, topic)
         if not known and count is None:
-            raise not_found(f"Topic {topic} not found")
+            raise errors.not_found(f"Topic {topic} not found")
         if count is not None and topic.partition_index >= count:
-            raise not_found("Topic partitions were not yet created")
+            raise errors.not_found("Topic partitions were not yet created")
         creates = not topic.is_persistent
     return await broker.topics.get(topic, create=creates)
 
@@ -269,9 +262,9 @@ async def require_exists(request: web.Request, topic: TopicName) -> None:
         return
     if topic.is_persistent:
         if not await policies.topic_exists(topic):
-            raise not_found(f"Topic {topic} not found")
+            raise errors.not_found(f"Topic {topic} not found")
     elif await policies.namespace(topic.namespace_name) is None:
-        raise not_found(f"Topic {topic} not found")
+        raise errors.not_found(f"Topic {topic} not found")
     else:
         await require_loaded(request, topic)
 

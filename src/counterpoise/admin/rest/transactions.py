@@ -24,13 +24,7 @@ from counterpoise.admin.transaction_json import (
     pending_state,
     transaction_json,
 )
-from counterpoise.broker.face import (
-    CoordinatedTransaction,
-    Coordinator,
-    PersistentTopic,
-    Subscription,
-    TransactionId,
-)
+from counterpoise.broker import face
 from counterpoise.names.system_topics import TRANSACTION_COORDINATORS
 from counterpoise.names.topic import PERSISTENT, TopicName
 
@@ -199,8 +193,8 @@ def _require_enabled(request: web.Request) -> None:
         )
 
 
-def _id_of(request: web.Request) -> TransactionId:
-    return TransactionId(number_of(request, "mostSigBits"), number_of(request, "leastSigBits"))
+def _id_of(request: web.Request) -> face.TransactionId:
+    return face.TransactionId(number_of(request, "mostSigBits"), number_of(request, "leastSigBits"))
 
 
 def _wanted(request: web.Request) -> int | None:
@@ -227,7 +221,7 @@ async def _coordinator(
     request: web.Request,
     number: int,
     absent: str = "Transaction coordinator not found! coordinator id : {}",
-) -> Coordinator:
+) -> face.Coordinator:
     """A coordinator that this broker has, opened if no client has used it yet; 307 elsewhere."""
     if not 0 <= number < await _count(request):
         raise not_found(absent.format(number))
@@ -235,26 +229,26 @@ async def _coordinator(
     return await broker_of(request).transactions.connect(number)
 
 
-async def _of_transaction(request: web.Request) -> tuple[Coordinator, TransactionId]:
+async def _of_transaction(request: web.Request) -> tuple[face.Coordinator, face.TransactionId]:
     """The transaction in the path and its coordinator, as `_coordinator`."""
     transaction = _id_of(request)
     absent = "Transaction coordinator with id {} not found!"
     return await _coordinator(request, transaction.coordinator, absent), transaction
 
 
-async def _topic(request: web.Request) -> PersistentTopic:
+async def _topic(request: web.Request) -> face.PersistentTopic:
     """The topic in the path, if it is loaded here; 307 if another broker owns it."""
     _require_enabled(request)
     parts = request.match_info
     name = TopicName(PERSISTENT, parts["tenant"], parts["namespace"], parts["topic"])
     await require_topic_owner(request, name)
     loaded = broker_of(request).topics.loaded.get(name)
-    if not isinstance(loaded, PersistentTopic):
+    if not isinstance(loaded, face.PersistentTopic):
         raise not_found(f"Topic not found {name}")
     return loaded
 
 
-async def _subscription(request: web.Request) -> Subscription:
+async def _subscription(request: web.Request) -> face.Subscription:
     topic, name = await _topic(request), request.match_info["subscription"]
     found = topic.subscriptions.get(name)
     if found is None:
@@ -263,7 +257,7 @@ async def _subscription(request: web.Request) -> Subscription:
 
 
 async def _with_participants(
-    request: web.Request, transaction: CoordinatedTransaction
+    request: web.Request, transaction: face.CoordinatedTransaction
 ) -> dict[str, Json]:
     """A transaction with the state that each topic and subscription reports."""
     most, least = transaction.id

@@ -19,14 +19,8 @@ from counterpoise.decide.advice.plan import AdvisedPlan
 from counterpoise.decide.advice.planned import AdviceOptions, advise
 from counterpoise.decide.advice.splits import advise_splits
 from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.pipeline.advise import plan_inputs
 from counterpoise.pipeline.advise.page import page_of
-from counterpoise.pipeline.advise.plan_inputs import (
-    AdviceInputs,
-    LookOptions,
-    inputs_from_cluster,
-    inputs_from_history,
-    move_time,
-)
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import cordons
@@ -51,7 +45,7 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
     splitting = settings_from(SplitOptions, conf)
     trail = trail_of(args.history) if args.history else None
     by_hand = trail.actions() if trail else ()
-    options = LookOptions(args.looks, args.interval, splitting, cordons(by_hand))
+    options = plan_inputs.LookOptions(args.looks, args.interval, splitting, cordons(by_hand))
     async with client_session(args) as session:
         looking = _look(session, addresses, history, options)
         looked = await while_waiting(looking, "reading the cluster")
@@ -59,7 +53,7 @@ async def _plan(args: argparse.Namespace, addresses: tuple[str, ...]) -> Advised
     return advise(
         looked.snapshot,
         strategy,
-        move_time(rows, args.move_seconds, at_once=args.at_once, by_hand=by_hand),
+        plan_inputs.move_time(rows, args.move_seconds, at_once=args.at_once, by_hand=by_hand),
         wall_clock_ms(),
         looked.memory,
         advise_splits(looked.splits, splitting),
@@ -74,11 +68,13 @@ async def _look(
     session: aiohttp.ClientSession,
     addresses: tuple[str, ...],
     history: TablesReader | None,
-    options: LookOptions,
-) -> AdviceInputs:
+    options: plan_inputs.LookOptions,
+) -> plan_inputs.AdviceInputs:
     if history is not None and not addresses:
-        return inputs_from_history(history, options)
-    return await inputs_from_cluster(session, addresses, wall_clock_ms, history, options)
+        return plan_inputs.inputs_from_history(history, options)
+    return await plan_inputs.inputs_from_cluster(
+        session, addresses, wall_clock_ms, history, options
+    )
 
 
 def _write(plan: AdvisedPlan, args: argparse.Namespace) -> None:

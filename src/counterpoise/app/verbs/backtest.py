@@ -12,28 +12,11 @@ from counterpoise.app.files import TABLE_FILES, expect_writable, write_table, wr
 from counterpoise.app.numbers import expect_move_seconds
 from counterpoise.app.packages import needed_by
 from counterpoise.app.spark import spark_conf, spark_session, written
-from counterpoise.app.verbs.backtest_compare import (
-    candidate_of,
-    cut_of,
-    differences,
-    sides_of,
-    sources_of,
-)
+from counterpoise.app.verbs import backtest_compare, backtest_source
 from counterpoise.app.verbs.backtest_grid import candidates_of, unplayed
 from counterpoise.app.verbs.backtest_size import size
-from counterpoise.app.verbs.backtest_source import (
-    change_of,
-    changed_source,
-    has_moves,
-    move_seconds_of,
-)
 from counterpoise.pipeline.backtest.measure import BacktestResult
-from counterpoise.pipeline.backtest.optimum.report import (
-    Optimum,
-    distances,
-    draw_frontier,
-    optimum_of,
-)
+from counterpoise.pipeline.backtest.optimum import report
 from counterpoise.pipeline.backtest.report import (
     calibration,
     change,
@@ -83,8 +66,11 @@ def run(args: argparse.Namespace) -> int:
         lines = [table(results), *idle(results), *spreads(results), *calibration(results)]
         sys.stdout.write("\n".join(lines) + "\n")
         if args.compare:
-            now, then = sides_of(args)
-            lines = [*differences(now, then, cut_of(now, then)), change(*results[:2])]
+            now, then = backtest_compare.sides_of(args)
+            lines = [
+                *backtest_compare.differences(now, then, backtest_compare.cut_of(now, then)),
+                change(*results[:2]),
+            ]
             sys.stdout.write("\n" + "\n".join(lines) + "\n")
     best = _optimum(args, results) if args.optimum else None
     if args.plot:
@@ -93,16 +79,16 @@ def run(args: argparse.Namespace) -> int:
             if best is None:
                 draw(results, title, args.plot)
             else:
-                draw_frontier(results, best, title, args.plot)
+                report.draw_frontier(results, best, title, args.plot)
     return 0
 
 
-def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> Optimum:
+def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> report.Optimum:
     """Print the best possible balance below the table."""
     with needed_by("--optimum", "optimum"):
-        best = optimum_of(changed_source(args).open(), results)
+        best = report.optimum_of(backtest_source.changed_source(args).open(), results)
     if not args.json:
-        sys.stdout.write("\n" + "\n".join(distances(ranked(results), best)) + "\n")
+        sys.stdout.write("\n" + "\n".join(report.distances(ranked(results), best)) + "\n")
     return best
 
 
@@ -151,8 +137,8 @@ def _results_of(
             f"{args.spans:,} to {MOST_STEPS:,} can be replayed: fewer --spans, fewer hours "
             "(--from, --to), or for synthetic load another --step"
         )
-    move_s = move_seconds_of(args)
-    follows = not args.optimum and all(has_moves(source) for _, source in replays)
+    move_s = backtest_source.move_seconds_of(args)
+    follows = not args.optimum and all(backtest_source.has_moves(source) for _, source in replays)
     candidates = [candidate for candidate, _ in replays]
     followed = followed_steps(candidates, trace, args.spans) if follows else 0
     tasks = [
@@ -176,7 +162,7 @@ def _results_of(
             f"the first {followed * trace.step_ms / 1000:g} s are followed as recorded, so that "
             "leaders remember what the recorded one did; all figures are of the time after that\n"
         )
-    for sentence in change_of(args).sentences():
+    for sentence in backtest_source.change_of(args).sentences():
         sys.stderr.write(f"what if: {sentence}\n")
     sys.stderr.write(NO_POLICIES)
     if not args.compare:
@@ -192,13 +178,13 @@ def _results_of(
 
 def _replays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
     """The candidates and the trace of each replay."""
-    source = changed_source(args)
+    source = backtest_source.changed_source(args)
     if not args.compare:
-        followed = [AS_RECORDED] if has_moves(source) else []
+        followed = [AS_RECORDED] if backtest_source.has_moves(source) else []
         return [(candidate, source) for candidate in (*candidates_of(args), *followed)]
-    now, then = sides_of(args)
-    sources = sources_of(source, cut_of(now, then))
+    now, then = backtest_compare.sides_of(args)
+    sources = backtest_compare.sources_of(source, backtest_compare.cut_of(now, then))
     return [
-        (candidate_of(side, args.thrash_span), replays)
+        (backtest_compare.candidate_of(side, args.thrash_span), replays)
         for side, replays in zip((now, then), sources, strict=True)
     ]

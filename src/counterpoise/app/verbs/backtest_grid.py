@@ -5,16 +5,10 @@ import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+from counterpoise.app import strategies
 from counterpoise.app.arguments.backtest import EVERY
 from counterpoise.app.conf import changing_nothing, read_conf
 from counterpoise.app.errors import UserError
-from counterpoise.app.strategies import (
-    PLACEMENT_SETTING,
-    as_pulsar,
-    find_placement,
-    find_shedder,
-    strategy_from,
-)
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.round import Strategy
 from counterpoise.decide.filters.options import FilterOptions
@@ -88,19 +82,21 @@ def _own_options(named: Sequence[str], conf: Properties) -> list[type]:
     found: list[type] = []
     for name in named:
         shedder, _, placement = name.partition("/")
-        found.append(find_shedder(shedder, conf).options)
+        found.append(strategies.find_shedder(shedder, conf).options)
         if placement:
-            found.append(find_placement(placement).options)
+            found.append(strategies.find_placement(placement).options)
     return found
 
 
 def _strategy(args: argparse.Namespace, conf: Properties, shedder: str, placement: str) -> Strategy:
     if args.as_pulsar:
-        return as_pulsar(
+        return strategies.as_pulsar(
             conf, shedder=shedder, placement=placement or None, thrash_span_s=args.thrash_span
         )
-    chosen = placement or conf.values.get(PLACEMENT_SETTING) or LeastUsage.name
-    return strategy_from(conf, shedder=shedder, placement=chosen, thrash_span_s=args.thrash_span)
+    chosen = placement or conf.values.get(strategies.PLACEMENT_SETTING) or LeastUsage.name
+    return strategies.strategy_from(
+        conf, shedder=shedder, placement=chosen, thrash_span_s=args.thrash_span
+    )
 
 
 def _read_by(strategy: Strategy, placement: str) -> frozenset[str]:
@@ -111,4 +107,4 @@ def _read_by(strategy: Strategy, placement: str) -> frozenset[str]:
     names = {each.conf for section in sections for each in all_options(section)}
     # A replay sheds even if the brokers are configured not to; a placement may be named already.
     names -= set() if leads else {"loadBalancerSheddingEnabled"}
-    return frozenset(names if placement else {*names, PLACEMENT_SETTING})
+    return frozenset(names if placement else {*names, strategies.PLACEMENT_SETTING})

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from counterpoise.app import strategies
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.arguments.rules import refuse_idle
 from counterpoise.app.client import client_security
@@ -17,13 +18,6 @@ from counterpoise.app.conf import given_conf, settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.fleet_file import read_fleet
 from counterpoise.app.signals import until_signal
-from counterpoise.app.strategies import (
-    DEFAULT_SHEDDER,
-    SHEDDER_SETTING,
-    as_load_manager_reads,
-    find_placement,
-    strategy_from,
-)
 from counterpoise.console.fleet_page import FleetPageOptions, serve_fleet
 from counterpoise.console.history_reader import HistoryReader
 from counterpoise.console.options import ConsoleOptions, WatchOptions
@@ -96,12 +90,12 @@ def strategy_of(settings: Mapping[str, str], own: Properties = NOTHING) -> tuple
     Made from the cluster's `settings`; the console's own (``own``) override them. If they are
     invalid, a default strategy is used.
     """
-    running = as_load_manager_reads(Properties(settings))
+    running = strategies.as_load_manager_reads(Properties(settings))
     known = _known({**running.values, **own.values})
     try:
-        chosen = strategy_from(known)
+        chosen = strategies.strategy_from(known)
     except (UserError, ConfigError) as error:
-        chosen = strategy_from(Properties({}), shedder=DEFAULT_SHEDDER)
+        chosen = strategies.strategy_from(Properties({}), shedder=strategies.DEFAULT_SHEDDER)
         return chosen, f"Advice by {chosen.shedder.name} with its defaults, since {error}."
     return chosen, f"Advice by {chosen.shedder.name} with the cluster's settings; nothing is moved."
 
@@ -111,7 +105,7 @@ def drain_rules_of(settings: Mapping[str, str], own: Properties = NOTHING) -> Dr
 
     Made from the cluster's `settings`, overridden by ``own``; the defaults if these are invalid.
     """
-    placement = find_placement(LeastUsage.name)
+    placement = strategies.find_placement(LeastUsage.name)
     try:
         conf = _known({**settings, **own.values})
         return DrainRules(
@@ -123,7 +117,7 @@ def drain_rules_of(settings: Mapping[str, str], own: Properties = NOTHING) -> Dr
 
 def _known(settings: Mapping[str, str]) -> Properties:
     """Without the packages that Pulsar's settings name strategies with."""
-    names = (SHEDDER_SETTING,)
+    names = (strategies.SHEDDER_SETTING,)
     short = {name: settings[name].rpartition(".")[2] for name in names if name in settings}
     return Properties({**settings, **short})
 

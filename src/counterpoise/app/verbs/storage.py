@@ -12,6 +12,7 @@ from counterpoise.app.conf import read_conf, settings_from
 from counterpoise.app.errors import UserError
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.row_output import row_output
+from counterpoise.bookkeeper import managed_ledgers, replication
 from counterpoise.bookkeeper.bookie_registry import read_registry
 from counterpoise.bookkeeper.bookies import BookieReadOptions, Bookies
 from counterpoise.bookkeeper.cursor_rows import CursorRow, cursor_rows
@@ -25,19 +26,7 @@ from counterpoise.bookkeeper.ledger_rows import (
     cluster_ledgers,
     listed_ledgers,
 )
-from counterpoise.bookkeeper.managed_ledgers import (
-    ManagedLedger,
-    check_managed_ledgers,
-    managed_ledger_name,
-    read_managed_ledger,
-)
 from counterpoise.bookkeeper.orphans import OrphanRow, UnreferencedCounts, orphan_rows
-from counterpoise.bookkeeper.replication import (
-    BookieRow,
-    ReplicationRow,
-    bookie_rows,
-    replication_rows,
-)
 from counterpoise.bookkeeper.space import SpaceRow, space_rows
 from counterpoise.metadata.errors import MetadataError
 from counterpoise.metadata.open import open_reader
@@ -118,10 +107,12 @@ async def _write(cluster: LedgerCluster, args: argparse.Namespace) -> int:
     return EXIT_FOUND if alarmed else 0
 
 
-async def _managed_ledger(cluster: LedgerCluster, text: str) -> ManagedLedger:
-    await check_managed_ledgers(cluster.store)
+async def _managed_ledger(cluster: LedgerCluster, text: str) -> managed_ledgers.ManagedLedger:
+    await managed_ledgers.check_managed_ledgers(cluster.store)
     topic = TopicName.parse(text)
-    found = await read_managed_ledger(cluster.store, managed_ledger_name(topic))
+    found = await managed_ledgers.read_managed_ledger(
+        cluster.store, managed_ledgers.managed_ledger_name(topic)
+    )
     if found is None:
         raise UserError(
             f"{topic} is not stored in this cluster (of a partitioned topic, name a partition: "
@@ -172,14 +163,14 @@ async def _space(
 
 async def _bookies(
     cluster: LedgerCluster, args: argparse.Namespace
-) -> AsyncIterator[Sequence[BookieRow]]:
-    yield await bookie_rows(cluster)
+) -> AsyncIterator[Sequence[replication.BookieRow]]:
+    yield await replication.bookie_rows(cluster)
 
 
 async def _replication(
     cluster: LedgerCluster, args: argparse.Namespace
-) -> AsyncIterator[Sequence[ReplicationRow]]:
-    async for rows in replication_rows(cluster):
+) -> AsyncIterator[Sequence[replication.ReplicationRow]]:
+    async for rows in replication.replication_rows(cluster):
         yield rows
 
 
@@ -221,7 +212,7 @@ SUBJECTS: Final[Mapping[str, StorageSubject]] = {
     "cursors": StorageSubject(CursorRow, _cursors),
     "entries": StorageSubject(EntryRow, _entries, "unreadable"),
     "space": StorageSubject(SpaceRow, _space),
-    "bookies": StorageSubject(BookieRow, _bookies),
-    "replication": StorageSubject(ReplicationRow, _replication, "at_risk"),
+    "bookies": StorageSubject(replication.BookieRow, _bookies),
+    "replication": StorageSubject(replication.ReplicationRow, _replication, "at_risk"),
     "orphans": StorageSubject(OrphanRow, _orphans, "orphan"),
 }

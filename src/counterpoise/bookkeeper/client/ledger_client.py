@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 
+from counterpoise.bookkeeper import ledger_metadata
 from counterpoise.bookkeeper.bookies import BookieReadOptions, Bookies
 from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory
 from counterpoise.bookkeeper.client.ledger_nodes import LedgerNodes, as_bookkeeper_error
@@ -19,13 +20,6 @@ from counterpoise.bookkeeper.client_port import (
     LedgerWriter,
 )
 from counterpoise.bookkeeper.errors import BookKeeperError
-from counterpoise.bookkeeper.ledger_metadata import (
-    NO_ENTRY,
-    DigestType,
-    LedgerMetadata,
-    LedgerSegment,
-    LedgerState,
-)
 from counterpoise.bookkeeper.ledger_paths import DEFAULT_ROOT, check_layout
 from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.metadata.errors import MetadataError
@@ -42,7 +36,7 @@ class LedgerClientOptions:
     root: str = DEFAULT_ROOT
     quorums: Quorums = _QUORUMS
     """The quorums of ledgers that are created without their own."""
-    digest: DigestType = DigestType.CRC32C
+    digest: ledger_metadata.DigestType = ledger_metadata.DigestType.CRC32C
     """``managedLedgerDigestType``."""
     password: bytes = b""
     """``managedLedgerPassword``."""
@@ -84,14 +78,14 @@ class BookieLedgerClient(LedgerClient):
         quorums = quorums or options.quorums
         try:
             ensemble = await self._directory.choose(quorums, self._bookies)
-            metadata = LedgerMetadata(
+            metadata = ledger_metadata.LedgerMetadata(
                 ledger=0,
-                state=LedgerState.OPEN,
+                state=ledger_metadata.LedgerState.OPEN,
                 write_quorum=quorums.write,
                 ack_quorum=quorums.ack,
                 length=0,
-                last_entry=NO_ENTRY,
-                segments=(LedgerSegment(0, ensemble),),
+                last_entry=ledger_metadata.NO_ENTRY,
+                segments=(ledger_metadata.LedgerSegment(0, ensemble),),
                 digest=options.digest,
                 password=options.password,
                 created_ms=time.time_ns() // 1_000_000,

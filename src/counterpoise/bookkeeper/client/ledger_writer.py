@@ -6,14 +6,10 @@ from collections.abc import Collection, Sequence
 
 from counterpoise.bookkeeper.bookie_frames import ADD_OVERHEAD_MAX, OK, BookieAnswer, BookieRequest
 from counterpoise.bookkeeper.bookies import Bookies
+from counterpoise.bookkeeper.client import metadata_changes
 from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory, NotEnoughBookies
 from counterpoise.bookkeeper.client.ledger_nodes import LedgerNodes, as_bookkeeper_error
 from counterpoise.bookkeeper.client.ledger_write import LedgerWrite
-from counterpoise.bookkeeper.client.metadata_changes import (
-    EnsembleChange,
-    VersionedMetadata,
-    WriterClose,
-)
 from counterpoise.bookkeeper.client_port import EntryTooLarge, LedgerListener, LedgerOver
 from counterpoise.bookkeeper.errors import BookieError, BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment
@@ -27,7 +23,7 @@ class BookieLedgerWriter:
 
     def __init__(
         self,
-        created: VersionedMetadata,
+        created: metadata_changes.VersionedMetadata,
         bookies: Bookies,
         directory: BookieDirectory,
         nodes: LedgerNodes,
@@ -84,7 +80,7 @@ class BookieLedgerWriter:
             # Whether it changed anything is found when the metadata is written.
             self._changing.cancel()
             await asyncio.wait([self._changing])
-        change = WriterClose(write.last_confirmed, write.length)
+        change = metadata_changes.WriterClose(write.last_confirmed, write.length)
         try:
             self._known = await self._nodes.change(write.ledger, change, self._known)
         except MetadataError as error:
@@ -141,7 +137,7 @@ class BookieLedgerWriter:
             lacking = sorted(set(after).intersection(failed))
             if lacking:
                 raise NotEnoughBookies(f"no other bookie to write to than {', '.join(lacking)}")
-            change = EnsembleChange(before, LedgerSegment(first, tuple(after)))
+            change = metadata_changes.EnsembleChange(before, LedgerSegment(first, tuple(after)))
             self._known = await self._nodes.change(ledger, change, self._known)
         except Exception as error:
             # Whatever it is: without an end, its owner would wait for these entries for ever.

@@ -6,13 +6,9 @@ from collections.abc import Collection, Sequence
 
 from counterpoise.bookkeeper.bookie_frames import ADD, OK, BookieAnswer, BookieRequest
 from counterpoise.bookkeeper.bookies import Bookies
+from counterpoise.bookkeeper.client import ledger_recovery
 from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory
 from counterpoise.bookkeeper.client.ledger_nodes import LedgerNodes
-from counterpoise.bookkeeper.client.ledger_recovery import (
-    LedgerRecovery,
-    RecoveredEnd,
-    RecoveryFailed,
-)
 from counterpoise.bookkeeper.client.metadata_changes import RecoveryClose, RecoveryStart
 from counterpoise.bookkeeper.errors import BookieError
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata
@@ -45,13 +41,13 @@ class _Recovering:
     ) -> None:
         self._bookies = bookies
         self._directory = directory
-        self._recovery = LedgerRecovery(metadata, self)
+        self._recovery = ledger_recovery.LedgerRecovery(metadata, self)
         self._write_quorum = metadata.write_quorum
         loop = asyncio.get_running_loop()
-        self._end: asyncio.Future[RecoveredEnd] = loop.create_future()
+        self._end: asyncio.Future[ledger_recovery.RecoveredEnd] = loop.create_future()
         self._replacing: asyncio.Task[None] | None = None
 
-    async def end(self) -> RecoveredEnd:
+    async def end(self) -> ledger_recovery.RecoveredEnd:
         """Run the recovery, and return the ledger's end."""
         self._recovery.start()
         try:
@@ -69,12 +65,12 @@ class _Recovering:
         work = self._replace(ensemble, failed)
         self._replacing = asyncio.get_running_loop().create_task(work)
 
-    def recovered(self, end: RecoveredEnd) -> None:
+    def recovered(self, end: ledger_recovery.RecoveredEnd) -> None:
         """Called when the ledger's end is known, at which its metadata has to be closed."""
         if not self._end.done():
             self._end.set_result(end)
 
-    def failed(self, error: RecoveryFailed) -> None:
+    def failed(self, error: ledger_recovery.RecoveryFailed) -> None:
         """Called when the recovery failed: the ledger's end could not be decided."""
         if not self._end.done():
             self._end.set_exception(error)

@@ -5,6 +5,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Sequence
 from typing import Any, Final, Protocol
 
+from counterpoise import metadata
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.node_commands import execute
@@ -12,14 +13,6 @@ from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.runner import Runner
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.bundles.waiters import BundleWaiters
-from counterpoise.metadata import (
-    MetadataError,
-    MetadataStore,
-    Notification,
-    NotificationKind,
-    SessionEvent,
-    StoreUnavailable,
-)
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
@@ -68,7 +61,7 @@ class BundleOwnership:
 
     def __init__(
         self,
-        store: MetadataStore,
+        store: metadata.MetadataStore,
         protocol: BundleProtocol[Any],
         options: OwnershipOptions,
         drain: TopicCloser,
@@ -266,7 +259,7 @@ class BundleOwnership:
                 parts = [BundleName.parse(f"{bundle.namespace}/{each}") for each in ranges]
                 try:
                     await self.on_split(bundle, parts)
-                except (BrokerError, MetadataError, InvalidName) as error:
+                except (BrokerError, metadata.MetadataError, InvalidName) as error:
                     log.warning("%s is split later: %s", bundle, error)
                 await asyncio.sleep(RETRY_S)
         finally:
@@ -286,8 +279,10 @@ class BundleOwnership:
             try:
                 for path in await record_paths(self._store, self._protocol):
                     if me in (await self._value(path) or b""):
-                        self._on_change(Notification(NotificationKind.MODIFIED, path))
-            except StoreUnavailable as error:
+                        self._on_change(
+                            metadata.Notification(metadata.NotificationKind.MODIFIED, path)
+                        )
+            except metadata.StoreUnavailable as error:
                 log.warning("bundles owned before the restart are read later: %s", error)
                 await asyncio.sleep(RETRY_S)
             else:
@@ -355,7 +350,7 @@ class BundleOwnership:
 
     # Notifications of the store.
 
-    def _on_change(self, notification: Notification) -> None:
+    def _on_change(self, notification: metadata.Notification) -> None:
         news = signal_of(notification.path)
         name = news[0] if news is not None else self._protocol.bundle_of(notification.path)
         if name is None:
@@ -366,7 +361,7 @@ class BundleOwnership:
             log.warning("ignored a metadata node whose name is no bundle: %s", notification.path)
             return
         known = not self._runner.state(bundle).forgettable
-        gone = notification.kind is NotificationKind.DELETED
+        gone = notification.kind is metadata.NotificationKind.DELETED
         if news is not None:
             if known and not gone:
                 self._runner.feed(bundle, news[1])
@@ -376,7 +371,7 @@ class BundleOwnership:
             self._runner.feed(bundle, events.NodeChanged(notification.path, change))
         self._waiters.wake(bundle)
 
-    def _on_session(self, event: SessionEvent) -> None:
-        if event is not SessionEvent.CONNECTION_LOST:
+    def _on_session(self, event: metadata.SessionEvent) -> None:
+        if event is not metadata.SessionEvent.CONNECTION_LOST:
             for bundle in self._runner.known():
                 self._runner.feed(bundle, events.SessionChanged())

@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
+from counterpoise import metadata
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.cluster_key import ClusterKey
 from counterpoise.broker.peers import (
@@ -25,18 +26,6 @@ from counterpoise.broker.peers import (
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER, read_entry
 from counterpoise.broker.topic.compaction import Compaction, LoadedTopics
-from counterpoise.metadata import (
-    BadVersion,
-    MetadataStore,
-    NotFound,
-    Notification,
-    NotificationKind,
-    SessionEvent,
-    SessionListener,
-    Stored,
-    StoreUnavailable,
-    Unsubscribe,
-)
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.metadata.port import Listener as StoreListener
 from counterpoise.names.system_topics import SERVICE_UNIT_STATE
@@ -79,7 +68,7 @@ class TopicRecords:
 
     def __init__(
         self,
-        store: MetadataStore,
+        store: metadata.MetadataStore,
         me: str,
         background: BackgroundTasks,
         link: Callable[[SystemTopicListener], SystemTopicLink],
@@ -133,7 +122,7 @@ class TopicRecords:
 
     # The store's methods.
 
-    async def get(self, path: str) -> Stored | None:
+    async def get(self, path: str) -> metadata.Stored | None:
         """The node, or None if there is none."""
         bundle = _bundle_of(path)
         if bundle is None:
@@ -142,7 +131,7 @@ class TopicRecords:
         value, version = self._view.value(bundle), self._view.version(bundle)
         if value is None or version is None:
             return None
-        return Stored(value, version, ephemeral=False, mine=False)
+        return metadata.Stored(value, version, ephemeral=False, mine=False)
 
     async def put(
         self,
@@ -163,11 +152,11 @@ class TopicRecords:
         if expected_version is not None:
             expected = None if expected_version == MUST_NOT_EXIST else expected_version
             if found != expected:
-                raise BadVersion(path)
+                raise metadata.BadVersion(path)
         why = await self._publish(path, bundle, value, {})
         if why is not None:
             log.info("%s: a record was refused: %s", bundle, why)
-            raise BadVersion(path)
+            raise metadata.BadVersion(path)
         version = self._view.version(bundle)
         return 0 if version is None else version
 
@@ -184,11 +173,11 @@ class TopicRecords:
         await self._ready(path)
         found = self._view.version(bundle)
         if found is None:
-            raise NotFound(path)
+            raise metadata.NotFound(path)
         if expected_version is not None and found != expected_version:
-            raise BadVersion(path)
+            raise metadata.BadVersion(path)
         if await self._publish(path, bundle, None, {_REMOVES: str(found)}) is not None:
-            raise BadVersion(path)
+            raise metadata.BadVersion(path)
 
     async def children(self, path: str) -> list[str]:
         """The names (not paths) of a node's children, sorted; empty if there is no such node."""
@@ -207,7 +196,7 @@ class TopicRecords:
             return await self._store.exists(path)
         return await self.get(path) is not None
 
-    def subscribe(self, listener: StoreListener) -> Unsubscribe:
+    def subscribe(self, listener: StoreListener) -> metadata.Unsubscribe:
         """Call the listener for every change below the root of this store."""
         self._listeners.append(listener)
         leave = self._store.subscribe(listener)
@@ -218,7 +207,7 @@ class TopicRecords:
 
         return unsubscribe
 
-    def subscribe_session(self, listener: SessionListener) -> Unsubscribe:
+    def subscribe_session(self, listener: metadata.SessionListener) -> metadata.Unsubscribe:
         """Call the listener when the session is interrupted, lost or established again."""
         return self._store.subscribe_session(listener)
 
@@ -242,14 +231,18 @@ class TopicRecords:
             async with asyncio.timeout(self._within_s):
                 await self._caught_up.wait()
         except TimeoutError:
-            raise StoreUnavailable(path, f"{SERVICE_UNIT_STATE} is not within reach") from None
+            raise metadata.StoreUnavailable(
+                path, f"{SERVICE_UNIT_STATE} is not within reach"
+            ) from None
 
     async def _publish(
         self, path: str, bundle: str, value: bytes | None, properties: dict[str, str]
     ) -> str | None:
         """Publish a message and wait until it is read back; returns why it is ignored, if it is."""
         if not self._link.linked:
-            raise StoreUnavailable(path, f"{SERVICE_UNIT_STATE} is not linked at the moment")
+            raise metadata.StoreUnavailable(
+                path, f"{SERVICE_UNIT_STATE} is not linked at the moment"
+            )
         token = f"{self._me}-{next(self._tokens)}"
         verdict: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._verdicts[token] = verdict
@@ -261,7 +254,7 @@ class TopicRecords:
             why = str(error) or "it was written, and is not read"
             # It may be valid, and other brokers may have acted on it: only reading shows that.
             self._read_again(f"what became of a record of {bundle} is not known")
-            raise StoreUnavailable(path, why) from None
+            raise metadata.StoreUnavailable(path, why) from None
         finally:
             del self._verdicts[token]
 
@@ -290,21 +283,21 @@ class TopicRecords:
     def _notify(self, bundle: str, before: bytes | None, after: bytes | None) -> None:
         if before == after:
             return
-        kind = NotificationKind.MODIFIED
+        kind = metadata.NotificationKind.MODIFIED
         if before is None:
-            kind = NotificationKind.CREATED
+            kind = metadata.NotificationKind.CREATED
         elif after is None:
-            kind = NotificationKind.DELETED
+            kind = metadata.NotificationKind.DELETED
         for listener in [*self._listeners]:
-            listener(Notification(kind, f"{_BELOW}{bundle}"))
+            listener(metadata.Notification(kind, f"{_BELOW}{bundle}"))
 
-    def _on_session(self, event: SessionEvent) -> None:
+    def _on_session(self, event: metadata.SessionEvent) -> None:
         """Read the topic again after a lost session, since other brokers may have changed its
         records.
 
         Messages of that time may be unread, or on a connection whose other end is gone.
         """
-        if event is SessionEvent.SESSION_LOST:
+        if event is metadata.SessionEvent.SESSION_LOST:
             self._read_again("this broker's session was lost")
 
     def led_by(self, leader: str) -> None:

@@ -16,18 +16,13 @@ from typing import Any, Final, TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from counterpoise.broker import peers
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.base.cluster_key import ClusterKey
 from counterpoise.broker.load.change import MINUTE_MS, percent_change
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.broker.load.reporter import LoadReporter
-from counterpoise.broker.peers import (
-    PeerError,
-    SystemTopicLink,
-    SystemTopicListener,
-    SystemTopicMessage,
-)
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.fields import LoadDataError
@@ -220,12 +215,12 @@ class LoadDataExchange:
 
     def _link(
         self, topic: str, known: dict[str, T], read: Callable[[object], T]
-    ) -> SystemTopicLink:
+    ) -> peers.SystemTopicLink:
         def publish_again() -> None:
             self._published = None
             self._due.set()
 
-        def take(message: SystemTopicMessage) -> None:
+        def take(message: peers.SystemTopicMessage) -> None:
             if message.value is None:
                 known.pop(message.key, None)
                 return
@@ -237,9 +232,9 @@ class LoadDataExchange:
             except (LoadDataError, ValueError, RecursionError) as error:
                 log.warning("what %s published on %s is not read: %s", message.key, topic, error)
 
-        return SystemTopicLink(
+        return peers.SystemTopicLink(
             topic,
-            SystemTopicListener(lambda: None, take, publish_again),
+            peers.SystemTopicListener(lambda: None, take, publish_again),
             producer_name=self._me,
             timeout_s=LINK_S,
             security=self._security,
@@ -247,7 +242,7 @@ class LoadDataExchange:
             schema=SCHEMAS[topic],
         )
 
-    def _keep(self, link: SystemTopicLink) -> Callable[[], Coroutine[Any, Any, None]]:
+    def _keep(self, link: peers.SystemTopicLink) -> Callable[[], Coroutine[Any, Any, None]]:
         async def keep() -> None:
             await link.keep(self._broker_url)
 
@@ -263,7 +258,7 @@ class LoadDataExchange:
             self._due.clear()
             try:
                 await self.publish()
-            except (PeerError, MetadataError) as error:
+            except (peers.PeerError, MetadataError) as error:
                 log.info("load data is published when it can be again: %s", error)
 
 

@@ -3,18 +3,13 @@
 import json
 import math
 
-from counterpoise.load.average import (
-    LONG_TERM_SAMPLES,
-    SHORT_TERM_SAMPLES,
-    BundleData,
-    TimeAverageMessageData,
-)
+from counterpoise.load import average
 from counterpoise.load.fields import LoadDataError
 
 _FIELDS = ("bandwidthIn", "bandwidthOut", "msgRateIn", "msgRateOut")
 
 
-def quota_data(value: bytes) -> BundleData:
+def quota_data(value: bytes) -> average.BundleData:
     """A new bundle's averages from its stored quota, weighted as if it had been measured very
     often.
 
@@ -29,7 +24,7 @@ def quota_data(value: bytes) -> BundleData:
     except (ValueError, TypeError, AttributeError):
         raise LoadDataError("ResourceQuota", "an object of numbers", value[:40]) from None
     short, long = (
-        TimeAverageMessageData(samples, samples, *rates)
-        for samples in (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
+        average.TimeAverageMessageData(samples, samples, *rates)
+        for samples in (average.SHORT_TERM_SAMPLES, average.LONG_TERM_SAMPLES)
     )
-    return BundleData(short, long)
+    return average.BundleData(short, long)

@@ -7,15 +7,9 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
+from counterpoise import metadata
 from counterpoise.broker.base import paths
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
-from counterpoise.metadata import (
-    VALUE_BYTES_MAX,
-    MetadataStore,
-    NodeError,
-    Notification,
-    SessionEvent,
-)
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.own_node import put_own
 
@@ -30,7 +24,9 @@ class BrokerRegistry:
     (``BrokerLookupData``): addresses, listeners, load manager and version.
     """
 
-    def __init__(self, store: MetadataStore, my_id: str, *, with_load: bool = True) -> None:
+    def __init__(
+        self, store: metadata.MetadataStore, my_id: str, *, with_load: bool = True
+    ) -> None:
         self.my_id: Final = my_id
         self._write: Final = write_report if with_load else write_lookup_data
         self._store = store
@@ -66,7 +62,7 @@ class BrokerRegistry:
     async def unregister(self) -> None:
         """Delete this broker's registration: it gets no more bundles."""
         for path in (paths.broker(self.my_id), paths.own_broker(self.my_id)):
-            with contextlib.suppress(NodeError):
+            with contextlib.suppress(metadata.NodeError):
                 await self._store.delete(path)
         self._is_marked = False
 
@@ -105,12 +101,12 @@ class BrokerRegistry:
         """Whether a path of the metadata store is a broker's registration."""
         return path.startswith(paths.BROKERS)
 
-    def _on_change(self, notification: Notification) -> None:
+    def _on_change(self, notification: metadata.Notification) -> None:
         if self.concerns(notification.path):
             self._forget()
 
-    def _on_session(self, event: SessionEvent) -> None:
-        if event is SessionEvent.SESSION_LOST:
+    def _on_session(self, event: metadata.SessionEvent) -> None:
+        if event is metadata.SessionEvent.SESSION_LOST:
             self._is_marked = False
         self._forget()
 
@@ -119,7 +115,7 @@ class BrokerRegistry:
         self._active = None
 
 
-async def foreign_brokers(store: MetadataStore) -> list[str]:
+async def foreign_brokers(store: metadata.MetadataStore) -> list[str]:
     """The ids of registered brokers that are Apache Pulsar's, not Counterpoise's."""
     registered = await store.children(paths.BROKERS)
     ours = {*await store.children(paths.OWN_BROKERS)} if registered else set()
@@ -141,12 +137,12 @@ def write_report(report: LocalBrokerData) -> bytes:
     those of all. The rest counts as without load for the leader, which moves the busiest.
     """
     written = _as_json(report)
-    if len(written) <= VALUE_BYTES_MAX:
+    if len(written) <= metadata.VALUE_BYTES_MAX:
         return written
     stats = report.last_stats
     kept = sorted(stats, key=lambda each: _throughput(stats[each]), reverse=True)
-    while len(written) > VALUE_BYTES_MAX and kept:
-        kept = kept[: min(len(kept) * VALUE_BYTES_MAX // len(written), len(kept) - 1)]
+    while len(written) > metadata.VALUE_BYTES_MAX and kept:
+        kept = kept[: min(len(kept) * metadata.VALUE_BYTES_MAX // len(written), len(kept) - 1)]
         written = _as_json(
             replace(
                 report,

@@ -5,17 +5,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic import ports, transactional
 from counterpoise.broker.topic.acks import AckState, restored_acks
 from counterpoise.broker.topic.backlog_quota import Backlog, pass_over_trimmed
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.deduplication import Deduplication
 from counterpoise.broker.topic.lookback import index_of, start_index
-from counterpoise.broker.topic.ports import (
-    ConsumerSink,
-    ProducerRequest,
-    ProducerSink,
-    SubscribeRequest,
-)
 from counterpoise.broker.topic.producer import Producer, refuse_all
 from counterpoise.broker.topic.receipts import Published, send_receipts
 from counterpoise.broker.topic.shared_parts import SharedByTopics
@@ -23,11 +18,6 @@ from counterpoise.broker.topic.stored_message import last_message_id
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic_compaction import COMPACTION, TopicCompaction
 from counterpoise.broker.topic.topic_rules import TopicRules
-from counterpoise.broker.topic.transactional import (
-    TransactionalTopic,
-    is_reserved,
-    require_subscription_name,
-)
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import CursorState, EntryGroup, Lost, Position, StorageError
@@ -38,7 +28,7 @@ from counterpoise.wire.values import InitialPosition
 _log = logging.getLogger(__name__)
 
 
-class PersistentTopic(TransactionalTopic):
+class PersistentTopic(transactional.TransactionalTopic):
     """A topic whose messages are stored before they are acknowledged.
 
     ``on_lost`` is called when the log was fenced or failed: the topic has to be loaded again.
@@ -72,7 +62,7 @@ class PersistentTopic(TransactionalTopic):
         self.log = log
         self.terminated = terminated
         for state in log.cursors.values():
-            if not is_reserved(state.name):
+            if not transactional.is_reserved(state.name):
                 self._add_subscription(state.name, restored_acks(log, state), state=state)
                 self._restore_acks(self._subscriptions[state.name])
 
@@ -99,7 +89,7 @@ class PersistentTopic(TransactionalTopic):
         """The sequence ids of the topic's producers; None if it does not deduplicate."""
         return self._known
 
-    async def make_ready(self, request: ProducerRequest) -> None:
+    async def make_ready(self, request: ports.ProducerRequest) -> None:
         """Check the backlog quota, and create the producer's initial subscription (PIP-124)."""
         try:
             if self.rules.quotas:
@@ -122,7 +112,7 @@ class PersistentTopic(TransactionalTopic):
                 )
             await self.create_subscription(name, InitialPosition.Earliest)
 
-    def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> Producer:
+    def add_producer(self, request: ports.ProducerRequest, sink: ports.ProducerSink) -> Producer:
         """Attach a producer; raises `BrokerError` (TopicTerminatedError, or as `Topic` does)."""
         if self.terminated:
             raise BrokerError(ServerError.TopicTerminatedError, "Topic was already terminated")
@@ -152,7 +142,9 @@ class PersistentTopic(TransactionalTopic):
             self._notify_of_end()
         return self.log.position(self.log.end - 1)
 
-    async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
+    async def subscribe(
+        self, request: ports.SubscribeRequest, sink: ports.ConsumerSink
+    ) -> Consumer:
         """Attach a consumer, creating its subscription if necessary; raises `BrokerError`."""
         consumer = await super().subscribe(request, sink)
         self._notify_of_end()
@@ -228,8 +220,8 @@ class PersistentTopic(TransactionalTopic):
         _log.warning("%s: %s", self.name, error)
         self._on_lost(self, error)
 
-    async def _subscription_for(self, request: SubscribeRequest) -> Subscription:
-        require_subscription_name(request.subscription)
+    async def _subscription_for(self, request: ports.SubscribeRequest) -> Subscription:
+        transactional.require_subscription_name(request.subscription)
         self.commons.limits.subscribe.admit(
             self.name, request.address, request.consumer_name, request.consumer_id
         )
@@ -276,7 +268,7 @@ class PersistentTopic(TransactionalTopic):
 
         Once this returns, the subscription survives this broker.
         """
-        require_subscription_name(name)
+        transactional.require_subscription_name(name)
         self.check_open()
         if name in self._subscriptions:
             raise BrokerError(ServerError.ConsumerBusy, f"Subscription {name} already exists")
@@ -294,7 +286,7 @@ class PersistentTopic(TransactionalTopic):
         name: str,
         acks: AckState,
         *,
-        request: SubscribeRequest | None = None,
+        request: ports.SubscribeRequest | None = None,
         state: CursorState | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Subscription:

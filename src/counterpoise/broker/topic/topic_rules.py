@@ -5,16 +5,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic import retention
 from counterpoise.broker.topic.backlog_quota import BacklogQuota, quotas_of
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.retention import (
-    UNUSED_KEPT,
-    Inactivity,
-    Retention,
-    TopicLifetime,
-    inactivity_of,
-    retention_of,
-)
 from counterpoise.names.system_topics import is_system_topic
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Persistence, Quorums
@@ -57,7 +50,7 @@ class TopicRules:
     """How much earlier they may be delivered."""
     delay_max_ms: int = 0
     """How long a message may ask to wait."""
-    lifetime: TopicLifetime = UNUSED_KEPT
+    lifetime: retention.TopicLifetime = retention.UNUSED_KEPT
     """How long what is not used is kept."""
     persistence: Persistence | None = None
     """How its log is kept on bookies; None: as broker.conf has it."""
@@ -178,9 +171,11 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
         if options.delay_is_strict
         else int(delay.get("tickTime", options.delay_tick_ms)),
         delay_max_ms=int(delay.get("maxDeliveryDelayInMillis") or options.delay_max_ms),
-        lifetime=TopicLifetime(
-            retention_of(found, Retention(options.retention_minutes, options.retention_megabytes)),
-            inactivity_of(found, _inactivity(options)),
+        lifetime=retention.TopicLifetime(
+            retention.retention_of(
+                found, retention.Retention(options.retention_minutes, options.retention_megabytes)
+            ),
+            retention.inactivity_of(found, _inactivity(options)),
             limit("subscription_expiration_time_minutes", options.subscription_minutes),
         ),
         persistence=persistence_of(found),
@@ -206,6 +201,6 @@ def persistence_of(policies: Mapping[str, Any] | None) -> Persistence | None:
     return None
 
 
-def _inactivity(options: TopicOptions) -> Inactivity:
+def _inactivity(options: TopicOptions) -> retention.Inactivity:
     after = options.inactive_check_s if options.inactive_s is None else options.inactive_s
-    return Inactivity(options.deletes_inactive, options.inactive_mode, after)
+    return retention.Inactivity(options.deletes_inactive, options.inactive_mode, after)

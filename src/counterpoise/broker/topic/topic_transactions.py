@@ -13,13 +13,7 @@ from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink, ServiceUrls
 from counterpoise.broker.topic.producer import Producer, PublishedTo
 from counterpoise.broker.topic.subscription import Subscription
-from counterpoise.broker.transactions.buffer import (
-    PRODUCER,
-    Marker,
-    TransactionBuffer,
-    entry_of_transaction,
-    marker_entry,
-)
+from counterpoise.broker.transactions import buffer
 from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.log_parts import parts_from
@@ -58,7 +52,7 @@ class TopicTransactions:
     def __init__(self, topic: LoggedTopic, meter: Meter, clock_ms: MillisecondClock) -> None:
         self._topic = topic
         self.hidden = AckState(_BEFORE_ALL)
-        self.buffer = TransactionBuffer(self.hidden)
+        self.buffer = buffer.TransactionBuffer(self.hidden)
         self._clock_ms = clock_ms
         self._background = BackgroundTasks()
         #: Entries that came before `_note` was done.
@@ -130,7 +124,7 @@ class TopicTransactions:
             subscription.set_stable_end(self.stable_end)
 
     def _stored(self, index: int, entry: bytes) -> Sequence[tuple[int, int]]:
-        found = entry_of_transaction(entry)
+        found = buffer.entry_of_transaction(entry)
         return () if found is None else self.buffer.stored(index, found)
 
     async def end(self, transaction: TransactionId, *, commit: bool, low_watermark: int) -> None:
@@ -143,11 +137,11 @@ class TopicTransactions:
         late = self.buffer.raise_watermark(transaction.coordinator, low_watermark)
         for each in late:
             if each != transaction:
-                await self._write(Marker.ABORT, each)
+                await self._write(buffer.Marker.ABORT, each)
         if not self.buffer.has_marker(transaction):
-            await self._write(Marker.COMMIT if commit else Marker.ABORT, transaction)
+            await self._write(buffer.Marker.COMMIT if commit else buffer.Marker.ABORT, transaction)
 
-    async def _write(self, marker: Marker, transaction: TransactionId) -> None:
+    async def _write(self, marker: buffer.Marker, transaction: TransactionId) -> None:
         if self._kept is not None:
             # The next owner would take the marker for a message.
             why = f"{self._topic.name} has not saved yet that it has transactions"
@@ -156,7 +150,7 @@ class TopicTransactions:
         # One for each marker: a producer is closed once an entry of it could not be stored.
         writer = Producer(
             ProducerRequest(0),
-            PRODUCER,
+            buffer.PRODUCER,
             cast("ProducerSink", _MarkerSink(self._markers)),
             self._topic,
             self._meter,
@@ -164,7 +158,7 @@ class TopicTransactions:
         written = self._markers[number] = asyncio.get_running_loop().create_future()
         self.buffer.ending(transaction)
         try:
-            entry = marker_entry(marker, transaction, number, self._clock_ms())
+            entry = buffer.marker_entry(marker, transaction, number, self._clock_ms())
             self._topic.log.append(entry, 1, (writer, number, number))
             await written
         except (StorageError, BrokerError) as error:

@@ -6,19 +6,12 @@ from random import Random
 from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
+from counterpoise.decide.filters import simple
 from counterpoise.decide.filters.anti_affinity import spread
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy, isolate
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.filters.outcome import FilterOutcome, FilterStatus
-from counterpoise.decide.filters.simple import (
-    below_max_topics,
-    fewest_of_namespace,
-    not_barred,
-    not_draining,
-    same_load_manager,
-    under_max_topics,
-)
 from counterpoise.decide.filters.versions import latest_version
 from counterpoise.decide.memory import Memory, NoMemory
 from counterpoise.decide.placement.least_resource_usage import place_by_store_usage
@@ -125,24 +118,24 @@ def select_modular(
 
 def pass_modular(namespace: str, around: Surroundings, options: FilterOptions) -> Passed:
     """Apply the modular manager's filters for a namespace: first half of `select_modular`."""
-    staying = not_draining(around.brokers, around.draining)
+    staying = simple.not_draining(around.brokers, around.draining)
     allowed = isolate(
         namespace, staying.kept, around.policies, around.facts, persistent=around.persistent
     )
     # Only now: a primary that does not get this bundle makes no secondary necessary.
-    free = not_barred(allowed.kept, around.barred)
+    free = simple.not_barred(allowed.kept, around.barred)
     outcomes = [staying, allowed, free]
 
     def apply(outcome: FilterOutcome) -> tuple[str, ...]:
         outcomes.append(outcome)
         return outcome.kept
 
-    left = apply(below_max_topics(free.kept, around.facts, options.max_topics))
+    left = apply(simple.below_max_topics(free.kept, around.facts, options.max_topics))
     domains = around.domains if options.failure_domains else None
     left = apply(spread(left, around.anti_affinity, domains))
     even = options.distribute_evenly or namespace == SYSTEM_NAMESPACE_TEXT
-    left = apply(fewest_of_namespace(left, around.namespace_bundles, enabled=even))
-    left = apply(same_load_manager(left, around.facts, options.load_manager_class))
+    left = apply(simple.fewest_of_namespace(left, around.namespace_bundles, enabled=even))
+    left = apply(simple.same_load_manager(left, around.facts, options.load_manager_class))
     left = apply(latest_version(left, around.facts, enabled=options.prefer_later_versions))
     notes = []
     if not left or outcomes[-1].status is FilterStatus.FAILED:
@@ -194,9 +187,9 @@ def pass_extensible(
         outcomes.append(outcome)
         return outcome.kept
 
-    left = apply(not_draining(around.brokers, around.draining))
-    left = apply(same_load_manager(left, around.facts, options.load_manager_class))
-    left = apply(under_max_topics(left, around.facts, options.max_topics))
+    left = apply(simple.not_draining(around.brokers, around.draining))
+    left = apply(simple.same_load_manager(left, around.facts, options.load_manager_class))
+    left = apply(simple.under_max_topics(left, around.facts, options.max_topics))
     left = apply(latest_version(left, around.facts, enabled=options.prefer_later_versions))
     domains = around.domains if options.failure_domains else None
     left = apply(spread(left, around.anti_affinity, domains))

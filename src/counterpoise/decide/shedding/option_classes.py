@@ -2,20 +2,14 @@
 
 from typing import Any, Final
 
+from counterpoise.decide.shedding import options
 from counterpoise.decide.shedding.counterpoise.options import CounterpoiseOptions
-from counterpoise.decide.shedding.options import (
-    AvgOptions,
-    OverloadOptions,
-    ThresholdOptions,
-    TransferOptions,
-    UniformOptions,
-)
 
 OPTION_CLASSES: Final[tuple[type[Any], ...]] = (
-    AvgOptions,
+    options.AvgOptions,
     CounterpoiseOptions,
-    OverloadOptions,
-    ThresholdOptions,
-    TransferOptions,
-    UniformOptions,
+    options.OverloadOptions,
+    options.ThresholdOptions,
+    options.TransferOptions,
+    options.UniformOptions,
 )

@@ -8,14 +8,8 @@ import numpy as np
 
 from counterpoise.decide.memory import Memoryless, NoMemory
 from counterpoise.decide.plan import Decision, Rejection, Rule, StrategyPlan
+from counterpoise.decide.shedding import explain
 from counterpoise.decide.shedding.candidates import by_throughput, how_many
-from counterpoise.decide.shedding.explain import (
-    lone_bundle,
-    no_broker,
-    no_candidates,
-    scarcest,
-    unload,
-)
 from counterpoise.decide.shedding.options import OverloadOptions
 from counterpoise.load.rates import Floats
 from counterpoise.load.usage import RESOURCES
@@ -80,7 +74,7 @@ def _decide(
 ) -> list[Decision]:
     sheds = np.flatnonzero(~(usage < limit) & (view.broker.bundle_count > 1))
     ranking = by_throughput(view, sheds)
-    resources = scarcest(view, sheds, weights)
+    resources = explain.scarcest(view, sheds, weights)
     decisions: list[Decision] = []
     for place, broker in enumerate(sheds.tolist()):
         ranked = ranking[place]
@@ -92,7 +86,7 @@ def _decide(
             "weighted": "" if weights[RESOURCES.index(resources[place])] == 1 else ", weighted",
         }
         count = how_many(ranked.values, need[broker])
-        decisions += unload(view, broker, ranked, count, "Overloaded", _BECAUSE, figures)
+        decisions += explain.unload(view, broker, ranked, count, "Overloaded", _BECAUSE, figures)
     return decisions
 
 
@@ -100,13 +94,13 @@ def _rejections(
     view: ClusterView, usage: Floats, limit: float, chosen: frozenset[str]
 ) -> Iterable[Rejection]:
     if not view.brokers:
-        yield no_broker()
+        yield explain.no_broker()
     for index, broker in enumerate(view.brokers):
         if usage[index] == -np.inf:
             yield _NO_USAGE.refuses(broker, None, limit)
         elif usage[index] < limit:
             yield _BELOW.refuses(broker, float(usage[index]), limit)
         elif view.broker.bundle_count[index] <= 1:
-            yield lone_bundle(view, index)
+            yield explain.lone_bundle(view, index)
         elif broker not in chosen:
-            yield no_candidates(view, index)
+            yield explain.no_candidates(view, index)

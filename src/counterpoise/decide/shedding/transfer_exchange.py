@@ -6,13 +6,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from counterpoise.decide.plan import Decision, DecisionKind
+from counterpoise.decide.shedding import transfer_explain
 from counterpoise.decide.shedding.options import TransferOptions
-from counterpoise.decide.shedding.transfer_explain import (
-    BECAUSE_BACK,
-    HELD_BY_GRACE,
-    HELD_BY_POLICY,
-    because_moved,
-)
 from counterpoise.decide.shedding.transfer_spread import Cause, Spread
 from counterpoise.load.store_view import NO_RULES, LoadStoreView, TopBundles
 
@@ -117,7 +112,7 @@ class Exchange:
             DecisionKind.UNLOAD if to is None else DecisionKind.TRANSFER,
             self.cause.label,
         )
-        moved = because_moved(self.cause)
+        moved = transfer_explain.because_moved(self.cause)
         leaving = {
             "std": self.std,
             "limit": self.options.target_std,
@@ -133,7 +128,7 @@ class Exchange:
         made = []
         for (source, bundle, destination), throughput in self.moves.items():
             leaves = source == busy
-            template = moved if leaves else BECAUSE_BACK
+            template = moved if leaves else transfer_explain.BECAUSE_BACK
             figures = {**(leaving if leaves else coming), "throughput": throughput}
             made.append(Decision(kind, bundle, source, destination, reason, template, figures))
         return made
@@ -186,9 +181,9 @@ class Exchange:
         if rules.owners is not None and rules.owners.get(bundle) != self.view.brokers[self.most]:
             return "not owned"
         if bundle in self.view.recently_unloaded:
-            return HELD_BY_GRACE
+            return transfer_explain.HELD_BY_GRACE
         if bundle in rules.with_policies and not self.options.bundles_with_policies:
-            return HELD_BY_POLICY
+            return transfer_explain.HELD_BY_POLICY
         return None if self._transferable(bundle, self.most, self.least) else "not allowed there"
 
     def _transferable(self, bundle: str, source: int, destination: int) -> bool:

@@ -5,15 +5,7 @@ from typing import Any
 
 from counterpoise.decide.advice.plan import AdvisedPlan, BrokerLoad
 from counterpoise.names.units import byte_scale
-from counterpoise.pipeline.page.drawing import (
-    AFTER,
-    BEFORE,
-    QUIET,
-    add_legend,
-    as_svg,
-    new_figure,
-    plain_text,
-)
+from counterpoise.pipeline.page import drawing
 
 NAMED_MOST = 40
 """More brokers than this are drawn as a curve, not as bars with names."""
@@ -26,11 +18,11 @@ def brokers_plot(plan: AdvisedPlan) -> str:
     if len(shown) > NAMED_MOST:
         return _curves(plan, shown)
     scale, unit = _scale(plan)
-    figure, axes = new_figure(1.5 + 0.42 * len(shown))
+    figure, axes = drawing.new_figure(1.5 + 0.42 * len(shown))
     places = list(range(len(shown)))
     for brokers, shift, colour, label in (
-        (shown, -0.2, BEFORE, "before"),
-        ([after[each.broker] for each in shown], 0.2, AFTER, "after"),
+        (shown, -0.2, drawing.BEFORE, "before"),
+        ([after[each.broker] for each in shown], 0.2, drawing.AFTER, "after"),
     ):
         axes.barh(
             [place + shift for place in places],
@@ -39,32 +31,32 @@ def brokers_plot(plan: AdvisedPlan) -> str:
             color=colour,
             label=label,
         )
-    axes.set_yticks(places, [plain_text(each.broker) for each in shown])
+    axes.set_yticks(places, [drawing.plain_text(each.broker) for each in shown])
     axes.invert_yaxis()
     _mean(axes, shown, scale, vertical=True)
     axes.set_xlabel(f"{unit} in and out")
-    add_legend(axes)
-    return as_svg(figure)
+    drawing.add_legend(axes)
+    return drawing.as_svg(figure)
 
 
 def steps_plot(plan: AdvisedPlan) -> str:
     """An SVG of the imbalance (largest broker's bytes/s ÷ mean - 1) after each move of the plan."""
-    figure, axes = new_figure(3.0)
+    figure, axes = drawing.new_figure(3.0)
     line = [plan.before.imbalance, *(step.imbalance_after for step in plan.steps)]
-    axes.plot(range(len(line)), line, color=AFTER, marker="o" if len(line) < 60 else "")
+    axes.plot(range(len(line)), line, color=drawing.AFTER, marker="o" if len(line) < 60 else "")
     axes.set_xlabel("moves carried out")
     axes.set_ylabel("imbalance (largest ÷ mean - 1)")
     axes.set_ylim(bottom=0)
     axes.xaxis.get_major_locator().set_params(integer=True)
-    return as_svg(figure)
+    return drawing.as_svg(figure)
 
 
 def _curves(plan: AdvisedPlan, before: Sequence[BrokerLoad]) -> str:
     scale, unit = _scale(plan)
-    figure, axes = new_figure(3.6)
+    figure, axes = drawing.new_figure(3.6)
     for brokers, colour, label in (
-        (before, BEFORE, "before"),
-        (plan.after.brokers, AFTER, "after"),
+        (before, drawing.BEFORE, "before"),
+        (plan.after.brokers, drawing.AFTER, "after"),
     ):
         loads = sorted((each.bytes_per_s / scale for each in brokers), reverse=True)
         axes.plot(range(1, len(loads) + 1), loads, color=colour, label=label)
@@ -72,8 +64,8 @@ def _curves(plan: AdvisedPlan, before: Sequence[BrokerLoad]) -> str:
     axes.set_xlabel("brokers, the most loaded first")
     axes.set_ylabel(f"{unit} in and out")
     axes.set_ylim(bottom=0)
-    add_legend(axes)
-    return as_svg(figure)
+    drawing.add_legend(axes)
+    return drawing.as_svg(figure)
 
 
 def _scale(plan: AdvisedPlan) -> tuple[float, str]:
@@ -86,4 +78,4 @@ def _mean(axes: Any, brokers: Sequence[BrokerLoad], scale: float, *, vertical: b
         return
     mean = sum(each.bytes_per_s for each in brokers) / len(brokers) / scale
     draw = axes.axvline if vertical else axes.axhline
-    draw(mean, color=QUIET, linewidth=1, linestyle=":", label="mean")
+    draw(mean, color=drawing.QUIET, linewidth=1, linestyle=":", label="mean")

@@ -19,12 +19,7 @@ from counterpoise.load.rows import BROKER, BUNDLE, GAP, RATES, RESOURCES, USAGE
 from counterpoise.load.usage import BANDWIDTH_IN, CPU, weighted_max
 from counterpoise.load.view import Integers, Masks
 from counterpoise.names.errors import ExplainedError
-from counterpoise.pipeline.backtest.recorded_load import (
-    BundleReports,
-    LoadChanges,
-    OwnerChanges,
-    changes_of,
-)
+from counterpoise.pipeline.backtest import recorded_load
 from counterpoise.pipeline.backtest.topic_shares import TopicShares, topic_shares
 from counterpoise.pipeline.backtest.trace import Hosts
 from counterpoise.pipeline.clock import EVER
@@ -192,8 +187,8 @@ class _Table:
     topics: Any
     owners: Any
     hosts: Hosts
-    loads: LoadChanges
-    moves: OwnerChanges
+    loads: recorded_load.LoadChanges
+    moves: recorded_load.OwnerChanges
     up: Any
     measured: Any
 
@@ -252,10 +247,10 @@ def trace_of(whole: pa.Table, name: str, recording: Recording | None = None) -> 
     owners = np.zeros(len(bundles), np.intp)
     owners[bundle_of[at[::-1]]] = broker_of[at[::-1]]
     fresh = np.flatnonzero(of_broker & whole.column("fresh").to_numpy(zero_copy_only=False))
-    reports = BundleReports(
+    reports = recorded_load.BundleReports(
         polls[at], broker_of[at], bundle_of[at], rates[at], polls[fresh], broker_of[fresh]
     )
-    loads, moves = changes_of(reports.sound())
+    loads, moves = recorded_load.changes_of(reports.sound())
     own = completed(whole, ["load_average"]).column("load_average").to_numpy()
     shape = (count, len(brokers))
     measured = np.zeros(shape, np.bool_)

@@ -6,14 +6,8 @@ from typing import Any
 
 import orjson
 
+from counterpoise.load import measured
 from counterpoise.load.fields import LoadDataError
-from counterpoise.load.measured import (
-    Measured,
-    broker_row,
-    bundle_columns,
-    expect_bundles,
-    measured_of,
-)
 from counterpoise.load.report import LocalBrokerData
 from counterpoise.load.rows import Table
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
@@ -40,7 +34,7 @@ async def fetch(admin: Admin, address: str) -> bytes:
     return await admin.get(f"{address}/admin/v2/broker-stats/load-report", of_itself=True)
 
 
-def parse(body: bytes, broker: str) -> Measured:
+def parse(body: bytes, broker: str) -> measured.Measured:
     """A broker's load from its load report's body; raises `RefusedError` or `LoadDataError`."""
     what = f"load report of {broker}"
     try:
@@ -53,13 +47,13 @@ def parse(body: bytes, broker: str) -> Measured:
         raise LoadDataError(what, "an object", document)
     stats = document.get("lastStats") or {}
     if isinstance(stats, dict):
-        expect_bundles(list(stats), f"{what}.lastStats")
+        measured.expect_bundles(list(stats), f"{what}.lastStats")
     bundles = _columns(stats)
     if bundles is None:
         # Something is unusual; the reader of load reports knows every form and names what is not.
-        return measured_of(LocalBrokerData.from_json(document, what))
+        return measured.measured_of(LocalBrokerData.from_json(document, what))
     report = LocalBrokerData.from_json({**document, "lastStats": {}}, what)
-    return Measured.of(broker_row(report), bundles, report.last_update)
+    return measured.Measured.of(measured.broker_row(report), bundles, report.last_update)
 
 
 def _columns(stats: Any) -> Table | None:
@@ -72,7 +66,7 @@ def _columns(stats: Any) -> Table | None:
     plain = all(set(map(type, each)) <= _NUMBERS for each in rates.values()) and all(
         set(map(type, each)) <= _WHOLE for each in counts.values()
     )
-    return bundle_columns(list(stats), rates, counts) if plain else None
+    return measured.bundle_columns(list(stats), rates, counts) if plain else None
 
 
 def _figures(rows: list[dict[str, Any]]) -> list[Sequence[Any]]:

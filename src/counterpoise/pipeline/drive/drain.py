@@ -12,13 +12,7 @@ from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.balancing.warm_up import first_moves
 from counterpoise.names.callbacks import MillisecondClock, SentenceSink
 from counterpoise.names.errors import ExplainedError
-from counterpoise.pipeline.drive.action_trail import (
-    NOT_KEPT,
-    ActionLog,
-    ActionRefusedError,
-    NewAction,
-    cordons,
-)
+from counterpoise.pipeline.drive import action_trail
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
@@ -62,7 +56,7 @@ class BrokerDrain:
         clock_ms: MillisecondClock,
         log: SentenceSink,
         options: DrainOptions,
-        action: NewAction = NOT_KEPT,
+        action: action_trail.NewAction = action_trail.NOT_KEPT,
     ) -> None:
         """`action` records the drain, its operator and reason."""
         self._action = action
@@ -96,7 +90,7 @@ class BrokerDrain:
         trail = self._action.trail
         actions = await asyncio.to_thread(trail.actions) if trail else ()
         snapshot = await self._reader.read(self.goal.broker)
-        self.snapshot = snapshot = replace(snapshot, cordoned=cordons(actions))
+        self.snapshot = snapshot = replace(snapshot, cordoned=action_trail.cordons(actions))
         if reason := self.goal.refusal(snapshot):
             raise DrainRefusedError(reason)
         return self.goal.plan(snapshot, RoundMemory())
@@ -116,10 +110,10 @@ class BrokerDrain:
         try:
             async with self._action.recorded(self._clock_ms, self.goal.broker) as log:
                 return await self._carry_out(plan, log)
-        except ActionRefusedError as error:
+        except action_trail.ActionRefusedError as error:
             raise DrainRefusedError(str(error)) from None
 
-    async def _carry_out(self, plan: Round, log: ActionLog) -> DrainResult:
+    async def _carry_out(self, plan: Round, log: action_trail.ActionLog) -> DrainResult:
         outcomes: list[MoveOutcome] = []
         tried: dict[str, int] = {}
         errors: dict[str, str] = {}

@@ -15,19 +15,11 @@ import numpy as np
 from counterpoise.load.rows import Column
 from counterpoise.names.callbacks import Clock, SentenceSink
 from counterpoise.names.errors import ExplainedError
+from counterpoise.pipeline.prometheus import series
 from counterpoise.pipeline.prometheus.answer import RangeAnswer
 from counterpoise.pipeline.prometheus.import_record import IMPORTED, ImportRecord, begun
 from counterpoise.pipeline.prometheus.piece import ClusterPiece, SeriesGroups, SeriesSums, piece_of
 from counterpoise.pipeline.prometheus.report_rows import PieceFacts, PieceReader, PieceReports
-from counterpoise.pipeline.prometheus.series import (
-    AVERAGE_LABELS,
-    AVERAGE_SERIES,
-    COUNT_SERIES,
-    RATE_SERIES,
-    TOPICS,
-    USAGE_SERIES,
-    SeriesLabels,
-)
 from counterpoise.pipeline.prometheus.source import SeriesError, SeriesSource, TooManyValuesError
 from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 from counterpoise.pipeline.tables.faults import superseded
@@ -58,7 +50,7 @@ class ImportOptions:
 
     grid: TimeGrid
     """The moments that were asked for."""
-    by: str = TOPICS
+    by: str = series.TOPICS
     cluster: str = ""
     match: str = ""
     """The labels that series must have, as PromQL; only recorded here, since the source applies
@@ -76,7 +68,7 @@ class HistoryImport:
     def __init__(
         self,
         source: SeriesSource,
-        labels: SeriesLabels,
+        labels: series.SeriesLabels,
         location: Location,
         options: ImportOptions,
         log: SentenceSink,
@@ -102,7 +94,7 @@ class HistoryImport:
         `HistoryInUseError`; if the first piece fails, nothing is written.
         """
         options = self._options
-        outline = await self._source.outline(RATE_SERIES[options.by][0], options.grid)
+        outline = await self._source.outline(series.RATE_SERIES[options.by][0], options.grid)
         self._choose_cluster(outline.clusters)
         whole = outline.grid
         requested = ImportRecord(
@@ -228,11 +220,11 @@ class HistoryImport:
     async def _read(self, grid: TimeGrid) -> ClusterPiece:
         by = self._options.by
         coarse = grid.every(COUNTS_EVERY)
-        by_topic = by == TOPICS and grid.first_ms >= self._topic_loads_from_ms
-        rates_asked = [(name, self._match, grid) for name in RATE_SERIES[by]]
-        queries = [(name, self._match, coarse) for name in COUNT_SERIES[by].values()]
-        queries += [(name, self._match, grid) for name in USAGE_SERIES]
-        queries.append((AVERAGE_SERIES, {**self._match, **AVERAGE_LABELS}, grid))
+        by_topic = by == series.TOPICS and grid.first_ms >= self._topic_loads_from_ms
+        rates_asked = [(name, self._match, grid) for name in series.RATE_SERIES[by]]
+        queries = [(name, self._match, coarse) for name in series.COUNT_SERIES[by].values()]
+        queries += [(name, self._match, grid) for name in series.USAGE_SERIES]
+        queries.append((series.AVERAGE_SERIES, {**self._match, **series.AVERAGE_LABELS}, grid))
         tasks = [
             *(asyncio.create_task(self._sums(*each, by_topic=by_topic)) for each in rates_asked),
             *(asyncio.create_task(self._sums(*each)) for each in queries),
@@ -245,8 +237,8 @@ class HistoryImport:
             await asyncio.gather(*tasks, return_exceptions=True)
         if by_topic:  # not before: a piece that was too much is asked for again, in parts
             self._topic_loads_from_ms = grid.first_ms + TOPIC_LOADS_EVERY_MS
-        rates, rest = found[: len(RATE_SERIES[by])], found[len(RATE_SERIES[by]) :]
-        names = list(COUNT_SERIES[by])
+        rates, rest = found[: len(series.RATE_SERIES[by])], found[len(series.RATE_SERIES[by]) :]
+        names = list(series.COUNT_SERIES[by])
         counts = {
             name: _repeated(sums, grid.count)
             for name, sums in zip(names, rest[: len(names)], strict=True)

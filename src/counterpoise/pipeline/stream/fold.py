@@ -14,22 +14,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from counterpoise.load.fold import FoldState, fold
+from counterpoise.pipeline.tables import reports, states
 from counterpoise.pipeline.tables.data_files import DataFile
 from counterpoise.pipeline.tables.location import Location
-from counterpoise.pipeline.tables.reports import (
-    ROWS_MOST,
-    ReportSlice,
-    newest_poll,
-    next_slice,
-    read_shard,
-)
-from counterpoise.pipeline.tables.states import (
-    FoldedStates,
-    commit_states,
-    read_state,
-    resharded,
-    write_state,
-)
 
 if TYPE_CHECKING:  # executors do without delta-rs
     from pyspark import SparkContext
@@ -46,7 +33,7 @@ class FoldBatch:
     """What the tasks of a batch need; it is serialised and sent to executors."""
 
     location: Location
-    part: ReportSlice
+    part: reports.ReportSlice
     before: tuple[DataFile, ...]
     """The states before this slice, by shard; none if nothing was folded yet."""
     shards: int
@@ -59,11 +46,11 @@ def fold_shard(batch: FoldBatch, shard: int) -> DataFile:
     """
     before = FoldState.empty()
     if batch.before:
-        before = read_state(batch.location, batch.before[shard])
-    rows = read_shard(batch.location, batch.part, shard, batch.shards)
+        before = states.read_state(batch.location, batch.before[shard])
+    rows = reports.read_shard(batch.location, batch.part, shard, batch.shards)
     after = fold(before, rows)
     up_to = batch.part.up_to
-    return write_state(batch.location, after, up_to=up_to, shard=shard, shards=batch.shards)
+    return states.write_state(batch.location, after, up_to=up_to, shard=shard, shards=batch.shards)
 
 
 class SparkTasks:
@@ -96,7 +83,7 @@ class ReportFold:
         tasks: SparkTasks,
         *,
         shards: int,
-        most_rows: int = ROWS_MOST,
+        most_rows: int = reports.ROWS_MOST,
         every_ms: int = 0,
     ) -> None:
         """A batch has at most `most_rows` rows, unless a single file has more.
@@ -108,24 +95,24 @@ class ReportFold:
         self._shards = shards
         self._most_rows = most_rows
         self._every_ms = every_ms
-        self.states = resharded(writer, shards)
+        self.states = states.resharded(writer, shards)
         """The newest states; None if nothing was folded yet."""
 
-    def next(self) -> FoldedStates | None:
+    def next(self) -> states.FoldedStates | None:
         """Fold the polls that landed since the last call, and commit the states; None if there are
         none.
 
         Raises `HistoryFaultError`, and Spark's errors.
         """
         after = self.states.up_to if self.states else 0
-        if newest_poll(self._writer) < max(after + self._every_ms, after + 1):
+        if reports.newest_poll(self._writer) < max(after + self._every_ms, after + 1):
             return None
-        part = next_slice(self._writer, after, self._most_rows)
+        part = reports.next_slice(self._writer, after, self._most_rows)
         if part is None:
             return None
         before = self.states.files if self.states else ()
         batch = FoldBatch(self._writer.location, part, before, self._shards)
         files = self._tasks.run(batch)
-        commit_states(self._writer, files, part.up_to)
-        self.states = FoldedStates(part.up_to, tuple(files))
+        states.commit_states(self._writer, files, part.up_to)
+        self.states = states.FoldedStates(part.up_to, tuple(files))
         return self.states

@@ -22,18 +22,8 @@ from deltalake.exceptions import CommitFailedError
 from deltalake.transaction import AddAction, RemoveAction
 
 from counterpoise.pipeline.clock import EVER
+from counterpoise.pipeline.tables import delta_table
 from counterpoise.pipeline.tables.data_files import DataFile, level_of
-from counterpoise.pipeline.tables.delta_table import (
-    FILES_KEPT,
-    LOG_KEPT,
-    configuration_of,
-    create_table,
-    days_kept,
-    find_table,
-    later_layout,
-    schema_of,
-    trouble,
-)
 from counterpoise.pipeline.tables.faults import HistoryFaultError, superseded
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.old_layout import is_old
@@ -75,10 +65,10 @@ class TablesReader:
     @contextmanager
     def _current(self, table: str) -> Iterator[DeltaTable | None]:
         """The table at its newest version, exclusively; None if there is none."""
-        with self._locks[table], trouble(self.location, table):
+        with self._locks[table], delta_table.trouble(self.location, table):
             if table in self._handles:
                 self._handles[table].update_incremental()
-            elif (handle := find_table(self.location, table)) is not None:
+            elif (handle := delta_table.find_table(self.location, table)) is not None:
                 self._handles[table] = handle
             yield self._handles.get(table)
 
@@ -139,7 +129,9 @@ class TablesWriter(TablesReader):
 
     def keep_versions(self, days: int) -> None:
         """Keep old versions of all tables but `fold_state` readable for so many days."""
-        kept = dict.fromkeys((LOG_KEPT, FILES_KEPT), days_kept(days))
+        kept = dict.fromkeys(
+            (delta_table.LOG_KEPT, delta_table.FILES_KEPT), delta_table.days_kept(days)
+        )
         for table in (table for table in TABLES if table != FOLD_STATE):
             with self._held(table) as handle:
                 if not kept.items() <= handle.metadata().configuration.items():
@@ -170,7 +162,7 @@ class TablesWriter(TablesReader):
 
     @contextmanager
     def _current(self, table: str) -> Iterator[DeltaTable]:
-        with self._locks[table], trouble(self.location, table):
+        with self._locks[table], delta_table.trouble(self.location, table):
             self._expect_going_on()
             # What is committed here is known already: the writer is the only one.
             yield self._handles[table]
@@ -189,7 +181,7 @@ class TablesWriter(TablesReader):
         handle, commit_id = self._handles[table], uuid.uuid4().hex
         before = handle.version()
         carried = {WRITER: self.epoch, **transactions}
-        with trouble(self.location, table):
+        with delta_table.trouble(self.location, table):
             try:
                 commit(handle, table, actions, carried, commit_id)
             except CommitFailedError as error:
@@ -232,10 +224,12 @@ def take_over(location: Location) -> TablesWriter:
         )
     handles = {}
     for table in TABLES:
-        handle = find_table(location, table)
+        handle = delta_table.find_table(location, table)
         if handle is None:
-            handle = create_table(location, table, schema_of(table), configuration_of(table))
-        if later := later_layout(handle):
+            handle = delta_table.create_table(
+                location, table, delta_table.schema_of(table), delta_table.configuration_of(table)
+            )
+        if later := delta_table.later_layout(handle):
             raise HistoryFaultError(
                 f"{location.address} was written by a newer counterpoise (its layout is "
                 f"version {later}): run that one, or name another --history"
@@ -244,7 +238,7 @@ def take_over(location: Location) -> TablesWriter:
     known = [handle.transaction_version(WRITER) or 0 for handle in handles.values()]
     epoch = max(known) + 1
     for table, handle in handles.items():
-        with trouble(location, table):
+        with delta_table.trouble(location, table):
             before = handle.version()
             while True:
                 try:
@@ -267,7 +261,7 @@ def take_over(location: Location) -> TablesWriter:
 def _add_columns(handle: DeltaTable, table: str, epoch: int) -> None:
     """Add columns that a table's layout lacks: null in existing rows."""
     there = {field.name for field in handle.schema().fields}
-    new = [field for field in schema_of(table).fields if field.name not in there]
+    new = [field for field in delta_table.schema_of(table).fields if field.name not in there]
     if new:
         of_epoch = CommitProperties(app_transactions=[Transaction(WRITER, epoch)])
         handle.alter.add_columns(new, commit_properties=of_epoch)
@@ -285,7 +279,7 @@ def commit(
     handle.create_write_transaction(
         list(actions),
         "append",
-        schema_of(table),
+        delta_table.schema_of(table),
         partition_by=[DAY],
         commit_properties=CommitProperties(
             custom_metadata={_COMMIT_ID: commit_id},

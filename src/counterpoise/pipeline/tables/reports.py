@@ -15,22 +15,9 @@ import pyarrow.parquet as pq
 
 from counterpoise.load.fold import Batch
 from counterpoise.load.rows import BUNDLE, REPORT, SAMPLE, Column, ReportRows, Table
-from counterpoise.pipeline.tables.data_files import (
-    DIGEST_BITS,
-    DataFile,
-    reading_file,
-    writing_file,
-)
+from counterpoise.pipeline.tables import data_files, schema
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.row_groups import ALL_ROWS, NO_BUNDLES, extent, of_polls, rows_of
-from counterpoise.pipeline.tables.schema import (
-    REPORTS,
-    REPORTS_SCHEMA,
-    SCHEMAS,
-    columns_of,
-    completed,
-    rows_to_arrow,
-)
 
 if TYPE_CHECKING:  # executors do without delta-rs
     from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
@@ -50,7 +37,7 @@ class ReportSlice:
 
     after: int
     up_to: int
-    files: tuple[DataFile, ...]
+    files: tuple[data_files.DataFile, ...]
     rows: int
     """The number of rows of these files; a compacted file may have rows of other polls, too."""
 
@@ -61,7 +48,7 @@ def land(writer: "TablesWriter", rows: ReportRows) -> None:
     Raises `FileExistsError` if that poll, or a later one, is there already.
     """
     poll_id = int(rows["poll_id"][0])
-    land_polls(writer, [rows_to_arrow(rows)], poll_id, poll_id)
+    land_polls(writer, [schema.rows_to_arrow(rows)], poll_id, poll_id)
 
 
 def land_polls(
@@ -78,26 +65,28 @@ def land_polls(
     """
     if newest_poll(writer) >= first:
         raise FileExistsError(
-            f"poll {first} has already been landed in {writer.location.where(REPORTS)}"
+            f"poll {first} has already been landed in {writer.location.where(schema.REPORTS)}"
         )
-    with writing_file(writer.location, REPORTS, REPORTS_SCHEMA, first) as file:
+    with data_files.writing_file(
+        writer.location, schema.REPORTS, schema.REPORTS_SCHEMA, first
+    ) as file:
         for part in parts:
             file.write(part)
-    writer.commit(REPORTS, [file.written], transactions=dict.fromkeys((LANDED, *also), last))
+    writer.commit(schema.REPORTS, [file.written], transactions=dict.fromkeys((LANDED, *also), last))
 
 
 def newest_poll(reader: "TablesReader") -> int:
     """The newest poll in the table `reports`; 0 if there is none."""
-    return reader.transaction(REPORTS, LANDED) or 0
+    return reader.transaction(schema.REPORTS, LANDED) or 0
 
 
 def next_slice(
     reader: "TablesReader", after: int, most_rows: int = ROWS_MOST
 ) -> ReportSlice | None:
     """The polls to fold after poll `after`, limited to about `most_rows` rows; None without any."""
-    chosen: list[DataFile] = []
+    chosen: list[data_files.DataFile] = []
     rows = 0
-    for file in reader.files(REPORTS, after):
+    for file in reader.files(schema.REPORTS, after):
         if chosen and rows + file.rows > most_rows:
             break
         chosen.append(file)
@@ -112,7 +101,7 @@ def shard_of(digests: Column, shards: int) -> Column:
 
     A file's row groups are ranges of digests as well, so that each belongs to one shard.
     """
-    found: Column = (digests.astype(np.int64) * shards) >> DIGEST_BITS
+    found: Column = (digests.astype(np.int64) * shards) >> data_files.DIGEST_BITS
     return found
 
 
@@ -125,7 +114,7 @@ def read_shard(location: Location, part: ReportSlice, shard: int, shards: int) -
     samples: list[Table] = []
     reports: list[Table] = []
     for file in part.files:
-        with reading_file(location, file.name) as parquet:
+        with data_files.reading_file(location, file.name) as parquet:
             groups = _groups_of(parquet, shard, shards)
         for group in groups:
             table = group
@@ -134,9 +123,9 @@ def read_shard(location: Location, part: ReportSlice, shard: int, shards: int) -
             mine = shard_of(table.column("digest").to_numpy(), shards) == shard
             if "kind" in table.column_names:
                 of_bundle = np.asarray(pc.equal(table.column("kind"), BUNDLE))
-                reports.append(columns_of(table.take(np.flatnonzero(~of_bundle)), REPORT))
+                reports.append(schema.columns_of(table.take(np.flatnonzero(~of_bundle)), REPORT))
                 mine &= of_bundle
-            samples.append(columns_of(table.select(SAMPLE).filter(pa.array(mine)), SAMPLE))
+            samples.append(schema.columns_of(table.select(SAMPLE).filter(pa.array(mine)), SAMPLE))
     return Batch.joined(samples, reports)
 
 
@@ -146,7 +135,7 @@ def read_reports(
     up_to: int,
     columns: Sequence[str] | None = None,
     kinds: Sequence[str] = (),
-    table: str = REPORTS,
+    table: str = schema.REPORTS,
 ) -> Iterator[pa.Table]:
     """The rows of polls after `after` up to `up_to`, a table for each row group.
 
@@ -158,11 +147,11 @@ def read_reports(
     for file in reader.files(table, after):
         if file.first_poll > up_to:
             continue
-        few = table == REPORTS and kinds and BUNDLE not in kinds
+        few = table == schema.REPORTS and kinds and BUNDLE not in kinds
         part = NO_BUNDLES if few else ALL_ROWS
         for group in rows_of(reader.location, file, part, names):
             if len(found := of_polls(group, after, up_to, kinds)):
-                yield completed(found, columns or SCHEMAS[table].names)
+                yield schema.completed(found, columns or schema.SCHEMAS[table].names)
 
 
 def _groups_of(parquet: pq.ParquetFile, shard: int, shards: int) -> list[pa.Table]:

@@ -7,19 +7,15 @@ from collections.abc import Awaitable, Callable
 from counterpoise.load.rows import ReportRows
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.pipeline.collect.poll_log import trouble
-from counterpoise.pipeline.watch.history_keeper import (
-    HistoryKeeper,
-    NothingSeenError,
-    WatchSettings,
-)
+from counterpoise.pipeline.watch import history_keeper
 
 
-class ClusterWatcher(HistoryKeeper):
+class ClusterWatcher(history_keeper.HistoryKeeper):
     """Polls a cluster into one history; decides and moves nothing."""
 
     def __init__(
         self,
-        settings: WatchSettings,
+        settings: history_keeper.WatchSettings,
         log: SentenceSink,
         after_poll: Callable[[ReportRows], Awaitable[None]] | None = None,
     ) -> None:
@@ -42,7 +38,7 @@ class ClusterWatcher(HistoryKeeper):
                 history.keeping.folded(int(rows["poll_id"][0]))
                 if self._settings.once:
                     if reason := trouble(rows):
-                        raise NothingSeenError(reason)
+                        raise history_keeper.NothingSeenError(reason)
                     return
                 if await self._has_ended():
                     return

@@ -7,12 +7,8 @@ from functools import partial
 
 import aiohttp
 
+from counterpoise.decide.watchdog import observation
 from counterpoise.decide.watchdog.judge import KINDS, SLOW_BROKER, judge, lost_namespaces
-from counterpoise.decide.watchdog.observation import (
-    WatchdogFinding,
-    WatchdogMemory,
-    WatchdogOptions,
-)
 from counterpoise.load.rows import ReportRows
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.callbacks import SentenceSink
@@ -35,13 +31,13 @@ class Watchdog:
     where: Callable[[str], str]
     """The address of a broker's admin API, by its id."""
     report: SentenceSink
-    options: WatchdogOptions = field(default_factory=WatchdogOptions)
+    options: observation.WatchdogOptions = field(default_factory=observation.WatchdogOptions)
     remedies: bool = False
     """Whether the safe remedies are carried out."""
     metrics: Metrics | None = None
     notices: BalancerNotices | None = None
-    memory: WatchdogMemory = field(default_factory=WatchdogMemory)
-    findings: tuple[WatchdogFinding, ...] = ()
+    memory: observation.WatchdogMemory = field(default_factory=observation.WatchdogMemory)
+    findings: tuple[observation.WatchdogFinding, ...] = ()
     """What is wrong now."""
 
     @property
@@ -77,11 +73,11 @@ class Watchdog:
                 self.report(f"over: {each.kind} of {each.subject}")
                 self._notify(each, is_over=True)
 
-    def _notify(self, finding: WatchdogFinding, *, is_over: bool = False) -> None:
+    def _notify(self, finding: observation.WatchdogFinding, *, is_over: bool = False) -> None:
         if self.notices is not None:
             self.notices.found(finding, is_over=is_over)
 
-    async def _remedy(self, finding: WatchdogFinding, subject: str) -> str:
+    async def _remedy(self, finding: observation.WatchdogFinding, subject: str) -> str:
         what = f"remedy for {subject}: {finding.remedy}"
         if not finding.broker:
             return f"{what} is not possible: no broker could be asked"
@@ -109,7 +105,7 @@ def guard(
     addresses: Sequence[str],
     report: SentenceSink,
     metrics: Metrics | None = None,
-    options: WatchdogOptions | None = None,
+    options: observation.WatchdogOptions | None = None,
     notices: BalancerNotices | None = None,
 ) -> Watchdog:
     """A watchdog that only alerts, for a command that polls the cluster anyway."""
@@ -121,13 +117,13 @@ def guard(
         Observer(admin, addresses),
         where,
         report,
-        options or WatchdogOptions(),
+        options or observation.WatchdogOptions(),
         metrics=metrics,
         notices=notices,
     )
 
 
-def alert_of(finding: WatchdogFinding) -> str:
+def alert_of(finding: observation.WatchdogFinding) -> str:
     """A finding as an alert: a sentence, and the remedy or advice."""
     if finding.remedy:
         help_ = f" (--remedy: {finding.remedy}{' at ' + finding.broker if finding.broker else ''})"

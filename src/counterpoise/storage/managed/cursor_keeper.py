@@ -11,23 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from counterpoise.bookkeeper import cursors, errors
 from counterpoise.bookkeeper.client_port import LedgerClient
-from counterpoise.bookkeeper.cursors import (
-    NO_LEDGER,
-    CursorNode,
-    CursorPositions,
-    cursor_names,
-    parse_cursor_node,
-    parse_positions,
-    write_cursor_node,
-    write_positions,
-)
-from counterpoise.bookkeeper.errors import (
-    BookKeeperError,
-    EntryUnreadable,
-    NoSuchLedger,
-    UnreadableNode,
-)
 from counterpoise.metadata import BadVersion, MetadataError, NotFound
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.names.position import NO_POSITION
@@ -47,7 +32,7 @@ class StoredCursor:
     """One cursor with its node in the metadata store, as last read or written."""
 
     path: str
-    node: CursorNode
+    node: cursors.CursorNode
     version: int = MUST_NOT_EXIST
     value: bytes = b""
     saved: CursorState | None = None
@@ -60,28 +45,28 @@ class StoredCursor:
 
 
 async def latest_positions(
-    client: LedgerClient, node: CursorNode
-) -> tuple[CursorPositions, BookKeeperError | None]:
+    client: LedgerClient, node: cursors.CursorNode
+) -> tuple[cursors.CursorPositions, errors.BookKeeperError | None]:
     """A cursor's last state, from its ledger; or that of its node, with the error of the ledger.
 
     Recovers the cursor's ledger. Raises `BookKeeperError` if a later attempt may succeed.
     """
-    if node.ledger == NO_LEDGER:
+    if node.ledger == cursors.NO_LEDGER:
         return node.positions, None
     try:
         return await _last_state(client, node.ledger) or node.positions, None
-    except (NoSuchLedger, UnreadableNode, EntryUnreadable) as error:
-        if isinstance(error, EntryUnreadable) and not error.lost:
+    except (errors.NoSuchLedger, errors.UnreadableNode, errors.EntryUnreadable) as error:
+        if isinstance(error, errors.EntryUnreadable) and not error.lost:
             raise
         return node.positions, error
 
 
-async def _last_state(client: LedgerClient, ledger: int) -> CursorPositions | None:
+async def _last_state(client: LedgerClient, ledger: int) -> cursors.CursorPositions | None:
     reader = await client.recover(ledger)
     if reader.last_entry < 0:
         return None
     (payload,) = await reader.read(reader.last_entry, reader.last_entry)
-    return parse_positions(f"entry {ledger}:{reader.last_entry}", payload)
+    return cursors.parse_positions(f"entry {ledger}:{reader.last_entry}", payload)
 
 
 class CursorKeeper:
@@ -108,7 +93,7 @@ class CursorKeeper:
         """
         with _as_storage_errors(f"cursors of {self._owned.name} cannot be read"):
             names, known = await asyncio.gather(
-                cursor_names(self._metadata, self._owned.name),
+                cursors.cursor_names(self._metadata, self._owned.name),
                 asyncio.gather(*map(self._load, expected)),
             )
             others = [name for name in names if name not in expected]
@@ -120,7 +105,7 @@ class CursorKeeper:
         path = f"{self._owned.path}/{name}"
         stored = await self._metadata.get(path)
         while stored is not None:
-            node = parse_cursor_node(path, stored.value)
+            node = cursors.parse_cursor_node(path, stored.value)
             positions, missing = await latest_positions(self._client, node)
             # The former owner may have changed the node and deleted the ledger meanwhile.
             again = await self._metadata.get(path) if missing is not None else stored
@@ -157,13 +142,15 @@ class CursorKeeper:
         stored = self._stored.get(state.name)
         if stored is None:
             path = f"{self._owned.path}/{url_encoded(state.name)}"
-            node = CursorNode(state.name, NO_LEDGER, CursorPositions(NO_POSITION), ())
+            node = cursors.CursorNode(
+                state.name, cursors.NO_LEDGER, cursors.CursorPositions(NO_POSITION), ()
+            )
             stored = self._stored[state.name] = StoredCursor(path, node)
         async with stored.turn:
             if stored.version == MUST_NOT_EXIST and self._fits_node(state):
                 # A node that the successor does not know would be found by the owner after it.
                 await self._owned.check_mine()
-                await self._write_node(stored, state, NO_LEDGER)
+                await self._write_node(stored, state, cursors.NO_LEDGER)
                 await self._owned.check_mine()
             elif not await self._append(stored, state):
                 await self._begin_ledger(stored, state)
@@ -180,8 +167,8 @@ class CursorKeeper:
         former = stored.node
         node = node_of(state, writer.ledger, former)
         try:
-            await writer.add(write_positions(node.positions))
-        except BookKeeperError as error:
+            await writer.add(cursors.write_positions(node.positions))
+        except errors.BookKeeperError as error:
             _log.info("%s: %s; the cursor goes on in another ledger", stored.path, error)
             return False
         if node.texts != former.texts:
@@ -201,7 +188,7 @@ class CursorKeeper:
         writer = await ConfirmedLedger.create(self._client, purpose)
         try:
             node = node_of(state, writer.ledger, stored.node)
-            await writer.add(write_positions(node.positions))
+            await writer.add(cursors.write_positions(node.positions))
             await self._write_node(stored, state, writer.ledger)
         except MetadataError:
             # The node may name it. Once the node names another, it is unused.
@@ -224,7 +211,9 @@ class CursorKeeper:
         node = node_of(state, ledger, stored.node)
         stored.unused.add(stored.node.ledger)
         while True:
-            value = write_cursor_node(stored.path, stored.value, node, int(self._wall() * 1000))
+            value = cursors.write_cursor_node(
+                stored.path, stored.value, node, int(self._wall() * 1000)
+            )
             try:
                 stored.version = await self._metadata.put(
                     stored.path, value, expected_version=stored.version
@@ -234,10 +223,10 @@ class CursorKeeper:
                 now = await self._metadata.get(stored.path)
                 stored.version = MUST_NOT_EXIST if now is None else now.version
                 if now is not None:
-                    stored.unused.add(parse_cursor_node(stored.path, now.value).ledger)
+                    stored.unused.add(cursors.parse_cursor_node(stored.path, now.value).ledger)
             else:
                 stored.value, stored.node = value, node
-                stored.unused -= {ledger, NO_LEDGER}
+                stored.unused -= {ledger, cursors.NO_LEDGER}
                 return
 
     async def _discard(self, unused: set[int]) -> None:
@@ -246,7 +235,7 @@ class CursorKeeper:
             ledger = unused.pop()
             try:
                 await self._client.delete(ledger)
-            except BookKeeperError as error:
+            except errors.BookKeeperError as error:
                 _log.warning("ledger %d of a cursor is left as an orphan: %s", ledger, error)
 
     async def _drop(self, name: str) -> None:
@@ -257,7 +246,7 @@ class CursorKeeper:
             del self._stored[name]
             if stored.writer is not None:
                 await _close(stored.writer)
-            await self._discard((stored.unused | {stored.node.ledger}) - {NO_LEDGER})
+            await self._discard((stored.unused | {stored.node.ledger}) - {cursors.NO_LEDGER})
 
     async def close(self, states: Mapping[str, CursorState]) -> None:
         """Save all cursors, and write each state that is small enough into its node.
@@ -283,7 +272,7 @@ class CursorKeeper:
             closing = asyncio.create_task(_close(stored.writer))
             try:
                 if self._fits_node(stored.saved):
-                    await self._write_node(stored, stored.saved, NO_LEDGER)
+                    await self._write_node(stored, stored.saved, cursors.NO_LEDGER)
             finally:
                 await closing
 
@@ -300,7 +289,7 @@ class CursorKeeper:
 
 async def _close(writer: ConfirmedLedger) -> None:
     """Close a cursor's ledger; one that cannot be closed is recovered by the next owner."""
-    with contextlib.suppress(BookKeeperError):
+    with contextlib.suppress(errors.BookKeeperError):
         await writer.close()
 
 
@@ -308,5 +297,5 @@ async def _close(writer: ConfirmedLedger) -> None:
 def _as_storage_errors(what: str) -> Iterator[None]:
     try:
         yield
-    except (BookKeeperError, MetadataError) as error:
+    except (errors.BookKeeperError, MetadataError) as error:
         raise StorageError(f"{what}: {error}") from error

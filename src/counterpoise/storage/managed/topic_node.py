@@ -3,16 +3,10 @@
 import asyncio
 from collections.abc import Sequence
 
+from counterpoise.bookkeeper import managed_ledgers
 from counterpoise.bookkeeper.errors import UnreadableNode
 from counterpoise.bookkeeper.ledger_metadata import read_ledger_metadata
 from counterpoise.bookkeeper.ledger_paths import ledger_path
-from counterpoise.bookkeeper.managed_ledgers import (
-    ROOT,
-    ListedLedger,
-    parse_managed_ledger,
-    with_ledgers,
-    with_topic,
-)
 from counterpoise.metadata import BadVersion, MetadataError, MetadataStore
 from counterpoise.storage.managed.purpose import OWNER
 from counterpoise.storage.port import LogFencedError, StorageError
@@ -24,14 +18,14 @@ class ManagedLedgerTopics:
 
     def read(self, value: bytes) -> TopicRecord:
         """Parse a value that `write` made. Raises `UnreadableNode`."""
-        found = parse_managed_ledger("", value)
+        found = managed_ledgers.parse_managed_ledger("", value)
         return TopicRecord(dict(found.properties), found.terminated)
 
     def write(self, record: TopicRecord, former: bytes = b"") -> bytes:
         """The node's value for this record, replacing the ``former`` value, whose list of
         ledgers is kept.
         """
-        return with_topic("", former, record.properties, record.terminated)
+        return managed_ledgers.with_topic("", former, record.properties, record.terminated)
 
 
 class OwnedNode:
@@ -45,17 +39,19 @@ class OwnedNode:
     ) -> None:
         """``value`` and ``version``: read before the log was fenced."""
         self.name = name
-        self.path = f"{ROOT}/{name}"
+        self.path = f"{managed_ledgers.ROOT}/{name}"
         self._metadata = metadata
         self._ledgers_root = ledgers_root
         self._value = value
         self.version = version
         #: What it listed before this owner; None once this owner has listed a ledger.
-        self._former: tuple[int, ...] | None = _ids(parse_managed_ledger(name, value).ledgers)
+        self._former: tuple[int, ...] | None = _ids(
+            managed_ledgers.parse_managed_ledger(name, value).ledgers
+        )
         self._mine: set[int] = set()
         self._changing = asyncio.Lock()
 
-    async def list_ledgers(self, ledgers: Sequence[ListedLedger]) -> None:
+    async def list_ledgers(self, ledgers: Sequence[managed_ledgers.ListedLedger]) -> None:
         """Write the list of ledgers; this owner created the last one.
 
         Raises `LogFencedError` if the log has another owner, and `StorageError` if it is unknown
@@ -64,7 +60,7 @@ class OwnedNode:
         self._mine.add(ledgers[-1].ledger)
         async with self._changing:
             while True:
-                value = with_ledgers(self.name, self._value, ledgers)
+                value = managed_ledgers.with_ledgers(self.name, self._value, ledgers)
                 try:
                     version = await self._metadata.put(
                         self.path, value, expected_version=self.version
@@ -79,7 +75,7 @@ class OwnedNode:
 
     def lists(self, ledger: int) -> bool:
         """Whether the node listed a ledger when it was last read or written."""
-        return ledger in _ids(parse_managed_ledger(self.name, self._value).ledgers)
+        return ledger in _ids(managed_ledgers.parse_managed_ledger(self.name, self._value).ledgers)
 
     async def check_mine(self) -> None:
         """Raise `LogFencedError` unless this owner still has the log."""
@@ -93,7 +89,7 @@ class OwnedNode:
             raise StorageError(f"{self.path} cannot be read: {error}") from error
         if stored is None:
             raise LogFencedError(f"{self.name} was taken over by its deletion")
-        listed = _ids(parse_managed_ledger(self.name, stored.value).ledgers)
+        listed = _ids(managed_ledgers.parse_managed_ledger(self.name, stored.value).ledgers)
         if listed and listed[-1] in self._mine:
             self._former = None
         elif listed != self._former:
@@ -116,5 +112,5 @@ class OwnedNode:
         return "another broker"
 
 
-def _ids(ledgers: Sequence[ListedLedger]) -> tuple[int, ...]:
+def _ids(ledgers: Sequence[managed_ledgers.ListedLedger]) -> tuple[int, ...]:
     return tuple(each.ledger for each in ledgers)

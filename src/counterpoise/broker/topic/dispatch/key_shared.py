@@ -12,17 +12,10 @@ from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
+from counterpoise.broker.topic.dispatch import selectors
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
 from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES
 from counterpoise.broker.topic.dispatch.recipient import Recipient
-from counterpoise.broker.topic.dispatch.selectors import (
-    HalvedRanges,
-    HashRing,
-    RangesRefusedError,
-    Selector,
-    StickyRanges,
-    key_of,
-)
 from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import KeySharedMeta, SubscribeRequest
@@ -55,12 +48,12 @@ class KeySharedDispatcher(SharedDispatcher):
         super().__init__(log, acks, turns, options, rules)
         self._look_ahead = options.look_ahead
         self.meta = meta
-        self.selector: Selector[Recipient] = (
-            StickyRanges()
+        self.selector: selectors.Selector[Recipient] = (
+            selectors.StickyRanges()
             if meta.sticky_ranges is not None
-            else HashRing()
+            else selectors.HashRing()
             if options.key_shared_ring
-            else HalvedRanges()
+            else selectors.HalvedRanges()
         )
         self._slots: dict[int, int] = {}
         self._holders: dict[int, tuple[Recipient, int]] = {}
@@ -79,7 +72,7 @@ class KeySharedDispatcher(SharedDispatcher):
         )
 
     def _taker(self, entry: bytes) -> Recipient | None:
-        return self.selector.select(self.selector.slot(key_of(entry)))
+        return self.selector.select(self.selector.slot(selectors.key_of(entry)))
 
     def add(self, recipient: Recipient) -> None:
         """Attach a consumer. It gets a key once the former consumer's entries are acknowledged."""
@@ -92,7 +85,7 @@ class KeySharedDispatcher(SharedDispatcher):
         ranges = recipient.request.key_shared.sticky_ranges
         try:
             self.selector.add(recipient, recipient.name, ranges)
-        except RangesRefusedError as refused:
+        except selectors.RangesRefusedError as refused:
             raise BrokerError(ServerError.ConsumerAssignError, str(refused)) from None
         super().add(recipient)
         self._lanes_stale = True
@@ -266,7 +259,7 @@ class KeySharedDispatcher(SharedDispatcher):
             if skips and self.acks.is_acked(index):
                 continue
             entry = entries[index - first]
-            self._slots[index] = slot = slot_of(key_of(entry))
+            self._slots[index] = slot = slot_of(selectors.key_of(entry))
             if skips or self._is_delayed(entry, index):
                 continue
             recipient = self._consumer_of(slot)

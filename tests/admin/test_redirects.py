@@ -77,6 +77,7 @@ OWNERS: dict[tuple[str, str], Any] = {
     ("PUT", f"{SUBSCRIPTION}/properties"): {},
     ("GET", f"{SUBSCRIPTION}/position/{{messagePosition}}"): None,
     ("POST", f"{SUBSCRIPTION}/analyzeBacklog"): None,
+    ("POST", f"{SUBSCRIPTION}/expireMessages"): {"ledgerId": 0, "entryId": 0},
     ("POST", f"{SUBSCRIPTION}/expireMessages/{{expireTimeInSeconds}}"): None,
     ("POST", f"{SUBSCRIPTION}/resetcursor"): POSITION,
     ("POST", f"{SUBSCRIPTION}/resetcursor/{{timestamp}}"): None,

@@ -96,7 +96,9 @@ def test_properties_outlive_a_change_of_owner(api: Api, topic: str, cluster: Clu
 
 def test_properties_of_a_partitioned_topic_are_its_own(api: Api, topic: str) -> None:
     many = f"{topic}-many"
-    assert api("PUT", f"{many}/partitions", {"partitions": 2, "properties": {"a": "1"}}).status
+    assert api("PUT", f"{many}/partitions", 2).status == 204
+    assert api("GET", f"{many}/properties").value == "", "it has none"
+    assert api("PUT", f"{many}/properties", {"a": "1"}).status == 204
     assert api("PUT", f"{many}/properties", {"b": "2"}).status == 204
     assert api.get(f"{many}/properties") == {"a": "1", "b": "2"}
     assert api.get(f"{many}/partitions")["partitions"] == 2

@@ -37,7 +37,7 @@ from counterpoise.broker.topic.lookback import earliest_in_backlog, first_publis
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.broker.topic.producer import Producer
-from counterpoise.broker.topic.stored_message import StoredMessage, stored_message
+from counterpoise.broker.topic.stored_message import StoredMessage, last_message_id, stored_message
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topic_compaction import COMPACTION
@@ -109,6 +109,7 @@ __all__ = [
     "first_published_at",
     "for_listener",
     "in_pieces",
+    "last_message_id",
     "stored_message",
     "survey",
     "why_invalid",

@@ -49,6 +49,7 @@ OURS = NAMES | {"tenant": TENANT, "namespace": "ns", "cluster": CLUSTER, "subscr
 AN_ENTRY = {"ledgerId": 1, "entryId": 1, "partitionIndex": -1}
 BODIES: dict[str, object] = {
     "properties": {"k": "v"},
+    "expireMessages": AN_ENTRY,
     "resetcursor": AN_ENTRY,
     "offload": AN_ENTRY,
     **dict.fromkeys(("offloadThreshold", "offloadThresholdInSeconds"), -1),

@@ -14,14 +14,17 @@ from counterpoise.admin.errors import RestError, conflict, not_found, preconditi
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, number_of
 from counterpoise.admin.rest.subscriptions import (
+    MESSAGE_ID,
     SUBSCRIPTION,
     on_partitions,
+    position_in,
     refuse_partitioned,
     require_subscription,
     stored,
     storing_topic,
 )
 from counterpoise.admin.rest.topics import TOPIC, topic_in_namespace
+from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import text
 from counterpoise.admin.subscription_json import timestamp
 from counterpoise.broker import face
@@ -122,6 +125,29 @@ async def expire(request: web.Request) -> None:
         await _expire([await require_subscription(request, topic)], topic, age_s)
 
 
+@routes.post(f"{SUBSCRIPTION}/expireMessages", access.topic("EXPIRE_MESSAGES"), MESSAGE_ID)
+async def expire_to_position(request: web.Request) -> None:
+    """Acknowledge the messages of a subscription up to a message id."""
+    topic, requested = await storing_topic(request, "Expire messages"), body_of(request)
+    if requested.get("partitionIndex", -1) != topic.partition_index:
+        raise precondition_failed(
+            "Invalid parameter for expire message by position, partition index of passed in "
+            "message position doesn't match partition index for the topic"
+        )
+    await refuse_partitioned(
+        request, topic, "Expire message at position is not supported for partitioned-topic"
+    )
+    found, position = await require_subscription(request, topic), position_in(requested)
+    if position > face.last_message_id(found.log):
+        raise conflict(
+            f"Expire message by position not issued on topic {topic} for subscription "
+            f"{found.name} due to ongoing message expiration not finished or subscription almost "
+            "catch up."
+        )
+    index = found.log.index(position)
+    found.advance(index if found.log.position(index) <= position else index - 1)
+
+
 @routes.post(
     f"{TOPIC}/all_subscription/expireMessages/{{expireTimeInSeconds}}",
     access.topic("EXPIRE_MESSAGES"),
@@ -140,14 +166,12 @@ async def expire_for_all(request: web.Request) -> None:
 
 @routes.delete(f"{TOPIC}/truncate", access.TENANT_ADMIN_AFTER_LOOKUP)
 async def truncate(request: web.Request) -> None:
-    """Acknowledge all messages for every subscription, so that they can be deleted."""
+    """Acknowledge all messages for every subscription, and delete them, whatever retains them."""
     topic = await topic_in_namespace(request)
     if not topic.is_persistent:
         raise precondition_failed("unsupport truncate")
     if not await on_partitions(request, topic, "truncate"):
-        loaded = await stored(request, topic)
-        for each in [*loaded.subscriptions.values()]:
-            each.skip(None)
+        (await stored(request, topic)).truncate()
 
 
 async def _stored_topic(

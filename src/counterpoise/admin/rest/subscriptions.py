@@ -137,10 +137,13 @@ async def reset_to_position(request: web.Request) -> None:
     await refuse_partitioned(
         request, topic, "Reset-cursor at position is not allowed for partitioned-topic"
     )
+    await (await require_subscription(request, topic)).seek_to(position_in(requested))
+
+
+def position_in(requested: Json) -> Position:
+    """The position that a message id in a body names, or the next one with ``excluded``."""
     excluded = requested.get("excluded") or requested.get("isExcluded")
-    entry = int(requested["entryId"]) + bool(excluded)
-    position = Position(int(requested["ledgerId"]), entry)
-    await (await require_subscription(request, topic)).seek_to(position)
+    return Position(int(requested["ledgerId"]), int(requested["entryId"]) + bool(excluded))
 
 
 async def require_subscription(request: web.Request, topic: TopicName) -> Subscription:

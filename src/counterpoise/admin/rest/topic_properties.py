@@ -7,7 +7,7 @@ from aiohttp import web
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import not_found
 from counterpoise.admin.many import ask_each
-from counterpoise.admin.request import answer, broker_of
+from counterpoise.admin.request import answer, broker_of, nothing
 from counterpoise.admin.rest.subscriptions import (
     SUBSCRIPTION,
     on_partitions,
@@ -40,7 +40,8 @@ async def get(request: web.Request) -> web.Response:
     policies = broker_of(request).policies
     partitioned = await policies.partitioned_topic(topic).get()
     if partitioned is not None:
-        return answer(partitioned.get("properties") or {})
+        properties = partitioned.get("properties")
+        return answer(properties) if properties else nothing()
     await require_exists(request, topic)
     await require_loaded(request, topic)
     record = await policies.topic_record(topic)

@@ -185,7 +185,7 @@ async def _add_earliest(topic: Topic, found: dict[str, Json]) -> None:
             continue
         await turns.did()
         at = await earliest_in_backlog(subscription)
-        found["subscriptions"][name]["earliestMsgPublishTimeInBacklog"] = at or 0
+        found["subscriptions"][name]["earliestMsgPublishTimeInBacklog"] = -1 if at is None else at
         oldest += [] if at is None else [at]
     found["earliestMsgPublishTimeInBacklogs"] = min(oldest, default=0)
 

@@ -338,6 +338,12 @@ class PersistentTopic(transactional.TransactionalTopic):
         done, kept = min(marks, default=self.log.end - 1) + 1, self.rules.lifetime.retention
         self._trim(await kept.first_kept(self.log, done, self.commons.wall()))
 
+    def truncate(self) -> None:
+        """Acknowledge everything for every subscription, and delete it but for the last ledger."""
+        for each in [*self._subscriptions.values()]:
+            each.skip(None)
+        self._trim(self.log.end)
+
     def _trim(self, before: int) -> None:
         kept = self.compaction.kept_from()
         if not self.closing:

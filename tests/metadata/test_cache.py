@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from counterpoise.metadata import MetadataStore, SessionEvent, open_store
+from counterpoise.metadata import MetadataStore, Notification, SessionEvent, open_store
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.listeners import Listeners
 from counterpoise.metadata.memory import MemoryTree
@@ -57,8 +57,14 @@ async def test_what_changed_is_asked_for_again() -> None:
     assert store.asked == ["/a/x"] * 2
 
 
-async def test_a_value_that_changes_while_it_is_read_is_not_kept() -> None:
+@pytest.mark.parametrize("missed", [False, True])
+async def test_a_value_that_changes_while_it_is_read_is_not_kept(missed: bool) -> None:
+    """Nor one whose change was missed, with the connection."""
     writer, store, cache = await opened()
+    events = Listeners[SessionEvent]()
+    if missed:
+        store.subscribe, store.subscribe_session = Listeners[Notification]().add, events.add
+        cache = MetadataCache(store, "/a", bytes.decode)  # type: ignore[arg-type]
     await writer.put("/a/x", b"1")
     await asyncio.sleep(0)
     store.may_answer.clear()
@@ -66,6 +72,7 @@ async def test_a_value_that_changes_while_it_is_read_is_not_kept() -> None:
     for _ in range(5):
         await asyncio.sleep(0)
     await writer.put("/a/x", b"2")
+    events.notify(SessionEvent.RECONNECTED)
     for _ in range(5):
         await asyncio.sleep(0)
     store.may_answer.set()

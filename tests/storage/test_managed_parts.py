@@ -9,11 +9,15 @@ import pytest
 from counterpoise.bookkeeper.client_port import LedgerClient, LedgerOver
 from counterpoise.bookkeeper.cursors import NO_LEDGER, CursorNode, CursorPositions
 from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.metadata import MemoryTree
 from counterpoise.names.position import NO_POSITION, Position
 from counterpoise.storage.managed.confirmed_ledger import ConfirmedLedger
 from counterpoise.storage.managed.cursor_states import DEDUPLICATION, node_of, state_of
+from counterpoise.storage.managed.ledger_chain import LedgerChain
+from counterpoise.storage.managed.topic_node import OwnedNode
 from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.port import CursorState
+from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
 
 
 class Writer:
@@ -71,6 +75,20 @@ async def test_nothing_is_added_after_an_entry_that_failed(how: str) -> None:
     with pytest.raises(LedgerOver, match="ledger 7 takes no more"):
         await ledger.add(b"1")
     assert writer.added == before
+
+
+async def test_a_ledger_that_ended_before_it_was_listed_is_deleted_with_the_next_list() -> None:
+    tree = MemoryTree()
+    client, metadata = MemoryBookKeeper(tree).client(), tree.open()
+    await metadata.put("/managed-ledgers/x", b"")
+    owned = OwnedNode(metadata, "/ledgers", "x", b"", 0)
+    chain = LedgerChain(client, owned, {}, float, float, ManagedLedgerOptions().persistence.quorums)
+    first = await chain.create_next()
+    assert await chain.create_next() is first
+    first.ended(BookKeeperError("too few bookies are left"))
+    following = await chain.create_next()
+    await chain.begin(following, (), ())
+    assert list(client.cluster.ledgers) == [following.ledger_id]
 
 
 RANGES = ((Position(1, 4), Position(1, 6)), (Position(1, 9), Position(2, 0)))

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NoReturn
@@ -199,6 +200,8 @@ async def test_a_former_owner_that_goes_on_late_leaves_the_log_to_its_successor(
     first.drop_cursor("s")
     with pytest.raises(LogFencedError):
         await first.cursors_saved()
+    with pytest.raises(LogFencedError):
+        first.append(b"late", 1, b"late")
     await first.close()
     assert not await store.is_released(NAME)
     assert list(second.cursors) == ["s"]
@@ -330,6 +333,7 @@ async def test_a_ledger_that_the_store_may_have_listed_is_not_deleted(
             await log.close()
     stored = await cluster.metadata.get(PATH)
     assert stored is not None
-    there = [each.ledger for each in parse_managed_ledger(NAME, stored.value).ledgers]
-    assert len(there) == 2
+    ended, following = parse_managed_ledger(NAME, stored.value).ledgers
+    there = [ended.ledger, following.ledger]
+    assert ended.closed_ms == pytest.approx(time.time() * 1000, abs=60_000)
     assert set(there) <= set(cluster.bookkeeper.ledgers)

@@ -4,10 +4,12 @@ import asyncio
 import errno
 import threading
 from pathlib import Path
+from unittest.mock import AsyncMock
 
 import pytest
 
 from counterpoise.storage.files import fence
+from counterpoise.storage.files import store as files_store
 from counterpoise.storage.files.fence import Fence
 from counterpoise.storage.files.recovery import take_over
 from counterpoise.storage.files.store import UNFINISHED_MAX, FileLedgerStore
@@ -189,6 +191,19 @@ async def test_of_many_logs_that_close_at_once_most_do_not_wait_for_the_disk(
         assert await everything(log) == [name.encode()]
         await log.close()
     await again.close()
+
+
+async def test_a_log_that_is_open_leaves_its_place_to_others_that_are_prepared(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whether those are released is answered at once, however busy the threads are."""
+    monkeypatch.setattr(files_store, "PREPARED_MAX", 1)
+    successor = FileLedgerStore(tmp_path)
+    await successor.prepare(NAME)
+    await (await successor.open(NAME, "next", Heard())).close()
+    await successor.prepare("t/n/persistent/other")
+    monkeypatch.setattr(successor, "in_thread", AsyncMock(side_effect=TimeoutError))
+    assert not await successor.is_released("t/n/persistent/other")
 
 
 async def test_a_hand_over_waits_for_a_slow_disk_once(tmp_path: Path) -> None:

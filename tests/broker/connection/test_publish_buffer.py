@@ -65,6 +65,9 @@ def test_a_connection_that_is_gone_is_not_paused_when_the_buffer_is_full(party: 
     gone.leave()
     party.buffer.add(hog, 100)
     assert (bool(gone.pause), bool(hog.pause)) == (False, True)
+    hog.leave()
+    party.buffer.set_limit(0)
+    assert hog.pause, "nor is one that was paused read again"
 
 
 @pytest.mark.parametrize(("limit", "is_full"), [(40, True), (41, False)])

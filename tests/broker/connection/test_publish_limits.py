@@ -94,8 +94,11 @@ def test_what_a_limit_releases_to_a_slow_disk_is_pending_from_then_on() -> None:
         assert receipt(client) == (0, 0)
         client.ping()
         assert slow.run(slow.reasons()) == []
+        held, buffer = slow.listener.held_memory.size, slow.listener.publish_buffer
+        assert (held > 0, buffer.waiting) == (True, 0), "it does not wait for the disk as well"
         store.hold()
         slow.run(slow.free())
+        assert buffer.waiting == held
         assert slow.run(slow.reasons()) == [PauseReason.PENDING_PUBLISHES]
         slow.run(store.release())
         assert [receipt(client) for _ in range(59)] == [(0, number) for number in range(1, 60)]

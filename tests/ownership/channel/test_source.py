@@ -137,6 +137,7 @@ def test_topics_that_will_not_close_keep_no_bundle() -> None:
             break
         world.answer()
     assert (world.value.state, world.value.destination) == (ServiceUnitState.ASSIGNING, B)
+    assert len(world.drains) == 3
 
 
 def test_topics_whose_close_took_all_its_time_are_not_closed_again() -> None:

@@ -7,21 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.app import numbers
 from counterpoise.app.addresses import admin_urls, listen_address
 from counterpoise.app.arguments.rules import left_alone, part, window
 from counterpoise.app.client import client_security
 from counterpoise.app.conf import given_conf, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import full_parser
-from counterpoise.app.numbers import (
-    count,
-    expect_move_seconds,
-    factor,
-    latency_factor,
-    named_count,
-    named_factor,
-    surplus,
-)
 from counterpoise.app.times import moment_ms, moment_or_ago_ms, seconds, some_time, span_ms
 from counterpoise.app.wiring import config_of, shedding_by_others, shedding_every
 from counterpoise.names.options import ConfigError
@@ -165,10 +157,10 @@ def test_a_time_ago_has_a_number_and_a_unit(text: str) -> None:
 
 def test_a_move_may_take_no_time_at_all() -> None:
     for given in (None, 0.0, 0.5):
-        expect_move_seconds(given)
+        numbers.expect_move_seconds(given)
     for given in (-0.1, float("inf"), float("nan")):
         with pytest.raises(UserError, match="expected seconds, 0 or more"):
-            expect_move_seconds(given)
+            numbers.expect_move_seconds(given)
 
 
 @pytest.mark.parametrize("span", [("2026-11-22", "2026-11-22"), ("2026-11-23", "2026-11-22")])
@@ -185,16 +177,16 @@ def test_a_span_holds_something(span: tuple[str, str]) -> None:
         (part, "0.5", 0.005),
         (window, "22:00-06:00", (1320, 360)),
         (window, "00:00-24:00", (0, 1440)),
-        (count, "1", 1),
+        (numbers.count, "1", 1),
         (some_time, "1ms", 0.001),
         (seconds, "0", 0.0),
-        (surplus, "+2", 2),
-        (factor, "x1.5", 1.5),
-        (factor, ".5", 0.5),
-        (latency_factor, "0", 0.0),
-        (latency_factor, "x1.01", 1.01),
-        (named_factor, "a=b=0.5", ("a=b", 0.5)),
-        (named_count, "a=32", ("a", 32)),
+        (numbers.surplus, "+2", 2),
+        (numbers.factor, "x1.5", 1.5),
+        (numbers.factor, ".5", 0.5),
+        (numbers.latency_factor, "0", 0.0),
+        (numbers.latency_factor, "x1.01", 1.01),
+        (numbers.named_factor, "a=b=0.5", ("a=b", 0.5)),
+        (numbers.named_count, "a=32", ("a", 32)),
         (left_alone, "public/a, public/b/0x00000000_0x80000000",
          {"public/a", "public/b/0x00000000_0x80000000"}),
     ],
@@ -208,14 +200,14 @@ def test_values_at_their_limits(convert: object, text: str, value: object) -> No
     [
         *((part, each) for each in ("0%", "101%", "-1%", "nan", "x")),
         *((window, each) for each in ("22:00", "24:00-06:00", "06:00-06:00", "00:00-24:01", "a-b")),
-        *((count, each) for each in ("0", "-1", "1.5", "")),
+        *((numbers.count, each) for each in ("0", "-1", "1.5", "")),
         *((some_time, each) for each in ("0", "-1s", "5d", "inf", "nan")),
         *((seconds, each) for each in ("-1", "inf", "nan")),
-        *((surplus, each) for each in ("2", "12", "+0", "")),
-        *((factor, each) for each in ("0", "inf", "nan", "x")),
-        *((latency_factor, each) for each in ("x1", "0.5", "-1")),
-        *((named_factor, each) for each in ("=0.5", "0.5", "a=0")),
-        *((named_count, each) for each in ("=3", "a", "a=0")),
+        *((numbers.surplus, each) for each in ("2", "12", "+0", "")),
+        *((numbers.factor, each) for each in ("0", "inf", "nan", "x")),
+        *((numbers.latency_factor, each) for each in ("x1", "0.5", "-1")),
+        *((numbers.named_factor, each) for each in ("=0.5", "0.5", "a=0")),
+        *((numbers.named_count, each) for each in ("=3", "a", "a=0")),
         *((left_alone, each) for each in ("public", "a/b/c", "")),
     ],
 )

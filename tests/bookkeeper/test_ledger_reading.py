@@ -5,13 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 
 import pytest
 
+from counterpoise.bookkeeper import bookie_frames
 from counterpoise.bookkeeper.bookie_connection import BookieConnection
-from counterpoise.bookkeeper.bookie_frames import (
-    FRAME_MAX,
-    BookieAnswer,
-    BookieRequest,
-    read_request,
-)
 from counterpoise.bookkeeper.bookie_registry import BookieState, RegisteredBookie, read_registry
 from counterpoise.bookkeeper.bookies import BookieReadOptions, Bookies
 from counterpoise.bookkeeper.errors import (
@@ -254,10 +249,10 @@ class Heard:
         self.answers: list[int] = []
         self.errors: dict[int, str] = {}
 
-    def answered(self, _: str, answers: Sequence[BookieAnswer]) -> None:
+    def answered(self, _: str, answers: Sequence[bookie_frames.BookieAnswer]) -> None:
         self.answers += [each.entry for each in answers]
 
-    def unanswered(self, _: str, request: BookieRequest, error: BookieError) -> None:
+    def unanswered(self, _: str, request: bookie_frames.BookieRequest, error: BookieError) -> None:
         self.errors[request.entry] = str(error)
 
 
@@ -272,7 +267,7 @@ async def test_a_client_that_is_closed_goes_on_connecting_to_no_bookie(
     monkeypatch.setattr(loop, "create_connection", connect_without_end)
     here = RegisteredBookie("b", BookieState.READ_WRITE, "127.0.0.1", 3181)
     bookies, before = Bookies({"b": here}, PATIENT), asyncio.all_tasks()
-    bookies.send("b", [read_request(7, 0)], Heard())
+    bookies.send("b", [bookie_frames.read_request(7, 0)], Heard())
     await asyncio.sleep(0)
     bookies.close()
     (connecting,) = asyncio.all_tasks() - before
@@ -295,10 +290,10 @@ class Wire(asyncio.Transport):
 
 @on_jumping_loop
 async def test_silence_is_noticed_in_time_whatever_was_answered_before() -> None:
-    connection, heard = BookieConnection("b", FRAME_MAX, timeout_s=10.0), Heard()
+    connection, heard = BookieConnection("b", bookie_frames.FRAME_MAX, timeout_s=10.0), Heard()
     connection.connection_made(Wire())
     for entry in range(3):
-        request = read_request(7, entry)
+        request = bookie_frames.read_request(7, entry)
         connection.send([request], heard)
         await pass_time(4)
         if entry < 2:

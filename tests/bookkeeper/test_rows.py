@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from counterpoise.bookkeeper import space
 from counterpoise.bookkeeper.broker_metadata import entry_begin
 from counterpoise.bookkeeper.compression import UNPACKED_MAX, unpack
 from counterpoise.bookkeeper.cursors import (
@@ -29,14 +30,6 @@ from counterpoise.bookkeeper.ledger_rows import date, ledger_row
 from counterpoise.bookkeeper.managed_ledgers import managed_ledger_names
 from counterpoise.bookkeeper.messages import NOT_BATCHED, decode_entry
 from counterpoise.bookkeeper.replication import bookie_rows, copies_left, replication_rows
-from counterpoise.bookkeeper.space import (
-    BY_KIND,
-    BY_NAMESPACE,
-    BY_TENANT,
-    BY_TOPIC,
-    SpaceRow,
-    space_rows,
-)
 from counterpoise.metadata import MemoryTree
 from counterpoise.names.position import Position
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
@@ -306,7 +299,7 @@ async def test_a_mark_that_cannot_be_read_is_a_mark() -> None:
 
 
 def test_a_ledger_of_unknown_size_is_counted_and_adds_nothing() -> None:
-    row = SpaceRow("t")
+    row = space.SpaceRow("t")
     row.add(LEDGER, LedgerEnd(9, 9, 100))
     row.add(LEDGER, "no answer")
     assert (row.ledgers, row.open_ledgers, row.unknown) == (2, 2, 1)
@@ -314,15 +307,15 @@ def test_a_ledger_of_unknown_size_is_counted_and_adds_nothing() -> None:
 
 
 SPACES = {
-    BY_KIND: [("pulsar messages", 11, 1), ("pulsar cursor", 9, 0), ("(unknown)", 5, 0)],
-    BY_TOPIC: [
+    space.BY_KIND: [("pulsar messages", 11, 1), ("pulsar cursor", 9, 0), ("(unknown)", 5, 0)],
+    space.BY_TOPIC: [
         ("persistent://t/n/x", 11, 0),
         ("persistent://t/m/y", 9, 0),
         ("(unknown)", 5, 0),
         ("persistent://u/n/z", 0, 1),
     ],
-    BY_NAMESPACE: [("t/n", 11, 0), ("t/m", 9, 0), ("(unknown)", 5, 0), ("u/n", 0, 1)],
-    BY_TENANT: [("t", 20, 0), ("(unknown)", 5, 0), ("u", 0, 1)],
+    space.BY_NAMESPACE: [("t/n", 11, 0), ("t/m", 9, 0), ("(unknown)", 5, 0), ("u/n", 0, 1)],
+    space.BY_TENANT: [("t", 20, 0), ("(unknown)", 5, 0), ("u", 0, 1)],
 }
 
 
@@ -336,5 +329,5 @@ async def test_the_largest_comes_first_by_whatever_is_asked_for(by: str) -> None
         await cluster.ledger(4, [b"x"] * 50, custom=of_topic("u/n/persistent/z"), open_=True)
         async with cluster.reading() as reading:
             reading.ask_bookies = False
-            found = await space_rows(reading, by)
+            found = await space.space_rows(reading, by)
     assert [(row.name, row.bytes, row.unknown) for row in found] == SPACES[by]

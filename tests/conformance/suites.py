@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from random import Random
 from typing import Any
 
+from tests.conformance import shrink
 from tests.conformance.generators import placement
 from tests.conformance.generators import splitting as splits
 from tests.conformance.generators.bookkeeper import bookkeeper_case
@@ -28,12 +29,6 @@ from tests.conformance.ours import racks as spreading
 from tests.conformance.ours import selection as selecting
 from tests.conformance.ours import shedding, splitting
 from tests.conformance.ours import topk as ranking
-from tests.conformance.shrink import (
-    fewer_lines,
-    smaller_load_data,
-    smaller_placement,
-    smaller_transfer,
-)
 from tests.conformance.suite import Answer, Case, Suite, equal
 
 
@@ -74,7 +69,7 @@ def _shedding(strategy: str, floor: float, version: str = MAIN_VERSION) -> Suite
         generate=generate,
         ours=shedding.shed,
         differ=_per_line,
-        smaller=smaller_load_data,
+        smaller=shrink.smaller_load_data,
         acted=_lines_that_shed,
         version=version,
         orders=True,
@@ -95,7 +90,7 @@ def _placement(strategy: str, version: str = MAIN_VERSION) -> Suite:
         generate=generate,
         ours=placing.place,
         differ=_per_line,
-        smaller=smaller_placement,
+        smaller=shrink.smaller_placement,
         acted=_admits,
         version=version,
         orders=True,
@@ -194,7 +189,7 @@ def _all() -> list[Suite]:
             generate=transfer_case,
             ours=shedding.transfer,
             differ=_per_line,
-            smaller=smaller_transfer,
+            smaller=shrink.smaller_transfer,
             acted=_lines_that_shed,
             orders=True,
             floor=0.93,
@@ -208,7 +203,7 @@ def _all() -> list[Suite]:
             generate=placement.extensible_case,
             ours=placing.place,
             differ=_per_line,
-            smaller=smaller_placement,
+            smaller=shrink.smaller_placement,
             acted=_admits,
         ),
         Suite(
@@ -264,7 +259,7 @@ def _all() -> list[Suite]:
             name="bucket",
             generate=bucket_case,
             ours=counting.bucket,
-            smaller=fewer_lines,
+            smaller=shrink.fewer_lines,
             acted=lambda answer: len(answer["answers"]),
         ),
         Suite(
@@ -285,7 +280,7 @@ def _all() -> list[Suite]:
             name="permits",
             generate=permits_case,
             ours=permitting.permits,
-            smaller=fewer_lines,
+            smaller=shrink.fewer_lines,
             acted=lambda answer: sum(each is True for each in answer),
         ),
     ]

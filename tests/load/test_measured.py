@@ -2,15 +2,9 @@
 
 import pytest
 
+from counterpoise.load import measured
 from counterpoise.load.extensible import TopBundlesLoadData
 from counterpoise.load.fields import LoadDataError, read_number
-from counterpoise.load.measured import (
-    Measured,
-    broker_row,
-    bundle_columns,
-    expect_bundles,
-    measured_of,
-)
 from counterpoise.load.poll_rows import Fetched, Gap, poll_rows
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.rows import RATES
@@ -18,9 +12,9 @@ from counterpoise.load.rows import RATES
 
 def test_a_brokers_addresses_are_as_it_reports_them() -> None:
     report = LocalBrokerData(web_service_url="http://a:1", pulsar_service_url="pulsar://a:2")
-    row = broker_row(report)
+    row = measured.broker_row(report)
     assert (row["web_service_url"], row["pulsar_service_url"]) == ("http://a:1", "pulsar://a:2")
-    bare = broker_row(LocalBrokerData(web_service_url=None, pulsar_service_url=None))
+    bare = measured.broker_row(LocalBrokerData(web_service_url=None, pulsar_service_url=None))
     assert (bare["web_service_url"], bare["pulsar_service_url"]) == ("", "")
 
 
@@ -40,7 +34,7 @@ def test_a_list_that_is_none_is_named_with_its_place() -> None:
 def test_loads_of_topics_stand_beside_their_bundles_and_are_no_news() -> None:
     first, second = "t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff"
     stats = {first: NamespaceBundleStats(topics=1), second: NamespaceBundleStats(topics=2)}
-    seen = measured_of(LocalBrokerData().updated(SystemResourceUsage(), stats, 7))
+    seen = measured.measured_of(LocalBrokerData().updated(SystemResourceUsage(), stats, 7))
     both = seen.with_topic_loads({second: "{}", "t/n/0x0_0x1": "{1}"})
     named = zip(both.bundles["bundle"].tolist(), both.bundles["topic_loads"].tolist(), strict=True)
     assert dict(named) == {first: "", second: "{}"}
@@ -62,7 +56,7 @@ def test_every_figure_of_a_report_stands_in_its_own_column() -> None:
         non_persistent_topics_enabled=False,
         last_stats={"t/n/0x0_0x1": NamespaceBundleStats(11.0, 12.0, 13.0, 14.0, 15, 16, 17, 18)},
     )
-    seen = measured_of(report)
+    seen = measured.measured_of(report)
     expected = {
         "msg_rate_in": 1.0,
         "msg_rate_out": 2.0,
@@ -95,9 +89,9 @@ def test_every_figure_of_a_report_stands_in_its_own_column() -> None:
 def test_a_broker_is_idle_only_while_nothing_flows_either_way(busy: str) -> None:
     counts = {name: [1] for name in ("topics", "producers", "consumers", "cache_size")}
     rates = {name: [0.0] for name in RATES}
-    assert Measured.of({}, bundle_columns(["t/n/0x0_0x1"], rates, counts), 1).idle
-    assert not Measured.of(
-        {}, bundle_columns(["t/n/0x0_0x1"], rates | {busy: [0.1]}, counts), 1
+    assert measured.Measured.of({}, measured.bundle_columns(["t/n/0x0_0x1"], rates, counts), 1).idle
+    assert not measured.Measured.of(
+        {}, measured.bundle_columns(["t/n/0x0_0x1"], rates | {busy: [0.1]}, counts), 1
     ).idle
 
 
@@ -112,14 +106,14 @@ def test_a_broker_is_idle_only_while_nothing_flows_either_way(busy: str) -> None
     ],
 )
 def test_what_is_no_bundle_is_refused_by_its_name(names: list[str]) -> None:
-    expect_bundles(["t/n/0x0_0x1", "t/c/n/0x0_0x1"], "bundles")
+    measured.expect_bundles(["t/n/0x0_0x1", "t/c/n/0x0_0x1"], "bundles")
     with pytest.raises(LoadDataError) as raised:
-        expect_bundles(names, "bundles")
+        measured.expect_bundles(names, "bundles")
     assert str(raised.value).endswith(f"got {names[-1]!r}")
 
 
 def test_rows_say_how_old_a_report_was_and_why_there_is_none() -> None:
-    report = measured_of(LocalBrokerData())
+    report = measured.measured_of(LocalBrokerData())
     fetched = [Fetched("b1", 1010, report, True, 1000), Fetched("b2", 1011, Gap("no answer"))]
     rows = poll_rows(1000, "", fetched)
     assert rows["age_ms"].tolist() == [0, 10, 0]

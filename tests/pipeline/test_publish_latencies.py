@@ -6,16 +6,11 @@ from typing import cast
 import pytest
 
 from counterpoise.decide.balancing.publish_latency import LatencyRise, PublishCounts
+from counterpoise.pipeline import publish_latencies
 from counterpoise.pipeline.collect.admin import Admin
-from counterpoise.pipeline.publish_latencies import (
-    REMEMBERED_S,
-    LatencyWatch,
-    LatencyWatchOptions,
-    publish_counts,
-)
 from tests.waiting import until
 
-QUICK = LatencyWatchOptions(every_s=0.001, first_s=0.001)
+QUICK = publish_latencies.LatencyWatchOptions(every_s=0.001, first_s=0.001)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +30,7 @@ def test_only_whole_finite_figures_are_counted(
 ) -> None:
     name = "pulsar_broker_publish_latency"
     text = f"# HELP {name}_count 9\n{name}{count}\n{name}{total}\nother_count 4\n"
-    assert publish_counts(text.encode()) == found
+    assert publish_latencies.publish_counts(text.encode()) == found
 
 
 class PublishingBroker:
@@ -63,7 +58,7 @@ async def test_latency_is_compared_with_ten_minutes_without_those_in_which_it_ro
     now = loop.time
     monkeypatch.setattr(loop, "time", lambda: now() + ahead)
     broker, rises = PublishingBroker(), list[LatencyRise]()
-    watch = LatencyWatch(cast("Admin", broker), "http://{}".format, QUICK)
+    watch = publish_latencies.LatencyWatch(cast("Admin", broker), "http://{}".format, QUICK)
 
     async def looks_before_moves() -> int:
         before = broker.asked
@@ -72,11 +67,11 @@ async def test_latency_is_compared_with_ten_minutes_without_those_in_which_it_ro
 
     assert await looks_before_moves() == 2
     assert await looks_before_moves() == 1, "something is known"
-    ahead += REMEMBERED_S / 2
+    ahead += publish_latencies.REMEMBERED_S / 2
     async with watch.watching(["b"], rises.append):
-        ahead += REMEMBERED_S / 3
+        ahead += publish_latencies.REMEMBERED_S / 3
         broker.latency_ms = 80.0
         await until(lambda: rises)
     assert [(rise.before_ms, rise.now_ms) for rise in rises] == [(5.0, 80.0)]
-    ahead += REMEMBERED_S * 3 / 4
+    ahead += publish_latencies.REMEMBERED_S * 3 / 4
     assert await looks_before_moves() == 2, "of what is younger it had risen"

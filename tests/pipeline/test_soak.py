@@ -4,20 +4,10 @@ import json
 
 import pytest
 
-from tests.real.soak_judgement import (
-    Alert,
-    Outage,
-    OwnerChange,
-    SoakMove,
-    alerts_in,
-    early_returns,
-    false_alarms,
-    figures_of,
-    unexplained_changes,
-)
+from tests.real import soak_judgement
 
-AWAY = Outage("b1:80", "SIGKILL", 10_000, 10_100, 40_000, 60_000)
-MOVE = SoakMove("t/n/1", "b1:80", "b2:80", 100_000, 101_000)
+AWAY = soak_judgement.Outage("b1:80", "SIGKILL", 10_000, 10_100, 40_000, 60_000)
+MOVE = soak_judgement.SoakMove("t/n/1", "b1:80", "b2:80", 100_000, 101_000)
 SETTLE_MS = 20_000
 
 
@@ -27,13 +17,13 @@ def test_a_move_within_the_grace_period_of_the_last_ones_end_is_early(
 ) -> None:
     start = MOVE.ended_ms + after_ms
     again = replace_move(start)
-    other = SoakMove("t/n/2", "b2:80", "b3:80", MOVE.ended_ms, MOVE.ended_ms + 1)
-    found = early_returns([again, other, MOVE], 30_000)
+    other = soak_judgement.SoakMove("t/n/2", "b2:80", "b3:80", MOVE.ended_ms, MOVE.ended_ms + 1)
+    found = soak_judgement.early_returns([again, other, MOVE], 30_000)
     assert found == ([(MOVE, again)] if early else [])
 
 
-def replace_move(started_ms: int) -> SoakMove:
-    return SoakMove(MOVE.bundle, "b2:80", "b3:80", started_ms, started_ms + 900)
+def replace_move(started_ms: int) -> soak_judgement.SoakMove:
+    return soak_judgement.SoakMove(MOVE.bundle, "b2:80", "b3:80", started_ms, started_ms + 900)
 
 
 @pytest.mark.parametrize(
@@ -50,25 +40,29 @@ def replace_move(started_ms: int) -> SoakMove:
 def test_an_alarm_is_held_against_which_broker_was_away_when(
     at_ms: int, kind: str, text: str, false: bool
 ) -> None:
-    alert = Alert(at_ms, kind, text)
-    assert alerts_in([(at_ms, f"12:00:00 ALERT {kind}: {text}"), (1, "over: x")]) == [alert]
-    assert bool(false_alarms([alert], [AWAY], SETTLE_MS)) is false
+    alert = soak_judgement.Alert(at_ms, kind, text)
+    assert soak_judgement.alerts_in(
+        [(at_ms, f"12:00:00 ALERT {kind}: {text}"), (1, "over: x")]
+    ) == [alert]
+    assert bool(soak_judgement.false_alarms([alert], [AWAY], SETTLE_MS)) is false
 
 
 @pytest.mark.parametrize(
     ("change", "known"),
     [
-        (OwnerChange("t/n/1", "b1:80", "b2:80", 115_000), True),
-        (OwnerChange("t/n/1", "b1:80", "b2:80", 130_000), False),
-        (OwnerChange("t/n/2", "b1:80", "b2:80", 115_000), False),
-        (OwnerChange("t/n/2", "b1:80", "b2:80", 70_000), True),
-        (OwnerChange("t/n/2", "b2:80", "b1:80", 70_000), False),
+        (soak_judgement.OwnerChange("t/n/1", "b1:80", "b2:80", 115_000), True),
+        (soak_judgement.OwnerChange("t/n/1", "b1:80", "b2:80", 130_000), False),
+        (soak_judgement.OwnerChange("t/n/2", "b1:80", "b2:80", 115_000), False),
+        (soak_judgement.OwnerChange("t/n/2", "b1:80", "b2:80", 70_000), True),
+        (soak_judgement.OwnerChange("t/n/2", "b2:80", "b1:80", 70_000), False),
     ],
 )
 def test_a_change_of_owner_is_a_move_or_follows_the_end_of_its_broker(
-    change: OwnerChange, known: bool
+    change: soak_judgement.OwnerChange, known: bool
 ) -> None:
-    assert unexplained_changes([change], [MOVE], [AWAY], SETTLE_MS) == ([] if known else [change])
+    assert soak_judgement.unexplained_changes([change], [MOVE], [AWAY], SETTLE_MS) == (
+        [] if known else [change]
+    )
 
 
 @pytest.mark.parametrize(("said", "off"), [(100.0, False), (120.0, False), (121.0, True)])
@@ -86,5 +80,5 @@ def test_a_figure_of_a_decision_is_held_against_the_last_report_before_it(
     basis = {"basis": {"measured": [said, 0.0], "source": [1000.0, 0.0]}}
     decision = {"id": "d", "poll_id": "3", "bundle": "t/n/1", "source": "b1:80",
                 "destination": "b2:80"}  # fmt: skip
-    found = figures_of([{**decision, "figures": json.dumps(basis)}], reports)
+    found = soak_judgement.figures_of([{**decision, "figures": json.dumps(basis)}], reports)
     assert [(each.subject, each.is_off) for each in found] == [("t/n/1", off), ("b1:80", False)]

@@ -17,19 +17,8 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership.channel.transitions import Storage
 from counterpoise.ownership.protocols import PROTOCOLS
+from tests.sim import judges
 from tests.sim.broker import Protocol, SimulatedBroker
-from tests.sim.judges import (
-    LOOKUP_S,
-    USABLE_S,
-    Claims,
-    Complaints,
-    InvariantViolation,
-    Records,
-    judge_leader,
-    judge_owners,
-    judge_readers,
-    judge_rest,
-)
 from tests.sim.loop import SimulatedLoop, pass_virtual_time
 from tests.sim.storage import Storage as Logs
 from tests.sim.store import Network, Server
@@ -91,10 +80,10 @@ class History:
             for at in range(0, step * plan.bundles, step)
         ]
         self.brokers: list[SimulatedBroker] = []
-        self.claims = Claims(self.network)
-        self.records = Records(plan.records_on)
+        self.claims = judges.Claims(self.network)
+        self.records = judges.Records(plan.records_on)
         self.server.on_change = self.records.see
-        self.complaints = Complaints()
+        self.complaints = judges.Complaints()
         self.calm = False
         self.last_used: dict[BundleName, float] = dict.fromkeys(self.bundles, 0.0)
         self._asked: list[Asked] = []
@@ -134,16 +123,16 @@ class History:
         calm_from = self.loop.time()
         self._watch_until(calm_from + self.plan.calm_s)
         for bundle in self.bundles:
-            if self.last_used[bundle] < self.loop.time() - self.plan.calm_s + USABLE_S:
-                raise InvariantViolation(
+            if self.last_used[bundle] < self.loop.time() - self.plan.calm_s + judges.USABLE_S:
+                raise judges.InvariantViolation(
                     "owned again", f"{bundle} is out of use since {self.last_used[bundle]}"
                 )
         living = [each for each in self.brokers if not each.machine.dead]
-        judge_rest(living)
-        judge_owners(living, self.bundles)
-        judge_leader(living)
+        judges.judge_rest(living)
+        judges.judge_owners(living, self.bundles)
+        judges.judge_leader(living)
         if self.topic is not None:
-            judge_readers(living, self.topic)
+            judges.judge_readers(living, self.topic)
 
     def _watch_until(self, when: float) -> None:
         while self.loop.time() < when:
@@ -151,13 +140,13 @@ class History:
             self.claims.watch(self.loop.time(), self.server, self.brokers)
             self.records.judge()
             for judge, why in self.storage.wrong:
-                raise InvariantViolation(judge, why)
+                raise judges.InvariantViolation(judge, why)
             self.complaints.judge()
             for asked in self._asked:
-                if asked.waited_s > LOOKUP_S:
-                    raise InvariantViolation("no lookup waits too long", str(asked))
+                if asked.waited_s > judges.LOOKUP_S:
+                    raise judges.InvariantViolation("no lookup waits too long", str(asked))
             for failure in self.loop.failures():
-                raise InvariantViolation("nothing fails unseen", failure)
+                raise judges.InvariantViolation("nothing fails unseen", failure)
 
     # The cluster.
 
@@ -203,7 +192,9 @@ class History:
         """A client that publishes to a bundle all the time, and looks it up when that fails."""
         no_machine = contextvars.Context()
         # Repeated requests must not prolong the time after which the broker itself gives up.
-        patience_s = self.rng.choice((LOOKUP_S + 5, LOOKUP_S + 5, self.rng.uniform(0.3, 1.5)))
+        patience_s = self.rng.choice(
+            (judges.LOOKUP_S + 5, judges.LOOKUP_S + 5, self.rng.uniform(0.3, 1.5))
+        )
 
         def use(at: SimulatedBroker | None) -> None:
             if at is not None and at.up and at.use(bundle):

@@ -3,20 +3,8 @@
 from collections.abc import Collection, Mapping, Sequence
 
 from counterpoise.bookkeeper.bookie_frames import BookieAnswer, BookieRequest
-from counterpoise.bookkeeper.client.ledger_recovery import (
-    LedgerRecovery,
-    RecoveredEnd,
-    RecoveryFailed,
-)
+from counterpoise.bookkeeper.client import ledger_recovery, metadata_changes
 from counterpoise.bookkeeper.client.ledger_write import LedgerWrite
-from counterpoise.bookkeeper.client.metadata_changes import (
-    EnsembleChange,
-    RecoveryClose,
-    RecoveryStart,
-    VersionedMetadata,
-    WriterClose,
-    change_metadata,
-)
 from counterpoise.bookkeeper.client_port import LedgerOver
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment
@@ -84,7 +72,7 @@ class SimulatedWriter(SimulatedClient):
         self, clock: Clock, bookies: Mapping[str, SimulatedBookie], node: StoredMetadata
     ) -> None:
         super().__init__("writer", clock, bookies, node)
-        self.known = VersionedMetadata(node.metadata, node.version)
+        self.known = metadata_changes.VersionedMetadata(node.metadata, node.version)
         self.write = LedgerWrite(node.metadata, self)
         self.acknowledged = -1
         self.received: dict[str, list[BookieAnswer]] = {}
@@ -107,8 +95,8 @@ class SimulatedWriter(SimulatedClient):
         if not self.closing:
             self.closing = True
             self.write.stop("closed")
-            change = WriterClose(self.write.last_confirmed, self.write.length)
-            self.node.begin(self, change_metadata(change, self.known))
+            change = metadata_changes.WriterClose(self.write.last_confirmed, self.write.length)
+            self.node.begin(self, metadata_changes.change_metadata(change, self.known))
 
     # What the state machine has done for it.
 
@@ -130,8 +118,8 @@ class SimulatedWriter(SimulatedClient):
             self.write.end("no other bookie")
             return
         after = LedgerSegment(first, tuple(with_others(before.ensemble, failed, spare)))
-        change = EnsembleChange(before, after)
-        self.node.begin(self, change_metadata(change, self.known))
+        change = metadata_changes.EnsembleChange(before, after)
+        self.node.begin(self, metadata_changes.change_metadata(change, self.known))
 
     def ended(self, error: LedgerOver) -> None:
         self.ends += 1
@@ -157,7 +145,7 @@ class SimulatedWriter(SimulatedClient):
     def pass_on(self, bookie: str) -> None:
         self.write.answered(bookie, *self.received.pop(bookie, ()))
 
-    def changed(self, known: VersionedMetadata) -> None:
+    def changed(self, known: metadata_changes.VersionedMetadata) -> None:
         self.known = known
         if not self.closing:
             self.write.ensemble_changed(known.metadata.segments[-1])
@@ -174,9 +162,9 @@ class SimulatedRecoverer(SimulatedClient):
         self, name: str, clock: Clock, bookies: Mapping[str, SimulatedBookie], node: StoredMetadata
     ) -> None:
         super().__init__(name, clock, bookies, node)
-        self.recovery: LedgerRecovery | None = None
+        self.recovery: ledger_recovery.LedgerRecovery | None = None
         self.before: LedgerSegment | None = None
-        self.known: VersionedMetadata | None = None
+        self.known: metadata_changes.VersionedMetadata | None = None
         self.closed: LedgerMetadata | None = None
         self.tries = 0
 
@@ -184,15 +172,17 @@ class SimulatedRecoverer(SimulatedClient):
         self.tries += 1
         self.recovery = None
         self.clock.log(f"{self.name} begins")
-        self.node.begin(self, change_metadata(RecoveryStart(), None))
+        self.node.begin(
+            self, metadata_changes.change_metadata(metadata_changes.RecoveryStart(), None)
+        )
 
-    def changed(self, known: VersionedMetadata) -> None:
+    def changed(self, known: metadata_changes.VersionedMetadata) -> None:
         self.known = known
         if known.metadata.closed:
             self.closed = known.metadata
             self.recovery = None
             return
-        self.recovery = LedgerRecovery(known.metadata, self)
+        self.recovery = ledger_recovery.LedgerRecovery(known.metadata, self)
         self.recovery.start()
 
     def refused(self, error: BookKeeperError) -> None:
@@ -209,13 +199,13 @@ class SimulatedRecoverer(SimulatedClient):
 
         self.clock.after(self.clock.delay(), lambda: self.when_awake(go_on))
 
-    def recovered(self, end: RecoveredEnd) -> None:
+    def recovered(self, end: ledger_recovery.RecoveredEnd) -> None:
         self.clock.log(f"{self.name} finds the end: {end}")
         last = self.known.metadata.segments[-1]
-        change = RecoveryClose(last, end.last_entry, end.length, end.segments)
-        self.node.begin(self, change_metadata(change, self.known))
+        change = metadata_changes.RecoveryClose(last, end.last_entry, end.length, end.segments)
+        self.node.begin(self, metadata_changes.change_metadata(change, self.known))
 
-    def failed(self, error: RecoveryFailed) -> None:
+    def failed(self, error: ledger_recovery.RecoveryFailed) -> None:
         self.clock.log(f"{self.name}: {error}")
         self._again()
 

@@ -8,12 +8,7 @@ Vanlightly's model in TLA+, ``bookkeeper-tlaplus``.)
 
 from random import Random
 
-from counterpoise.bookkeeper.ledger_metadata import (
-    DigestType,
-    LedgerMetadata,
-    LedgerSegment,
-    LedgerState,
-)
+from counterpoise.bookkeeper import ledger_metadata
 from counterpoise.bookkeeper.stored_entry import EntryDigest
 from tests.bookkeeper.sim.clients import (
     SimulatedRecoverer,
@@ -41,10 +36,10 @@ class LedgerHistory:
         ensemble, write_quorum, ack_quorum = rng.choice(SIZES)
         names = [f"b{number}" for number in range(ensemble + rng.randint(0, 3))]
         self.bookies = {name: SimulatedBookie(name) for name in names}
-        segment = LedgerSegment(0, tuple(names[:ensemble]))
-        created = LedgerMetadata(
-            LEDGER, LedgerState.OPEN, write_quorum, ack_quorum, 0, -1, (segment,),
-            DigestType.CRC32C, b"", 1, {},
+        segment = ledger_metadata.LedgerSegment(0, tuple(names[:ensemble]))
+        created = ledger_metadata.LedgerMetadata(
+            LEDGER, ledger_metadata.LedgerState.OPEN, write_quorum, ack_quorum, 0, -1, (segment,),
+            ledger_metadata.DigestType.CRC32C, b"", 1, {},
         )  # fmt: skip
         self.node = StoredMetadata(clock, created)
         self.writer = SimulatedWriter(clock, self.bookies, self.node)
@@ -135,7 +130,7 @@ class LedgerHistory:
             if each.closed is None or each.closed != found:
                 raise Violation(f"{each.name} found {each.closed}, and it is {found}")
 
-    def _judge_stored(self, found: LedgerMetadata, entry: int) -> None:
+    def _judge_stored(self, found: ledger_metadata.LedgerMetadata, entry: int) -> None:
         digest = EntryDigest(found.digest)
         for name in found.write_set(entry):
             stored = self.bookies[name].disk.stored.get((LEDGER, entry))

@@ -13,20 +13,14 @@ import pytest
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.cluster_key import ClusterKey
 from counterpoise.broker.broker import Broker
-from counterpoise.broker.load.load_data import (
-    BROKER_LOAD_DATA,
-    LoadDataExchange,
-    LoadDataTerms,
-    measured,
-    worth_publishing,
-)
+from counterpoise.broker.load import load_data
 from counterpoise.load.extensible import BrokerLoadData
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.load.usage import ResourceUsage
 from tests.broker.conftest import BrokersOfTest
 from tests.waiting import until
 
-TERMS = LoadDataTerms(np.ones(5), 0.9, 20, 15, 10, 2)
+TERMS = load_data.LoadDataTerms(np.ones(5), 0.9, 20, 15, 10, 2)
 BUNDLES = {
     f"public/default/0x{number:08x}_0x{number + 1:08x}": NamespaceBundleStats(
         msg_rate_in=number, msg_throughput_in=1e6 * number, topics=1
@@ -37,10 +31,10 @@ REPORT = LocalBrokerData(cpu=ResourceUsage(40, 100), num_bundles=4, last_stats=B
 
 
 def test_load_data_is_the_sum_over_bundles_and_the_first_is_taken_as_it_is() -> None:
-    now = measured(BrokerLoadData(), REPORT, TERMS, 5)
+    now = load_data.measured(BrokerLoadData(), REPORT, TERMS, 5)
     assert (now.msg_rate_in, now.msg_throughput_in, now.topics) == (6, 6e6, 4)
     assert now.weighted_max_ema == pytest.approx(0.4)
-    later = measured(now, replace(REPORT, cpu=ResourceUsage(80, 100)), TERMS, 6)
+    later = load_data.measured(now, replace(REPORT, cpu=ResourceUsage(80, 100)), TERMS, 6)
     assert later.weighted_max_ema == pytest.approx(0.9 * 0.4 + 0.1 * 0.8)
 
 
@@ -57,16 +51,16 @@ def test_load_data_is_the_sum_over_bundles_and_the_first_is_taken_as_it_is() -> 
 def test_a_change_above_the_threshold_is_worth_publishing(
     change: dict[str, object], worth: bool
 ) -> None:
-    first = replace(measured(BrokerLoadData(), REPORT, TERMS, 5), reported_at=5)
-    now = measured(first, replace(REPORT, **change), TERMS, 6)  # type: ignore[arg-type]
-    assert worth_publishing(first, now, TERMS, 6) is worth
+    first = replace(load_data.measured(BrokerLoadData(), REPORT, TERMS, 5), reported_at=5)
+    now = load_data.measured(first, replace(REPORT, **change), TERMS, 6)  # type: ignore[arg-type]
+    assert load_data.worth_publishing(first, now, TERMS, 6) is worth
 
 
 def test_old_data_is_published_again() -> None:
-    first = replace(measured(BrokerLoadData(), REPORT, TERMS, 5), reported_at=5)
-    assert not worth_publishing(first, first, TERMS, 5 + 15 * 60_000)
-    assert worth_publishing(first, first, TERMS, 6 + 15 * 60_000)
-    assert worth_publishing(None, first, TERMS, 5)
+    first = replace(load_data.measured(BrokerLoadData(), REPORT, TERMS, 5), reported_at=5)
+    assert not load_data.worth_publishing(first, first, TERMS, 5 + 15 * 60_000)
+    assert load_data.worth_publishing(first, first, TERMS, 6 + 15 * 60_000)
+    assert load_data.worth_publishing(None, first, TERMS, 5)
 
 
 class Measured:
@@ -84,7 +78,7 @@ class Exchanges:
 
     def __init__(self) -> None:
         self.background = BackgroundTasks()
-        self.all: list[LoadDataExchange] = []
+        self.all: list[load_data.LoadDataExchange] = []
         self.buried: set[str] = set()
         self.reports: dict[str, LocalBrokerData] = {}
 
@@ -92,9 +86,9 @@ class Exchanges:
         """Whom every one of them is to bury."""
         return sorted(self.buried & set(known))
 
-    def add(self, broker: Broker) -> LoadDataExchange:
+    def add(self, broker: Broker) -> load_data.LoadDataExchange:
         self.reports[broker.id] = REPORT
-        made = LoadDataExchange(
+        made = load_data.LoadDataExchange(
             broker.id,
             broker_url=broker.service_url,
             cluster_key=ClusterKey(broker.metadata),
@@ -194,7 +188,7 @@ async def test_an_official_client_reads_pulsars_json(
     def read() -> tuple[str, dict[str, object]]:
         client = pulsar.Client(broker.service_url)
         try:
-            consumer = client.subscribe(BROKER_LOAD_DATA, "watch")
+            consumer = client.subscribe(load_data.BROKER_LOAD_DATA, "watch")
             exchange.forget()
             message = consumer.receive(10_000)
             return message.partition_key(), json.loads(message.data())

@@ -8,12 +8,8 @@ import pulsar
 import pytest
 
 from counterpoise.broker.broker import Broker
+from counterpoise.broker.peers import system_topic
 from counterpoise.broker.peers.connection import PeerError
-from counterpoise.broker.peers.system_topic import (
-    SystemTopicLink,
-    SystemTopicListener,
-    SystemTopicMessage,
-)
 from counterpoise.names.topic import TopicName
 from tests.broker.conftest import BrokersOfTest
 
@@ -25,14 +21,14 @@ class Table:
 
     def __init__(self, broker: Broker, topic: str = TOPIC) -> None:
         self.values: dict[str, bytes | None] = {}
-        self.heard: list[SystemTopicMessage] = []
+        self.heard: list[system_topic.SystemTopicMessage] = []
         self.readings = 0
         self.broker = broker
         self.caught_up = asyncio.Event()
         self._changed = asyncio.Condition()
-        self.link = SystemTopicLink(
+        self.link = system_topic.SystemTopicLink(
             topic,
-            SystemTopicListener(self._begin, self._take, self.caught_up.set),
+            system_topic.SystemTopicListener(self._begin, self._take, self.caught_up.set),
             producer_name=broker.id,
             timeout_s=10,
         )
@@ -42,7 +38,7 @@ class Table:
     def _begin(self) -> None:
         self.readings += 1
 
-    def _take(self, heard: SystemTopicMessage) -> None:
+    def _take(self, heard: system_topic.SystemTopicMessage) -> None:
         self.values[heard.key] = heard.value
         self.heard.append(heard)
         self.news.set()
@@ -131,9 +127,9 @@ async def test_a_link_ends_when_the_topics_broker_dies(
 
 async def test_a_broker_that_is_not_there_is_named(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
-    link = SystemTopicLink(
+    link = system_topic.SystemTopicLink(
         TOPIC,
-        SystemTopicListener(lambda: None, lambda heard: None, lambda: None),
+        system_topic.SystemTopicListener(lambda: None, lambda heard: None, lambda: None),
         producer_name=broker.id,
         timeout_s=5,
     )

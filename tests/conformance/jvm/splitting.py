@@ -4,14 +4,9 @@ from typing import Any
 
 from jpype import JClass, JException, JProxy
 
+from tests.conformance.jvm import services
 from tests.conformance.jvm.java import LOADBALANCE, NAMING, Java, Json
 from tests.conformance.jvm.load_data import LoadDataReader
-from tests.conformance.jvm.services import (
-    BundleFactory,
-    extensible_pulsar,
-    namespace_service,
-    topic_stats,
-)
 from tests.conformance.jvm.transfer import EXTENSIONS
 
 STATS = "org.apache.pulsar.policies.data.loadbalancer.NamespaceBundleStats"
@@ -20,7 +15,7 @@ STATS = "org.apache.pulsar.policies.data.loadbalancer.NamespaceBundleStats"
 class Algorithms:
     """The four split algorithms over a bundle's topics."""
 
-    def __init__(self, java: Java, factory: BundleFactory) -> None:
+    def __init__(self, java: Java, factory: services.BundleFactory) -> None:
         self._java = java
         self._factory = factory
 
@@ -28,7 +23,7 @@ class Algorithms:
         java = self._java
         conf = java.conf(case["conf"])
         topics = case["topics"]
-        _, service = namespace_service(
+        _, service = services.namespace_service(
             java, self._factory.factory, conf, lambda _: topics, lambda _: 1
         )
         bundle = self._factory.bundle(case["bundle"])
@@ -42,7 +37,7 @@ class Algorithms:
                 service,
                 bundle,
                 positions,
-                topic_stats(java, topics),
+                services.topic_stats(java, topics),
                 conf.getLoadBalancerNamespaceBundleMaxMsgRate(),
                 conf.getLoadBalancerNamespaceBundleMaxBandwidthMbytes(),
                 conf.getFlowOrQpsDifferenceThresholdPercentage(),
@@ -60,7 +55,7 @@ class Algorithms:
 class ModularTask:
     """BundleSplitterTask: what the leader under the modular manager splits."""
 
-    def __init__(self, java: Java, factory: BundleFactory) -> None:
+    def __init__(self, java: Java, factory: services.BundleFactory) -> None:
         self._java = java
         self._factory = factory
         self._reader = LoadDataReader(java)
@@ -69,7 +64,7 @@ class ModularTask:
         java = self._java
         conf = java.conf(case["conf"])
         counts = case["counts"]
-        pulsar, _ = namespace_service(
+        pulsar, _ = services.namespace_service(
             java, self._factory.factory, conf, lambda _: {}, lambda ns: counts[str(ns)]
         )
         task = JClass(f"{LOADBALANCE}.impl.BundleSplitterTask")()
@@ -80,7 +75,7 @@ class ModularTask:
 class ExtensibleStrategy:
     """DefaultNamespaceBundleSplitStrategyImpl: what a broker splits of its own (extensible)."""
 
-    def __init__(self, java: Java, factory: BundleFactory) -> None:
+    def __init__(self, java: Java, factory: services.BundleFactory) -> None:
         self._java = java
         self._factory = factory
 
@@ -92,7 +87,7 @@ class ExtensibleStrategy:
 
     def _line(self, strategy: Any, counter: Any, conf: Any, line: Json) -> Json:
         java = self._java
-        _, service = namespace_service(
+        _, service = services.namespace_service(
             java,
             self._factory.factory,
             conf,
@@ -104,7 +99,7 @@ class ExtensibleStrategy:
             JClass("org.apache.pulsar.broker.service.BrokerService"),
             {"getBundleStats": lambda: stats},
         )
-        pulsar = extensible_pulsar(
+        pulsar = services.extensible_pulsar(
             java,
             self._channel(line),
             {

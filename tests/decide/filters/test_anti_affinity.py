@@ -2,13 +2,7 @@
 
 import pytest
 
-from counterpoise.decide.filters.anti_affinity import (
-    bundles_in_group,
-    may_unload,
-    namespaces_in_group,
-    same_group,
-    spread,
-)
+from counterpoise.decide.filters import anti_affinity
 from counterpoise.decide.filters.outcome import FilterStatus
 
 FOUR = ["b1", "b2", "b3", "b4"]
@@ -34,7 +28,7 @@ DOMAINS = {"b1": "d1", "b2": "d1", "b3": "d2", "b4": "d2"}
     ],
 )
 def test_who_serves_the_group_least(counts, domains, kept):
-    outcome = spread(FOUR, counts, domains)
+    outcome = anti_affinity.spread(FOUR, counts, domains)
     assert list(outcome.kept) == kept
     assert {each.subject for each in outcome.dropped} == set(FOUR) - set(kept)
     assert all(each.sentence for each in outcome.dropped)
@@ -44,18 +38,18 @@ def test_the_documented_example_of_three_domains():
     brokers = ["b1", "b2", "b3", "b4", "b5", "b6"]
     counts = {"b1": 2, "b2": 1, "b3": 2, "b4": 1, "b5": 2, "b6": 2}
     domains = dict(zip(brokers, ["d1", "d1", "d2", "d2", "d3", "d3"], strict=True))
-    outcome = spread(brokers, counts, domains)
+    outcome = anti_affinity.spread(brokers, counts, domains)
     assert list(outcome.kept) == ["b2", "b4"]
     assert {each.rule for each in outcome.dropped} == {"failure_domain", "anti_affinity"}
 
 
 def test_no_group_no_filter():
-    outcome = spread(FOUR, None, DOMAINS)
+    outcome = anti_affinity.spread(FOUR, None, DOMAINS)
     assert (list(outcome.kept), outcome.status) == (FOUR, FilterStatus.OFF)
 
 
 def test_no_broker_to_filter():
-    outcome = spread([], {"b1": 1}, DOMAINS)
+    outcome = anti_affinity.spread([], {"b1": 1}, DOMAINS)
     assert outcome.kept == ()
     assert "0 times" in outcome.reason
 
@@ -71,7 +65,7 @@ def test_no_broker_to_filter():
     ],
 )
 def test_groups_are_compared_ignoring_case(left, right, same):
-    assert same_group(left, right) is same
+    assert anti_affinity.same_group(left, right) is same
 
 
 GROUPS = {"t/a": "g", "t/b": "G", "t/c": "other"}
@@ -79,12 +73,12 @@ GROUPS = {"t/a": "g", "t/b": "G", "t/c": "other"}
 
 def test_the_modular_manager_counts_namespaces():
     on = {"b1": ["t/a", "t/a", "t/b", "t/c"], "b2": ["t/c"], "b3": []}
-    assert namespaces_in_group("g", on, GROUPS) == {"b1": 2}
+    assert anti_affinity.namespaces_in_group("g", on, GROUPS) == {"b1": 2}
 
 
 def test_the_extensible_manager_counts_bundles():
     held = {"b1": {"t/a": 2, "t/c": 5}, "b2": {"t/b": 1}, "b3": {"t/c": 1}}
-    assert bundles_in_group("g", held, GROUPS) == {"b1": 2, "b2": 1}
+    assert anti_affinity.bundles_in_group("g", held, GROUPS) == {"b1": 2, "b2": 1}
 
 
 @pytest.mark.parametrize(
@@ -100,7 +94,7 @@ def test_the_extensible_manager_counts_bundles():
     ],
 )
 def test_when_a_bundle_may_leave(counts, goes):
-    rejection = may_unload("t/a/0x0_0x1", "b1", FOUR, counts)
+    rejection = anti_affinity.may_unload("t/a/0x0_0x1", "b1", FOUR, counts)
     assert (rejection is None) is goes
     if rejection:
         served = "every candidate serves its anti-affinity group as much, 1 times"
@@ -118,7 +112,7 @@ def test_when_a_bundle_may_leave(counts, goes):
     ],
 )
 def test_quirk_a_broker_that_is_no_candidate_serves_nothing(candidates, counts, goes):
-    rejection = may_unload("t/a/0x0_0x1", "b1", candidates, counts)
+    rejection = anti_affinity.may_unload("t/a/0x0_0x1", "b1", candidates, counts)
     assert (rejection is None) is goes
     assert rejection is None or "stays" in rejection.sentence
     if rejection and candidates:

@@ -4,16 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterpoise.decide.filters import simple
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.filters.outcome import FilterStatus
-from counterpoise.decide.filters.simple import (
-    below_max_topics,
-    fewest_of_namespace,
-    not_draining,
-    same_load_manager,
-    under_max_topics,
-)
 from counterpoise.decide.filters.versions import Version, latest_version
 from counterpoise.names.options import from_conf
 
@@ -32,14 +26,14 @@ from counterpoise.names.options import from_conf
 )
 def test_fewest_bundles_of_the_namespace(held, kept):
     """``LoadManagerSharedTest.testRemoveMostServicingBrokersForNamespace``."""
-    outcome = fewest_of_namespace(list(held), held)
+    outcome = simple.fewest_of_namespace(list(held), held)
     assert list(outcome.kept) == kept
     for rejection in outcome.dropped:
         assert rejection.setting == "loadBalancerDistributeBundlesEvenlyEnabled"
 
 
 def test_even_distribution_can_be_off():
-    outcome = fewest_of_namespace(["b1", "b2"], {"b1": 9}, enabled=False)
+    outcome = simple.fewest_of_namespace(["b1", "b2"], {"b1": 9}, enabled=False)
     assert (outcome.kept, outcome.status) == (("b1", "b2"), FilterStatus.OFF)
 
 
@@ -48,7 +42,8 @@ def topics(**counts):
 
 
 @pytest.mark.parametrize(
-    ("keep", "kept"), [(below_max_topics, ("b1", "b2", "b4")), (under_max_topics, ("b1", "b4"))]
+    ("keep", "kept"),
+    [(simple.below_max_topics, ("b1", "b2", "b4")), (simple.under_max_topics, ("b1", "b4"))],
 )
 def test_the_two_managers_disagree_about_the_limit_itself(keep, kept):
     facts = topics(b1=9, b2=10, b3=11)
@@ -59,21 +54,21 @@ def test_the_two_managers_disagree_about_the_limit_itself(keep, kept):
 
 def test_topics_of_bundles_just_given_count_for_the_modular_manager():
     facts = {"b1": BrokerFacts(topics=6, preallocated_topics=5), "b2": BrokerFacts(topics=10)}
-    assert below_max_topics(["b1", "b2"], facts, 10).kept == ("b2",)
+    assert simple.below_max_topics(["b1", "b2"], facts, 10).kept == ("b2",)
     assert from_conf(FilterOptions, {"loadBalancerBrokerMaxTopics": "0"}).max_topics == 0
-    assert under_max_topics(["b1", "b2"], facts, 10).kept == ("b1",)
+    assert simple.under_max_topics(["b1", "b2"], facts, 10).kept == ("b1",)
 
 
 def test_when_all_have_too_many_only_the_extensible_manager_gives_up():
     facts = topics(b1=11, b2=12)
-    modular = below_max_topics(["b1", "b2"], facts, 10)
+    modular = simple.below_max_topics(["b1", "b2"], facts, 10)
     assert (modular.kept, modular.status) == (("b1", "b2"), FilterStatus.SET_ASIDE)
-    assert under_max_topics(["b1", "b2"], facts, 10).kept == ()
+    assert simple.under_max_topics(["b1", "b2"], facts, 10).kept == ()
 
 
 def test_other_load_managers_are_passed_over():
     facts = {"b1": BrokerFacts("ours"), "b2": BrokerFacts("theirs"), "b3": BrokerFacts(None)}
-    outcome = same_load_manager(["b1", "b2", "b3", "b4"], facts, "ours")
+    outcome = simple.same_load_manager(["b1", "b2", "b3", "b4"], facts, "ours")
     assert outcome.kept == ("b1", "b4")
     assert [each.setting for each in outcome.dropped] == ["loadManagerClassName"] * 2
 
@@ -135,7 +130,7 @@ def test_versions_are_ordered_as_the_specification_says(shuffled):
 
 
 def test_brokers_being_emptied_get_nothing():
-    outcome = not_draining(["b1", "b2"], {"b1"})
+    outcome = simple.not_draining(["b1", "b2"], {"b1"})
     assert outcome.kept == ("b2",)
     assert outcome.dropped[0].sentence == "b1 is being emptied"
-    assert not_draining(["b1"], ()).status is FilterStatus.OFF
+    assert simple.not_draining(["b1"], ()).status is FilterStatus.OFF

@@ -4,12 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counterpoise.decide.splitting import extensible
 from counterpoise.decide.splitting.algorithms import algorithm
-from counterpoise.decide.splitting.extensible import (
-    SplitMemory,
-    SplitScope,
-    find_own_bundles_to_split,
-)
 from counterpoise.decide.splitting.loads import BundleLoads
 from counterpoise.decide.splitting.options import SplitOptions
 from counterpoise.decide.splitting.request import SplitPoints, SplitRequest
@@ -38,8 +34,8 @@ def halve(bundle):
 def run(stats, memory=None, *, options=OPTIONS, cut=halve, **about):
     known = {"owned": set(stats), "bundle_counts": {NAMESPACE: 2}, **about}
     loads = BundleLoads.measured("broker-1", stats)
-    return find_own_bundles_to_split(
-        loads, SplitScope(**known), memory or SplitMemory(), options, cut
+    return extensible.find_own_bundles_to_split(
+        loads, extensible.SplitScope(**known), memory or extensible.SplitMemory(), options, cut
     )
 
 
@@ -52,7 +48,7 @@ def rounds(count, stats, **more):
 
 
 def test_the_fourth_check_in_a_row_splits_and_the_fifth_takes_the_next():
-    memory = SplitMemory()
+    memory = extensible.SplitMemory()
     found = []
     for _ in range(6):
         made = run({FIRST: HOT, SECOND: HOT}, memory)
@@ -194,13 +190,13 @@ def test_the_wait_is_explained():
 
 def test_memory_survives_as_json():
     memory = rounds(2, {FIRST: HOT}).memory
-    assert SplitMemory.from_json(memory.to_json()) == memory
+    assert extensible.SplitMemory.from_json(memory.to_json()) == memory
 
 
 @given(st.lists(st.booleans(), max_size=20), st.integers(0, 4))
 def test_a_split_comes_after_more_hot_checks_in_a_row_than_the_threshold(checks, threshold):
     options = SplitOptions(max_topics=100, hit_count_threshold=threshold)
-    memory, streak = SplitMemory(), 0
+    memory, streak = extensible.SplitMemory(), 0
     for hot in checks:
         made = run({FIRST: HOT if hot else NamespaceBundleStats(**QUIET)}, memory, options=options)
         memory = made.memory

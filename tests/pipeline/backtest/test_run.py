@@ -12,18 +12,9 @@ from pyarrow import csv
 from counterpoise.app.main import main
 from counterpoise.app.strategies import strategy_from
 from counterpoise.names.properties import Properties
+from counterpoise.pipeline.backtest import run
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.recorded import Recording
-from counterpoise.pipeline.backtest.run import (
-    LITTLE,
-    ReplayFailedError,
-    is_little,
-    joined,
-    replay,
-    replay_here,
-    replay_on_spark,
-    tasks_of,
-)
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.stream import session
@@ -56,17 +47,17 @@ def small(bundles: int = 20) -> SyntheticTrace:
 
 def test_plays_here_are_plays_in_their_order() -> None:
     candidates = [BacktestCandidate(name, None) for name in ("b", "a")]
-    tasks = tasks_of(candidates, small(), parts=2, move_s=1.0, seed=1)
+    tasks = run.tasks_of(candidates, small(), parts=2, move_s=1.0, seed=1)
     log = LoggedReplays()
-    results = replay_here(tasks, log.replayed)
-    assert results == [replay(task) for task in tasks]
+    results = run.replay_here(tasks, log.replayed)
+    assert results == [run.replay(task) for task in tasks]
     assert [result.label for result in results] == ["b", "b", "a", "a"]
     assert log.done == [1, 2, 3, 4]
 
 
 def test_spans_of_a_candidate_are_joined_by_their_time_and_replays_by_their_median() -> None:
-    [one, *_] = replay_here(
-        tasks_of([BacktestCandidate("c", None)], small(), parts=1, move_s=1.0, seed=1),
+    [one, *_] = run.replay_here(
+        run.tasks_of([BacktestCandidate("c", None)], small(), parts=1, move_s=1.0, seed=1),
         LoggedReplays().replayed,
     )
     spans = [
@@ -77,11 +68,11 @@ def test_spans_of_a_candidate_are_joined_by_their_time_and_replays_by_their_medi
             (100, 4.0, 1.1, 1.5, 9, "", 80.0, 7), (100, 4.0, 1.9, 2.0, 3, "", 90.0, 9),
         )
     ]  # fmt: skip
-    [whole] = joined(spans[:2])
+    [whole] = run.joined(spans[:2])
     assert (whole.first_ms, whole.hours, whole.moves) == (100, 4.0, 7)
     assert (whole.imbalance, whole.worst, whole.usage) == (pytest.approx(1.4), 4.0, 70.0)
     assert whole.why_not == "late"
-    [median] = joined(spans)
+    [median] = run.joined(spans)
     assert (median.imbalance, median.moves, median.beginnings) == (pytest.approx(1.4), 7, 3)
     assert (median.imbalance_least, median.imbalance_most) == (1.1, 1.9)
     assert (median.moves_least, median.moves_most) == (3, 9)
@@ -101,7 +92,7 @@ def test_each_figure_of_spans_is_their_sum_their_mean_or_their_highest() -> None
         for by in (1, 3)
     )
     for spans in ([one, other], [other, one]):
-        [whole] = joined(spans)
+        [whole] = run.joined(spans)
         found = {name: getattr(whole, name) for name in figures}
         assert found == pytest.approx(
             {name: 4 * getattr(one, name) for name in ADDED}
@@ -114,33 +105,33 @@ def test_each_figure_of_spans_is_their_sum_their_mean_or_their_highest() -> None
 def test_plays_on_spark_are_plays(spark: "SparkSession") -> None:
     threshold = strategy_from(Properties({}), shedder="ThresholdShedder", placement="LeastUsage")
     candidates = [BacktestCandidate("no moves", None), BacktestCandidate("threshold", threshold)]
-    tasks = tasks_of(candidates, small(60), parts=2, move_s=1.0, seed=1)
+    tasks = run.tasks_of(candidates, small(60), parts=2, move_s=1.0, seed=1)
     log = LoggedReplays()
-    results = replay_on_spark(spark, tasks, log)
-    assert results == [replay(task) for task in tasks]
+    results = run.replay_on_spark(spark, tasks, log)
+    assert results == [run.replay(task) for task in tasks]
     assert log.done[-1] == 4
     assert not log.waited
-    assert [result.steps for result in joined(results)] == [30, 30]
+    assert [result.steps for result in run.joined(results)] == [30, 30]
 
 
 @pytest.mark.spark
 def test_a_play_that_fails_on_spark_is_reported_by_its_label(
     spark: "SparkSession", tmp_path: Path
 ) -> None:
-    [sound, unsound] = tasks_of(
+    [sound, unsound] = run.tasks_of(
         [BacktestCandidate("sound", None), BacktestCandidate("unsound", None)],
         small(), parts=1, move_s=1.0, seed=1,
     )  # fmt: skip
     tasks = [sound, replace(unsound, source=Recording(str(tmp_path)))]
-    with pytest.raises(ReplayFailedError, match=r"^unsound: \w+Error: .* has no report"):
-        replay_on_spark(spark, tasks, LoggedReplays())
+    with pytest.raises(run.ReplayFailedError, match=r"^unsound: \w+Error: .* has no report"):
+        run.replay_on_spark(spark, tasks, LoggedReplays())
 
 
 def test_what_is_little_counts_bundles_steps_and_plays() -> None:
     trace = small(bundles=1000)
-    most = LITTLE // (1000 * trace.steps)
-    assert is_little(trace, most)
-    assert not is_little(trace, most + 1)
+    most = run.LITTLE // (1000 * trace.steps)
+    assert run.is_little(trace, most)
+    assert not run.is_little(trace, most + 1)
 
 
 @pytest.mark.parametrize(("more", "status"), [([], 0), (["--master", "local[1]"], 2)])
@@ -153,7 +144,7 @@ def test_spark_is_started_for_much_or_when_it_is_asked_for(
     def fail(*_: object, **__: object) -> None:
         raise session.SessionError("no Spark in this test")
 
-    monkeypatch.setattr("counterpoise.app.spark.start_session", fail)
+    monkeypatch.setattr("counterpoise.pipeline.stream.session.start_session", fail)
     words = ["backtest", SMALL, "--strategies", "UniformLoadShedder", "--json", *more]
     assert main(words) == status
     said = capsys.readouterr()

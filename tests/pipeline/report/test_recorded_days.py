@@ -15,21 +15,8 @@ from deltalake import write_deltalake
 from matplotlib.image import imread
 
 from counterpoise.pipeline.page.drawing import AFTER, BEFORE, QUIET
+from counterpoise.pipeline.report import plots, recorded_days
 from counterpoise.pipeline.report.page import page_of, summary_of
-from counterpoise.pipeline.report.plots import (
-    imbalance_plot,
-    load_plot,
-    load_text,
-    moves_plot,
-    share_text,
-)
-from counterpoise.pipeline.report.recorded_days import (
-    BrokerHours,
-    HourlyImbalance,
-    NotRolledUpError,
-    RecordedDays,
-    read_days,
-)
 from counterpoise.pipeline.tables.location import open_location
 
 START = datetime(2026, 11, 10, tzinfo=UTC)
@@ -60,13 +47,13 @@ def test_without_a_choice_the_newest_day_and_the_six_before_it_are_shown(tmp_pat
     home = open_location(written(tmp_path, gold_imbalance=every))
 
     def shown(first: date | None, last: date | None) -> list[str]:
-        return [*read_days(home, first, last).days]
+        return [*recorded_days.read_days(home, first, last).days]
 
     assert shown(None, None) == [day(3), day(7), day(9)]
     assert shown(None, date(2026, 11, 17)) == [day(1), day(3), day(7)]
     assert shown(date(2026, 11, 11), None) == [day(1), day(3), day(7), day(9)]
     assert shown(date(2026, 11, 11), date(2026, 11, 13)) == [day(1), day(3)]
-    with pytest.raises(NotRolledUpError):
+    with pytest.raises(recorded_days.NotRolledUpError):
         shown(date(2026, 11, 14), date(2026, 11, 16))
 
 
@@ -115,7 +102,7 @@ def test_a_day_of_few_polls_weighs_less_than_one_of_many(tmp_path: Path) -> None
         gold_broker_days=brokers, gold_hot_bundles=hot, gold_rejections=refused,
         gold_broker_hours=hours, gold_gaps=missing,
     )  # fmt: skip
-    shown = read_days(open_location(home), None, None)
+    shown = recorded_days.read_days(open_location(home), None, None)
     assert (shown.polls, shown.worst_imbalance) == (4, 2.0)
     assert shown.worst_at == START + timedelta(hours=3, minutes=40)
     assert shown.uneven_part == 0.5, "a quarter above the mean is even"
@@ -147,10 +134,10 @@ def test_a_day_of_few_polls_weighs_less_than_one_of_many(tmp_path: Path) -> None
     )
 
 
-NOTHING = RecordedDays(
+NOTHING = recorded_days.RecordedDays(
     "h", [day(0)], 1, 1.1, 2.0, START, 0.25, 1.0,
-    HourlyImbalance([START], np.array([1.1]), np.array([2.0])),
-    BrokerHours([], [], np.zeros((0, 0))), [], [],
+    recorded_days.HourlyImbalance([START], np.array([1.1]), np.array([2.0])),
+    recorded_days.BrokerHours([], [], np.zeros((0, 0))), [], [],
 )  # fmt: skip
 
 
@@ -225,11 +212,11 @@ def test_moves_that_relieved_their_source_most_come_first_and_the_latest_failure
     ],
 )
 def test_a_part_near_nothing_or_all_has_one_more_figure(part: float, text: str) -> None:
-    assert share_text(part) == text
+    assert plots.share_text(part) == text
 
 
 def test_no_load_is_a_dash_and_none_at_all_is_said() -> None:
-    assert (load_text(None), load_text(0.0)) == ("-", "0 B/s")
+    assert (plots.load_text(None), plots.load_text(0.0)) == ("-", "0 B/s")
 
 
 def heights(svg: str, colour: str) -> list[float]:
@@ -240,7 +227,7 @@ def heights(svg: str, colour: str) -> list[float]:
 def test_each_round_has_a_dot_for_before_and_one_for_after_it() -> None:
     at_once = {"poll_id": round(START.timestamp() * 1000)}
     moves = [move(0, 2.0, 1.0, **at_once), move(1, 3.0, 2.0, **at_once), move(2, 1.5, 1.25)]
-    svg = moves_plot(replace(NOTHING, moves=moves))
+    svg = plots.moves_plot(replace(NOTHING, moves=moves))
     one, other = heights(svg, BEFORE)
     after, after_other = heights(svg, AFTER)
     # From 2.5 to 1.5, and from 1.5 to 1.25.
@@ -251,8 +238,8 @@ def test_each_round_has_a_dot_for_before_and_one_for_after_it() -> None:
 
 def test_the_line_of_imbalance_breaks_where_hours_are_missing_and_silence_is_grey() -> None:
     hours = [START + timedelta(hours=number) for number in (0, 1, 3, 4)]
-    line = HourlyImbalance(hours, np.full(4, 1.1), np.full(4, 1.2))
-    svg = imbalance_plot(
+    line = recorded_days.HourlyImbalance(hours, np.full(4, 1.1), np.full(4, 1.2))
+    svg = plots.imbalance_plot(
         replace(NOTHING, imbalance=line, gaps=[gap("silence", 1), gap("broker", 3), gap("poll", 2)])
     )
     [path] = re.findall(rf'd="([^"]*)"[^>]*stroke: {AFTER}; stroke-width: 1.6', svg)[:1]
@@ -263,8 +250,8 @@ def test_the_line_of_imbalance_breaks_where_hours_are_missing_and_silence_is_gre
 
 
 def test_each_broker_is_named_beside_the_middle_of_its_row() -> None:
-    load = BrokerHours([START], ["one", "two"], np.array([[2.0], [1.0]]))
-    svg = load_plot(replace(NOTHING, load=load))
+    load = recorded_days.BrokerHours([START], ["one", "two"], np.array([[2.0], [1.0]]))
+    svg = plots.load_plot(replace(NOTHING, load=load))
     names = svg[svg.index('id="matplotlib.axis_2"') :]
     places = [float(y) for y in re.findall(r'<use [^>]* y="([\d.]+)"', names)[:2]]
     box = r'id="patch_2">\s*<path d="M \S+ (\S+) \s*L \S+ \S+ \s*L \S+ (\S+)'
@@ -281,7 +268,7 @@ def test_load_is_coloured_by_the_mean_of_those_that_report_and_grey_without_a_re
     for silent in (0, 3):
         loads = np.array([[30.0, 20.0], [10.0, 20.0], *[[np.nan, np.nan]] * silent])
         names = [f"b{number}" for number in range(len(loads))]
-        svg = load_plot(replace(NOTHING, load=BrokerHours(hours, names, loads)))
+        svg = plots.load_plot(replace(NOTHING, load=recorded_days.BrokerHours(hours, names, loads)))
         [image] = re.findall(r'xlink:href="data:image/png;base64,([^"]*)"', svg)[:1]
         pixels = imread(BytesIO(b64decode(image)), format="png")[::-1]  # drawn from below
         rows = np.array_split(pixels, len(loads))
@@ -301,7 +288,7 @@ def test_the_time_axis_has_all_of_its_days(days: int) -> None:
     noon = START + timedelta(days=days - 1, hours=12)
     moved = {"started_at": noon, "poll_id": round(noon.timestamp() * 1000)}
     shown = replace(NOTHING, days=[day(n) for n in range(days)], moves=[move(0, 2.0, 1.5, **moved)])
-    svg = moves_plot(shown)
+    svg = plots.moves_plot(shown)
     [(left, right)] = re.findall(r'id="patch_2">\s*<path d="M (\S+) \S+ \s*L (\S+)', svg)
     [x] = re.findall(rf' x="([\d.]+)" y="[\d.]+" style="fill: {BEFORE}', svg)[:1]
     part = (float(x) - float(left)) / (float(right) - float(left))

@@ -69,6 +69,8 @@ class Dispatcher(ABC):
         if self.closed or self._waits or not self.consumers:
             return
         if self.turns.left > 0:
+            # What was acknowledged and not read, or given back before, may be deleted by now.
+            self.read_index = max(self.read_index, self.acks.mark + 1)
             self._deliver()
         if self.turns.left <= 0:
             self._waits = True

@@ -124,8 +124,6 @@ class SingleActiveDispatcher(Dispatcher):
         if recipient is None:
             return
         end, turns = self.end, self.turns
-        # What is acknowledged since it was given back may be deleted, too.
-        self.read_index = max(self.read_index, self.acks.mark + 1)
         while self.read_index < end and turns.left > 0 and recipient.ready:
             if not self._send_burst(recipient, end):
                 return

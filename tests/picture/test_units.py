@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.picture.units import bytes_per_s, counted, lasted, messages_per_s, times
+from counterpoise.picture.units import bytes_per_s, lasted, messages_per_s, times
 
 
 @pytest.mark.parametrize(
@@ -28,8 +28,6 @@ def test_the_others() -> None:
     assert messages_per_s(4_500) == "4.5k msg/s"
     assert messages_per_s(12) == "12 msg/s"
     assert times(1.26) == "1.3\N{MULTIPLICATION SIGN}"
-    assert counted(1, "bundle") == "1 bundle"
-    assert counted(12_000, "bundle") == "12,000 bundles"
     assert lasted(-0.4) == "0 s"
     assert lasted(119) == "119 s"
     assert [lasted(2 * size) for size in (60, 3600, 86_400)] == ["2 min", "2 h", "2 d"]

@@ -9,6 +9,7 @@ import math
 from typing import Final
 
 from counterpoise.load.average import BundleData, TimeAverageMessageData
+from counterpoise.load.java_int import LONG_MAX, cast
 from counterpoise.load.report import NamespaceBundleStats
 
 THROUGHPUT_STEP: Final = 1e5
@@ -19,9 +20,6 @@ CLIENTS_STEP: Final = 500
 """Topics, consumers and producers in one step."""
 CACHE_STEP: Final = 100_000
 """Cached bytes in one step."""
-
-_LONG_MAX: Final = 2**63 - 1
-_LONG_MIN: Final = -(2**63)
 
 Key = tuple[int, ...]
 
@@ -45,9 +43,9 @@ def stats_key(stats: NamespaceBundleStats) -> Key:
 def average_key(average: TimeAverageMessageData) -> Key:
     """Sort key in the order of ``TimeAverageMessageData.compareTo``: figures in whole steps."""
     return (
-        _cut(average.msg_throughput_in / THROUGHPUT_STEP),
-        _cut(average.msg_throughput_out / THROUGHPUT_STEP),
-        _cut((average.msg_rate_in + average.msg_rate_out) / RATE_STEP),
+        cast(average.msg_throughput_in / THROUGHPUT_STEP, LONG_MAX),
+        cast(average.msg_throughput_out / THROUGHPUT_STEP, LONG_MAX),
+        cast((average.msg_rate_in + average.msg_rate_out) / RATE_STEP, LONG_MAX),
     )
 
 
@@ -56,16 +54,9 @@ def bundle_key(bundle: BundleData) -> Key:
     return average_key(bundle.short_term_data) + average_key(bundle.long_term_data)
 
 
-def _cut(value: float) -> int:
-    """``(long) value``."""
-    if math.isnan(value):
-        return 0
-    return int(min(max(value, _LONG_MIN), _LONG_MAX))
-
-
 def _round(value: float) -> int:
     """``Math.round(value)``."""
     if not math.isfinite(value):
-        return _cut(value)
+        return cast(value, LONG_MAX)
     floor = math.floor(value)
-    return min(max(floor + (value - floor >= 0.5), _LONG_MIN), _LONG_MAX)
+    return min(max(floor + (value - floor >= 0.5), -LONG_MAX - 1), LONG_MAX)

@@ -18,9 +18,9 @@ def byte_scale(largest: float) -> tuple[float, str]:
     return next(((size, unit) for unit, size in _SIZES if largest >= size), (1.0, "B/s"))
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, one: str, many: str = "") -> str:
     """A number with its noun, in the plural unless it is 1: `1 move`, `1,200 moves`."""
-    return f"{number:,} {what}" + ("" if number == 1 else "s")
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final, TypeAlias
 
 from counterpoise.ownership import events
 from counterpoise.ownership.backoff import pause_s
-from counterpoise.ownership.records import InvalidRecord, LeaderBroker
+from counterpoise.ownership.records import LeaderBroker, record_or_none
 
 LEADER_NODE: Final = "/loadbalance/leader"
 RESIGN_TRIES: Final = 4
@@ -109,7 +109,7 @@ def _believing(transition: _Transition) -> _Transition:
 
 
 def _found(state: Election, answer: events.NodeFound) -> _Next:
-    leader = read_leader(answer.value)
+    leader = record_or_none(LeaderBroker.from_json, answer.value)
     if answer.value is None:
         stands = replace(state, role=Role.UNDECIDED, leader=None)
         return _issue(stands, events.CreateNode(LEADER_NODE, state.me.to_json()))
@@ -120,16 +120,6 @@ def _found(state: Election, answer: events.NodeFound) -> _Next:
         undecided = replace(state, role=Role.UNDECIDED, leader=None)
         return _issue(undecided, events.RemoveNode(LEADER_NODE, answer.version))
     return _settle(state, Role.FOLLOWER, leader)
-
-
-def read_leader(value: bytes | None) -> LeaderBroker | None:
-    """The leader that the value of the election's node names; None if there is no valid record."""
-    if value is None:
-        return None
-    try:
-        return LeaderBroker.from_json(value)
-    except InvalidRecord:
-        return None
 
 
 def _created(state: Election, _: events.NodeCreated) -> _Next:

@@ -1,9 +1,11 @@
 """What brokers write about themselves into the metadata store, in Pulsar's own JSON."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
+
+R = TypeVar("R")
 
 
 class InvalidRecord(ValueError):
@@ -28,11 +30,8 @@ class LeaderBroker:
     @staticmethod
     def from_json(value: bytes) -> "LeaderBroker":
         """Parse the record from JSON; raises `InvalidRecord`."""
-        read = _read("LeaderBroker", value)
-        try:
-            return LeaderBroker(str(read["brokerId"]), str(read.get("serviceUrl") or ""))
-        except KeyError:
-            raise InvalidRecord("LeaderBroker", value) from None
+        read = _read("LeaderBroker", value, "brokerId")
+        return LeaderBroker(str(read["brokerId"]), str(read.get("serviceUrl") or ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,11 +98,18 @@ class HandOver:
     @staticmethod
     def from_json(value: bytes) -> "HandOver":
         """Parse the record from JSON; raises `InvalidRecord`."""
-        read = _read("HandOver", value)
-        try:
-            return HandOver(str(read["source"]), read.get("destination"))
-        except KeyError:
-            raise InvalidRecord("HandOver", value) from None
+        read = _read("HandOver", value, "source")
+        return HandOver(str(read["source"]), read.get("destination"))
+
+
+def record_or_none(parse: Callable[[bytes], R], value: bytes | None) -> R | None:
+    """The record that a node's value is; None if there is no valid one."""
+    if value is None:
+        return None
+    try:
+        return parse(value)
+    except InvalidRecord:
+        return None
 
 
 def _write(fields: Mapping[str, Any]) -> bytes:
@@ -111,11 +117,11 @@ def _write(fields: Mapping[str, Any]) -> bytes:
     return json.dumps(present, separators=(",", ":")).encode()
 
 
-def _read(kind: str, value: bytes) -> Mapping[str, Any]:
+def _read(kind: str, value: bytes, *required: str) -> Mapping[str, Any]:
     try:
         read = json.loads(value)
     except ValueError:
         raise InvalidRecord(kind, value) from None
-    if not isinstance(read, dict):
+    if not (isinstance(read, dict) and read.keys() >= set(required)):
         raise InvalidRecord(kind, value)
     return read

@@ -14,8 +14,9 @@ from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import bound_to_broker, is_left_in_place
+from counterpoise.names.units import counted
 from counterpoise.picture.cluster_picture import NO_OWNER, ClusterPicture
-from counterpoise.picture.units import bytes_per_s, counted, times
+from counterpoise.picture.units import bytes_per_s, times
 
 
 class Action(StrEnum):

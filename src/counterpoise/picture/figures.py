@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from counterpoise.names.units import counted
 from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.observed import ObservedHistory
 from counterpoise.picture.reached_limits import ReachedLimit
-from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
+from counterpoise.picture.units import bytes_per_s, messages_per_s, times
 
 
 class KeyFigure(NamedTuple):

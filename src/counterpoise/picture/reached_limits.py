@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from counterpoise.picture.units import bytes_per_s, counted, lasted, messages_per_s
+from counterpoise.names.units import counted
+from counterpoise.picture.units import bytes_per_s, lasted, messages_per_s
 
 LEVELS: Mapping[str, str] = {
     "TopicPublishRate": "publish limit of the topic",

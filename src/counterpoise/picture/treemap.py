@@ -10,9 +10,10 @@ import numpy as np
 
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.names.bundle import namespace_of, range_of
+from counterpoise.names.units import counted
 from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.colour import Paint, of_load
-from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
+from counterpoise.picture.units import bytes_per_s, messages_per_s, times
 
 TILES_MOST: Final = 300
 """How many bundles are drawn at once; a person sees no more, and a browser stays fluid."""

@@ -20,11 +20,6 @@ def times(ratio: float) -> str:
     return f"{ratio:.1f}\N{MULTIPLICATION SIGN}"
 
 
-def counted(count: int, one: str, many: str = "") -> str:
-    """A number with its noun, such as ``1 broker`` or ``12,000 bundles``."""
-    return f"{count:,} {one if count == 1 else many or one + 's'}"
-
-
 def lasted(seconds: float) -> str:
     """A duration as text in its largest unit, such as ``5 min``."""
     for unit, size in _TIMES:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from counterpoise.decide.plan import StrategyPlan
-from counterpoise.decide.shedding import java_int
 from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.decide.shedding.transfer import TransferMemory, TransferShedder
+from counterpoise.load import java_int
 from counterpoise.load.store_view import BundleRules, LoadStoreView
 from tests.decide.shedding.clusters import MIB, Line, broker, bundle, line, run
 

@@ -11,7 +11,7 @@ from counterpoise.names.callbacks import StopListening
 from counterpoise.ownership import election
 from counterpoise.ownership.election import LEADER_NODE, Election
 from counterpoise.ownership.events import Command, NodeChange, NodeChanged, SessionChanged
-from counterpoise.ownership.records import LeaderBroker
+from counterpoise.ownership.records import LeaderBroker, record_or_none
 
 log = logging.getLogger(__name__)
 
@@ -67,7 +67,7 @@ class LeaderElection:
         `leader` may lag behind by the delay of a notification.
         """
         stored = await self._store.get(LEADER_NODE)
-        return None if stored is None else election.read_leader(stored.value)
+        return None if stored is None else record_or_none(LeaderBroker.from_json, stored.value)
 
     async def start(self) -> None:
         """Join the election; returns when a leader is known."""

@@ -14,11 +14,12 @@ from counterpoise.load.usage import RESOURCES
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
+from counterpoise.names.units import counted
 from counterpoise.picture.observed import OwnerChange
 from counterpoise.picture.round_summary import about
 from counterpoise.picture.tables import broker_lines, bundle_line
 from counterpoise.picture.treemap import TileKind
-from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
+from counterpoise.picture.units import bytes_per_s, messages_per_s, times
 
 SHOWN = 12
 

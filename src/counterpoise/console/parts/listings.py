@@ -6,9 +6,10 @@ from nicegui import ui
 
 from counterpoise.console.elements import Grid, Row, Text, button, section
 from counterpoise.console.page_session import PageSession
+from counterpoise.names.units import counted
 from counterpoise.picture.tables import PAGE_ROWS, ListedPage, broker_page, bundle_page
 from counterpoise.picture.treemap import TileKind
-from counterpoise.picture.units import bytes_per_s, counted, messages_per_s, times
+from counterpoise.picture.units import bytes_per_s, messages_per_s, times
 
 BROKER_COLUMNS = (
     *("Broker", "Load>", "Messages>", "\N{DIVISION SIGN} mean>"),

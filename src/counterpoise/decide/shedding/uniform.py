@@ -9,10 +9,10 @@ import numpy as np
 
 from counterpoise.decide.memory import Memoryless, NoMemory
 from counterpoise.decide.plan import Decision, Rejection, Rule, StrategyPlan
-from counterpoise.decide.shedding import java_int
 from counterpoise.decide.shedding.candidates import Ranked, by_rate, by_throughput
 from counterpoise.decide.shedding.explain import lone_bundle, no_broker, no_candidates, unload
 from counterpoise.decide.shedding.options import UniformOptions
+from counterpoise.load import java_int
 from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView
 

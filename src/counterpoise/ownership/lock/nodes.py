@@ -2,7 +2,12 @@
 
 from typing import Final
 
-from counterpoise.ownership.records import HandOver, InvalidRecord, NamespaceEphemeralData
+from counterpoise.ownership.records import (
+    HandOver,
+    InvalidRecord,
+    NamespaceEphemeralData,
+    record_or_none,
+)
 
 LOCKS: Final = "/namespace"
 """Where Pulsar keeps the locks."""
@@ -40,9 +45,4 @@ def read_lock(value: bytes | None) -> NamespaceEphemeralData | None:
 
 def read_hand_over(value: bytes | None) -> HandOver | None:
     """A hand-over's source and destination, from its node's value; None without a valid record."""
-    if value is None:
-        return None
-    try:
-        return HandOver.from_json(value)
-    except InvalidRecord:
-        return None
+    return record_or_none(HandOver.from_json, value)

@@ -16,12 +16,12 @@ MESSAGES_MAX = 4
 """The most messages of one entry that is published."""
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Stored:
     """One entry of the log."""
 
-    at: tuple[int, int]
-    """Its ledger id and entry id."""
+    at: tuple[int, int] | None
+    """Its ledger id and entry id; None until it is received or delivered."""
     body: bytes
     messages: int
     key: str
@@ -359,7 +359,7 @@ class Model:
     def notice_deleted(self) -> None:
         """Ledgers may have been deleted: none that a durable subscription needs."""
         oldest = self.oldest_ledger()
-        first = next((n for n, it in enumerate(self.log) if it.at[0] >= oldest), len(self.log))
+        first = self._first_of(oldest)
         assert first >= self.first
         self.first = first
         if self.mark < first - 1:
@@ -372,7 +372,13 @@ class Model:
         if self.horizon >= 0:
             needed = min(needed, self.horizon + 1, *self.survivors)
         oldest = self.log[needed].at[0] if needed < len(self.log) else newest_ledger
-        return next((n for n, it in enumerate(self.log) if it.at[0] >= oldest), len(self.log))
+        return self._first_of(oldest)
+
+    def _first_of(self, ledger_id: int) -> int:
+        """The index of the first entry of a ledger or of those after it."""
+        log = enumerate(self.log)
+        later = (n for n, it in log if it.at is None or it.at[0] >= ledger_id)
+        return next(later, len(self.log))
 
     def compact(self) -> None:
         """Each key's last entry with a payload is left of all that are stored."""
@@ -407,7 +413,7 @@ class Model:
         # A turn may pass over what is not due or not in memory, or sends another one its chunk.
         is_plain = not self.is_cold and not any(each.chunk or each.due_ms for each in self.log)
         for ledger_id, entry_id, count, body, ack_set in burst:
-            index = self.index_of((ledger_id, entry_id))
+            index = self.index_of((ledger_id, entry_id), body)
             stored = self.log[index]
             assert body == stored.body
             assert index not in self.acked, "an acknowledged entry is delivered"
@@ -441,7 +447,10 @@ class Model:
         client.last_turn = self.bursts
         client.waits_since = self.bursts if client.ready else None
 
-    def index_of(self, at: tuple[int, int]) -> int:
+    def index_of(self, at: tuple[int, int], body: bytes) -> int:
+        if self.log[-1].at is None and self.log[-1].body == body:
+            assert all(each.at < at for each in self.log[:-1])
+            self.log[-1].at = at
         return next(n for n, each in enumerate(self.log) if each.at == at)
 
     def _delivered_in_order(self, client: Client, index: int, count: int) -> None:

@@ -15,11 +15,15 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import EARLIEST, LATEST, KeySharedMeta
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.names.topic import TopicName
+from counterpoise.metadata import MemoryTree
+from counterpoise.storage.managed.store import ManagedLedgerStore
+from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Chunk, Position
 from counterpoise.wire.bit_words import words_of
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.values import SubscriptionType
+from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
 from tests.broker.topic.conftest import Wire, World, batch, entry, publish
 from tests.broker.topic.delivery_model import MANY, Client, Model, Stored
 from tests.quota.jumping import JumpingLoop, pass_time
@@ -69,6 +73,15 @@ class Setting:
     """Whether a ledger is deleted as soon as all of it is acknowledged."""
     compacts: bool
     """Whether consumers read what compaction left."""
+    on_bookies: bool
+
+
+def on_bookies() -> ManagedLedgerStore:
+    """Ledgers of BookKeeper, of which memory has the newest entries alone."""
+    tree = MemoryTree()
+    options = ManagedLedgerOptions(ledger_entries=5, min_rollover_min=0, mark_deletes_per_s=0)
+    client = MemoryBookKeeper(tree).client()
+    return ManagedLedgerStore(tree.open(), client, options=options, cache_bytes=100)
 
 
 Step = tuple[str, int, int]
@@ -100,6 +113,7 @@ def story_of(kind: SubscriptionType, seed: int) -> tuple[Setting, list[Step]]:
         durable=rng.random() < 0.7,
         trims=rng.random() < 0.5,
         compacts=kind in SINGLE and rng.random() < 0.4,
+        on_bookies=rng.random() < 0.3,
     )
     if setting.compacts:
         # Compaction takes a chunk for a message.
@@ -125,7 +139,10 @@ class Story:
             retention_minutes=0 if setting.trims else -1,
             retention_megabytes=0 if setting.trims else -1,
         )
-        self.world = World(MemoryLedgerStore(ledger_entries=5), options=options)
+        self.world = World(
+            on_bookies() if setting.on_bookies else MemoryLedgerStore(ledger_entries=5),
+            options=options,
+        )
         name = "persistent://t/n/x"
         if setting.partition >= 0:
             name += f"-partition-{setting.partition}"
@@ -158,6 +175,8 @@ class Story:
         self.model.notice_deleted()
         # A topic that is opened again counts its entries from the first that it has.
         self.counted_from = self.model.first - log.begin
+        if self.setting.on_bookies:
+            return
         in_memory = log.cached
 
         async def read(index: int, _: int) -> Chunk:
@@ -193,7 +212,7 @@ class Story:
         return round((STARTED_S + asyncio.get_running_loop().time()) * 1000)
 
     async def settle(self) -> None:
-        for _ in range(40 if self.model.is_cold else 4):
+        for _ in range(60 if self.model.is_cold or self.setting.on_bookies else 4):
             await asyncio.sleep(0)
         self.check()
         self.model.began = self.model.bursts
@@ -228,18 +247,13 @@ class Story:
         messages = 1 + m % 4 if 5 <= n <= 7 else 1
         self.model.budget.largest = max(self.model.budget.largest, messages)
         self.model.log.append(
-            Stored(self._next_at(), body, messages, key, due, chunk, value_of, is_value=m > 0)
+            Stored(None, body, messages, key, due, chunk, value_of, is_value=m > 0)
         )
         publish(self.producer, number, number, body)
         await wire.until(lambda: len(wire.receipted) > before)
-        assert wire.receipted[-1][3:] == self.model.log[-1].at
-
-    def _next_at(self) -> tuple[int, int]:
-        log = self.topic.log
-        last = log.ledgers[-1]
-        if last.entries < 5:
-            return last.ledger_id, last.entries
-        return last.ledger_id + 1, 0
+        at = wire.receipted[-1][3:]
+        assert self.model.index_of(at, body) == number
+        assert self.model.log[number].at == at
 
     async def join(self, n: int, m: int) -> None:
         kind = self.setting.kind

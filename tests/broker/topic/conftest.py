@@ -13,9 +13,13 @@ from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls, Subscr
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topics import TopicRegistry
+from counterpoise.metadata import MemoryTree
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.ledger_store import LedgerStore
+from counterpoise.storage.managed.store import ManagedLedgerStore
+from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import build, messages_in
@@ -23,6 +27,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
 from counterpoise.wire.values import InitialPosition, SubscriptionType
+from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
 
 
 def entry(payload: object, **metadata: object) -> bytes:
@@ -194,10 +199,20 @@ class Everything:
         self.ended.add(topic)
 
 
+def on_bookies(ledger_entries: int) -> ManagedLedgerStore:
+    """Ledgers of BookKeeper, of which memory has the newest entries alone."""
+    tree = MemoryTree()
+    options = ManagedLedgerOptions(
+        ledger_entries=ledger_entries, min_rollover_min=0, mark_deletes_per_s=0
+    )
+    client = MemoryBookKeeper(tree).client()
+    return ManagedLedgerStore(tree.open(), client, options=options, cache_bytes=100)
+
+
 class World:
     """One broker's topics with a connection to drive them."""
 
-    def __init__(self, store: MemoryLedgerStore, **settings: object) -> None:
+    def __init__(self, store: LedgerStore, **settings: object) -> None:
         """``settings``: of the registry."""
         self.store = store
         self.cluster = Everything()

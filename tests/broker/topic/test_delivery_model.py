@@ -15,16 +15,12 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import EARLIEST, LATEST, KeySharedMeta
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.names.topic import TopicName
-from counterpoise.metadata import MemoryTree
-from counterpoise.storage.managed.store import ManagedLedgerStore
-from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Chunk, Position
 from counterpoise.wire.bit_words import words_of
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.values import SubscriptionType
-from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
-from tests.broker.topic.conftest import Wire, World, batch, entry, publish
+from tests.broker.topic.conftest import Wire, World, batch, entry, on_bookies, publish
 from tests.broker.topic.delivery_model import MANY, Client, Model, Stored
 from tests.quota.jumping import JumpingLoop, pass_time
 
@@ -74,14 +70,6 @@ class Setting:
     compacts: bool
     """Whether consumers read what compaction left."""
     on_bookies: bool
-
-
-def on_bookies() -> ManagedLedgerStore:
-    """Ledgers of BookKeeper, of which memory has the newest entries alone."""
-    tree = MemoryTree()
-    options = ManagedLedgerOptions(ledger_entries=5, min_rollover_min=0, mark_deletes_per_s=0)
-    client = MemoryBookKeeper(tree).client()
-    return ManagedLedgerStore(tree.open(), client, options=options, cache_bytes=100)
 
 
 Step = tuple[str, int, int]
@@ -140,7 +128,7 @@ class Story:
             retention_megabytes=0 if setting.trims else -1,
         )
         self.world = World(
-            on_bookies() if setting.on_bookies else MemoryLedgerStore(ledger_entries=5),
+            on_bookies(5) if setting.on_bookies else MemoryLedgerStore(ledger_entries=5),
             options=options,
         )
         name = "persistent://t/n/x"

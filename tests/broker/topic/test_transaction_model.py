@@ -17,7 +17,7 @@ from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import EndOnParticipant, Send
 from counterpoise.wire.values import SubscriptionType, TransactionId
-from tests.broker.topic.conftest import Wire, World, entry
+from tests.broker.topic.conftest import Wire, World, entry, on_bookies
 from tests.quota.jumping import JumpingLoop, pass_time
 
 STORIES = 150
@@ -30,7 +30,8 @@ OPEN = 3
 class Stored:
     """An entry of the log, and what has become of it."""
 
-    at: tuple[int, int]
+    at: tuple[int, int] | None = None
+    """Its ledger id and entry id; None until it is received or delivered."""
     of: TransactionId | None = None
     """The transaction that it was published in, until that is committed."""
     is_aborted: bool = False
@@ -57,7 +58,9 @@ class Client(Wire):
         if self.story.clients.get(self) is None:
             return
         for message in messages:
-            at = (message[0], message[1])
+            at, last = (message[0], message[1]), self.story.log[-1]
+            if last.at is None and message[3] == self.story.sent:
+                last.at = at
             found = next((it for it in self.story.log if it.at == at), None)
             if found is None:
                 self.broken.append(f"{at} is no message")
@@ -79,9 +82,13 @@ class Story:
 
     def __init__(self, kind: SubscriptionType, rng: random.Random) -> None:
         self.kind, self.is_single = kind, kind in SINGLE
-        self.of_ledger = rng.choice([3, 1000])
-        self.world = World(MemoryLedgerStore(ledger_entries=self.of_ledger))
+        entries = rng.choice([3, 1000])
+        self.on_bookies = rng.random() < 0.3
+        self.world = World(
+            on_bookies(entries) if self.on_bookies else MemoryLedgerStore(ledger_entries=entries)
+        )
         self.log: list[Stored] = []
+        self.sent = b""
         self.clients: dict[Client, Consumer] = {}
         self.numbers = iter(range(1000))
         self.publishing: list[TransactionId] = []
@@ -117,17 +124,16 @@ class Story:
         named = {} if of is None else {"txnid_most_bits": of[0], "txnid_least_bits": of[1]}
         body = entry(str(len(self.log)), partition_key="abc"[m % 3], **named)
         sent = Send(self.producer.producer_id, len(self.log), len(self.log), 1, False, body)
-        # It is known where it will be, before consumers are sent it.
-        self.log.append(Stored((-1, -1), of))
-        last = self.topic.log.ledgers[-1]
-        follows = last.entries >= self.of_ledger
-        self.log[-1].at = (last.ledger_id + 1, 0) if follows else (last.ledger_id, last.entries)
+        self.log.append(Stored(of=of))
+        self.sent = body
         if of is None:
             self.producer.publish([sent], len(body))
         else:
             self.topic.publish_in_transaction(self.producer, of, sent)
         await wire.until(lambda: len(wire.receipted) > before)
-        assert wire.receipted[-1][3:] == self.log[-1].at
+        at = wire.receipted[-1][3:]
+        assert self.log[-1].at in (None, at)
+        self.log[-1].at = at
 
     async def publish_in(self, n: int, m: int) -> None:
         await self.publish(n, m, self.transaction(self.publishing, n))
@@ -164,6 +170,9 @@ class Story:
         client, consumer = picked
         of = self.transaction(self.acking, m)
         chosen = self.log[n % len(self.log)] if m > 9 else client.got[n % len(client.got)]
+        if chosen.of is not None:
+            # No client can know of it.
+            return
         is_open = self.log.index(chosen) >= max(self.first_stored(), self.reach + 1)
         is_free = is_open and not (chosen.acked or chosen.is_aborted or chosen.pending)
         if is_free:
@@ -199,7 +208,8 @@ class Story:
 
     def first_stored(self) -> int:
         oldest = self.topic.log.ledgers[0].ledger_id
-        return next((n for n, it in enumerate(self.log) if it.at[0] >= oldest), len(self.log))
+        log = enumerate(self.log)
+        return next((n for n, it in log if it.at is None or it.at[0] >= oldest), len(self.log))
 
     async def end_acks(self, n: int, m: int) -> None:
         if not self.acking:
@@ -269,7 +279,7 @@ class Story:
     # What holds after each.
 
     async def settle(self) -> None:
-        for _ in range(6):
+        for _ in range(60 if self.on_bookies else 6):
             await asyncio.sleep(0)
         for client in self.clients:
             assert client.broken == []

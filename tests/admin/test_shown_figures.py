@@ -41,7 +41,7 @@ def subscription(*consumers: Any, flow: Any = None, dispatcher: object = None) -
         type=SubscriptionType.Shared, backlog=12, delayed=5, blocked=True, durable=True,
         meters=SimpleNamespace(out=meter(200), redelivered=meter(210), acked=meter(220)),
         acks=SimpleNamespace(range_count=lambda: 3), properties={"k": "v"},
-        log=SimpleNamespace(begin=10, end=30, size=400), advanced_ms=60,
+        log=SimpleNamespace(begin=10, end=30, size=400), advanced_ms=60, expired_at=0.055,
     )  # fmt: skip
 
 
@@ -49,8 +49,8 @@ async def test_of_a_subscription() -> None:
     both = consumer("a", 3, 70, 50, 90), consumer("b", 4, 60, 80, 40)
     shown = await subscription_json(subscription(*both))
     assert shown["unackedMessages"] == 7
-    of = ("Acked", "Consumed", "ConsumedFlow", "MarkDeleteAdvanced")
-    assert [shown[f"last{each}Timestamp"] for each in of] == [70, 80, 90, 60]
+    of = ("Acked", "Consumed", "ConsumedFlow", "MarkDeleteAdvanced", "Expire")
+    assert [shown[f"last{each}Timestamp"] for each in of] == [70, 80, 90, 60, 55]
     assert (shown["msgBacklog"], shown["msgDelayed"], shown["msgBacklogNoDelayed"]) == (12, 5, 7)
     assert shown["backlogSize"] == 12 * 400 // 20
     rates = [shown[f"{each}"] for each in ("msgRateOut", "msgThroughputOut", "msgRateRedeliver")]

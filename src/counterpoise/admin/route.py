@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Protocol, TypeVar
-from urllib.parse import unquote_plus
+from urllib.parse import unquote, unquote_plus
 
 from aiohttp import web
 
@@ -38,7 +38,8 @@ BODY = web.RequestKey("body", object)
 _HOLE = re.compile(r"\{(\w+)(?::(?:[^{}]|\{\d+\})*)?\}")
 _NO_BODY = Shape({})
 _JAVA = ("topic", "subscription")
-"""Parameters that Pulsar decodes with ``URLDecoder``, to which ``+`` is a blank."""
+"""Parameters that Pulsar decodes with ``URLDecoder``, to which ``+`` is a blank: a subscription's
+name after JAX-RS has decoded it, since Java's client encodes it twice."""
 
 AUTHORITATIVE: Query = {"authoritative": FLAG}
 FORCE: Query = {"force": FLAG, **AUTHORITATIVE}
@@ -82,7 +83,8 @@ class Route:
         async def enter(request: web.Request) -> web.StreamResponse:
             for name, position in encoded:
                 raw = request.rel_url.raw_path.split("/")[position]
-                request.match_info[name] = unquote_plus(raw)
+                once = unquote(raw) if name == "subscription" else raw
+                request.match_info[name] = unquote_plus(once)
             for name, check in checks:
                 check(request.match_info[name])
             await require(request, self.access, word)

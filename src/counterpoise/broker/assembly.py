@@ -270,7 +270,8 @@ def _topics(
         ids=ids,
     )
     limits.follow_too(loaded)
-    upkeep = TopicUpkeep(loaded, context.live.options(TopicOptions))
+    upkeep = TopicUpkeep(loaded, context.live.options(TopicOptions), context.background)
+    limits.follow_too(upkeep)
     participants = LocalParticipants(loaded)
     coordinators = Coordinators(
         context.ledgers,

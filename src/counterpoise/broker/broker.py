@@ -233,7 +233,7 @@ class Broker:
                 each.socket.close()
         self._context.process.join(self.listener.traffic)
         self.background.keep("rate windows", self._turn_rate_windows)
-        self.upkeep.start(self.background)
+        self.upkeep.start()
         await parts.balancing.reporter.start()
         if parts.ownership.records is not None:
             for_brokers = self.addresses.for_brokers(tls=self.config.client.tls)

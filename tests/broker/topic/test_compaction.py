@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.compacted_view import CompactedView, LatestValues
 from counterpoise.broker.topic.compaction import LOOK_S, Compaction
@@ -189,7 +190,7 @@ async def test_a_topic_is_compacted_once_it_has_grown_by_more_than_its_threshold
         return {"compactionThreshold": threshold}
 
     world = World(store, policies=policies)
-    upkeep = TopicUpkeep(world.registry, TopicOptions)
+    upkeep = TopicUpkeep(world.registry, TopicOptions, BackgroundTasks())
     topic = await published(world, ("a", "1"), ("a", "2"))
     await upkeep.compact()
     assert topic.compaction.status == "NOT_RUN"

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.deduplication import CURSOR, Deduplication
 from counterpoise.broker.topic.options import TopicOptions
@@ -263,7 +264,7 @@ async def test_the_ids_are_saved_once_the_interval_of_snapshots_has_passed(
         return policies
 
     world = World(store, options=options, policies=read)
-    upkeep = TopicUpkeep(world.registry, lambda: options)
+    upkeep = TopicUpkeep(world.registry, lambda: options, BackgroundTasks())
     topic = await world.topic()
     await send(world, "p", 1)
     await upkeep.save_sequence_ids()
@@ -285,7 +286,7 @@ async def test_the_ids_are_saved_once_the_interval_of_snapshots_has_passed(
 async def test_a_producer_is_forgotten_that_was_gone_for_its_time(store: MemoryLedgerStore) -> None:
     options = replace(ON, dedup_inactive_minutes=10)
     world = World(store, options=options)
-    upkeep = TopicUpkeep(world.registry, lambda: options)
+    upkeep = TopicUpkeep(world.registry, lambda: options, BackgroundTasks())
     await send(world, "gone", 5)
     await send(world, "back", 5)
     await world.producer(name="attached")

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.peers.system_topic import KEEPER
 from counterpoise.broker.topic.log_name import log_name
@@ -32,7 +33,7 @@ class Cared:
         self.world = World(
             MemoryLedgerStore(ledger_entries=2), policies=self.read, live=lambda: self.options
         )
-        self.upkeep = TopicUpkeep(self.world.registry, lambda: self.options)
+        self.upkeep = TopicUpkeep(self.world.registry, lambda: self.options, BackgroundTasks())
 
     async def read(self, _: TopicName) -> Mapping[str, Any]:
         return self.policies

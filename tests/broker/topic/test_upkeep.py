@@ -19,6 +19,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import World, entry
 from tests.quota.jumping import on_jumping_loop, pass_time
+from tests.waiting import until
 
 SHARED = SubscriptionType.Shared
 NONE = BacklogQuota(-1, "producer_request_hold")
@@ -32,7 +33,7 @@ async def published(world: World, *ages_s: float) -> None:
 
 
 def upkeep(world: World) -> TopicUpkeep:
-    return TopicUpkeep(world.registry, TopicOptions)
+    return TopicUpkeep(world.registry, TopicOptions, BackgroundTasks())
 
 
 @pytest.mark.parametrize(("backlog", "looks"), [(999, False), (1000, True)])
@@ -72,9 +73,11 @@ async def test_what_is_older_than_its_ttl_is_acknowledged(store: MemoryLedgerSto
     topic = await world.topic()
     await upkeep(world).expire_messages()
     assert durable.subscription.backlog == 4
+    assert durable.subscription.expired_at == 0
     topic.apply(replace(topic.rules, ttl_s=50))
-    await upkeep(world).expire_messages()
-    assert durable.subscription.backlog == 2
+    await upkeep(world).policies_changed([topic.name, TopicName.parse("persistent://p/n/none")])
+    await until(lambda: durable.subscription.backlog == 2, "a shorter time is applied at once")
+    assert durable.subscription.expired_at == world.registry.wall()
     assert reader.subscription.acks.mark <= 1
     durable.flow(10)
     assert world.wire.payloads(durable) == ["2", "3"]
@@ -197,8 +200,8 @@ async def test_each_look_comes_as_often_as_its_setting_says(off: bool) -> None:
     for name in LOOKS:
         setattr(Counted, name, counted(name))
     background = BackgroundTasks()
-    care = Counted(World(MemoryLedgerStore()).registry, lambda: options)
-    care.start(background)
+    care = Counted(World(MemoryLedgerStore()).registry, lambda: options, background)
+    care.start()
     await pass_time(3601)
     never = ("expire_subscriptions", "expire_messages", "check_quotas", "save_sequence_ids")
     assert looks == {name: n for name, n in LOOKS.items() if not (off and name in never)}

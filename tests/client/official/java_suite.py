@@ -93,7 +93,7 @@ _SIZES = {
 }
 """The constants of a Java class by their tags: a text has its length, two kinds count twice."""
 _OF_PULSAR_1 = re.compile(
-    rb"((?:^(?!src/)|persistent://)[\w-]+)/(?:us[ew]/|cluster/|(?:test|global)/(?=ns|my-n|[\w-]+/))"
+    rb"((?:^(?!src/)|persistent://)[\w\x01-]+)/(?:us[ew]/|cluster/|(?:test|global)/(?=ns|my-n|[\w-]+/))"
 )
 _PORTS = ("brokerServicePort", "webServicePort", "brokerServicePortTls", "webServicePortTls")
 _OPENED = ("sun.net", "java.lang", "java.io", "java.util.zip", "java.nio", "jdk.internal.misc")

@@ -1,7 +1,6 @@
 """Clears the backlogs, and deletes subscriptions, of a whole namespace or one of its bundles."""
 
 from http import HTTPStatus
-from urllib.parse import quote
 
 from aiohttp import web
 
@@ -10,7 +9,7 @@ from counterpoise.admin.errors import RestError
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import broker_of, bundle_of, namespace_of
 from counterpoise.admin.rest.namespaces import NAMESPACE, all_topics
-from counterpoise.admin.rest.topics import path_of
+from counterpoise.admin.rest.topics import path_of, subscription_path
 from counterpoise.names.topic import TopicName
 
 BUNDLE = f"{NAMESPACE}/{{bundle}}"
@@ -26,7 +25,7 @@ async def clear_all(request: web.Request) -> None:
     for topic in await _topics(request):
         path = path_of(topic)
         for name in await ask(request, "GET", f"{path}/subscriptions"):
-            await _once(request, "POST", f"{path}/subscription/{quote(name, safe='')}/skip_all")
+            await _once(request, "POST", f"{subscription_path(path, name)}/skip_all")
 
 
 @routes.post(f"{NAMESPACE}/clearBacklog/{{subscription}}", _CLEAR)
@@ -44,9 +43,9 @@ async def unsubscribe(request: web.Request) -> None:
 
 
 async def _each(request: web.Request, method: str, tail: str) -> None:
-    name = quote(request.match_info["subscription"], safe="")
+    name = request.match_info["subscription"]
     for topic in await _topics(request):
-        await _once(request, method, f"{path_of(topic)}/subscription/{name}{tail}")
+        await _once(request, method, f"{subscription_path(path_of(topic), name)}{tail}")
 
 
 async def _once(request: web.Request, method: str, path: str) -> None:

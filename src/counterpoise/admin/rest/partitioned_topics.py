@@ -5,7 +5,6 @@ import itertools
 from collections.abc import Awaitable, Callable
 from functools import partial
 from http import HTTPStatus
-from urllib.parse import quote
 
 from aiohttp import web
 
@@ -25,6 +24,7 @@ from counterpoise.admin.rest.topics import (
     require_loaded,
     require_room,
     stats_json,
+    subscription_path,
 )
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import ANYTHING, FLAG, Json, Shape
@@ -205,7 +205,7 @@ async def _copy_subscriptions(request: web.Request, topic: TopicName, count: int
     for name, each in stats["subscriptions"].items() if others else ():
         if each["isDurable"]:
             body = {"ledgerId": -1, "entryId": -1, "properties": each["subscriptionProperties"]}
-            paths = [f"{other}/subscription/{quote(name, safe='')}" for other in others]
+            paths = [subscription_path(other, name) for other in others]
             for error in await try_each(request, "PUT", paths, body=body):
                 if isinstance(error, Exception) and not _is_conflict(error):
                     raise error

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable
 from http import HTTPStatus
 from typing import Final
+from urllib.parse import quote
 
 from aiohttp import web
 
@@ -169,6 +170,9 @@ async def _answer(
 async def stats_json(request: web.Request, topic: Topic) -> dict[str, Json]:
     """``TopicStats`` of a topic of this broker."""
     found = await topic_stats_json(topic, broker_of(request).id)
+    if not flag(request, "subscriptionBacklogSize", default=True):
+        for subscription in found["subscriptions"].values():
+            subscription["backlogSize"] = -1
     if flag(request, "excludePublishers"):
         found["publishers"] = []
     if flag(request, "excludeConsumers"):
@@ -272,6 +276,11 @@ async def require_exists(request: web.Request, topic: TopicName) -> None:
 def path_of(topic: TopicName) -> str:
     """The URL path of a topic's resource, percent-encoded."""
     return f"/admin/v2/{topic.rest_path}"
+
+
+def subscription_path(topic: str, name: str) -> str:
+    """The URL path of a subscription; its name is encoded twice, as Pulsar reads it."""
+    return f"{topic}/subscription/{quote(quote(name, safe=''), safe='')}"
 
 
 async def _partition_count(request: web.Request, topic: TopicName) -> int | None:

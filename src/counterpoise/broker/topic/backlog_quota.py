@@ -60,6 +60,9 @@ class LaggingSubscription(Protocol):
     def backlog(self) -> int:
         """The number of stored entries that are not acknowledged."""
 
+    expired_at: float
+    """When messages were last expired; in seconds since 1970, 0 for never."""
+
     def advance(self, index: int) -> None:
         """Acknowledge every entry up to ``index`` in place of a consumer."""
 
@@ -104,7 +107,10 @@ class Backlog:
 
     async def expire(self, age_s: int) -> None:
         """Acknowledge messages that were published more than ``age_s`` seconds ago."""
-        before_ms = int((self.wall() - age_s) * 1000)
+        now = self.wall()
+        for each in self.subscriptions:
+            each.expired_at = now
+        before_ms = int((now - age_s) * 1000)
         self._advance(await first_published_at(self.log, before_ms))
 
     def _advance(self, first: int) -> None:

@@ -76,6 +76,7 @@ class Subscription(SubscriptionCursor):
         self.partition = topic.partition_index
         #: When it was opened here, and when it last had a consumer by the clock of messages.
         self.created, self.last_used = time.time(), commons.wall()
+        self.expired_at = 0.0
         self.type = SubscriptionType.Exclusive
         self.dispatcher: Dispatcher | None = None
         #: Its place among the dispatch limits, while it has a dispatcher.
@@ -300,6 +301,7 @@ class Subscription(SubscriptionCursor):
         old, and consumers are at work on it.
         """
         self._check_stored()
+        self.expired_at = self._commons.wall()
         found, backlog = await first_published_at(self.log, before_ms), self.backlog
         is_old = self.acks.unacked(1) < found
         self.advance(found - 1)
@@ -307,8 +309,10 @@ class Subscription(SubscriptionCursor):
 
     def advance(self, index: int) -> None:
         """Acknowledge every entry up to ``index`` in place of a consumer."""
-        if self.acks.ack_through(index) and not self._dirty:
-            self._touch()
+        if self.acks.ack_through(index):
+            self.advanced_ms = int(self._commons.wall() * 1000)
+            if not self._dirty:
+                self._touch()
         if self.dispatcher is not None:
             self.dispatcher.acked_through(index)
             self.dispatcher.dispatch()

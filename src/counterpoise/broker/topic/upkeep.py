@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
@@ -43,14 +43,26 @@ class _Round:
 class TopicUpkeep:
     """Does the periodic work on every loaded topic, such as expiry, at the configured intervals."""
 
-    def __init__(self, registry: TopicRegistry, options: LiveOptions[TopicOptions]) -> None:
+    def __init__(
+        self,
+        registry: TopicRegistry,
+        options: LiveOptions[TopicOptions],
+        background: BackgroundTasks,
+    ) -> None:
         self._registry = registry
         self._options = options
+        self._background = background
 
-    def start(self, background: BackgroundTasks) -> None:
+    def start(self) -> None:
         """Start the periodic work; topics without such policies cost almost nothing."""
         for name in self._rounds():
-            background.keep(name, partial(self._go_round, name))
+            self._background.keep(name, partial(self._go_round, name))
+
+    async def policies_changed(self, names: Iterable[TopicName]) -> None:
+        """Expire messages of these topics without waiting for the next round."""
+        expiring = [it for it in self._stored(names) if it.rules.ttl_s]
+        if expiring:
+            self._background.start("message expiry after a change", self._expire(expiring))
 
     def _rounds(self) -> Mapping[str, _Round]:
         """The checks and their intervals, by the current options."""
@@ -155,16 +167,20 @@ class TopicUpkeep:
 
     async def expire_messages(self) -> None:
         """Acknowledge messages older than their topic's ``messageTTL``, on each subscription."""
-        for topic in self._stored():
+        await self._expire(self._stored())
+
+    async def _expire(self, topics: Iterable[PersistentTopic]) -> None:
+        for topic in topics:
             try:
                 if topic.rules.ttl_s:
                     await topic.backlog().expire(topic.rules.ttl_s)
             except StorageError as error:
                 log.warning("%s: messages cannot be expired: %s", topic.name, error)
 
-    def _stored(self) -> list[PersistentTopic]:
-        found = [it for it in self._registry.loaded.values() if isinstance(it, PersistentTopic)]
-        return [each for each in found if not each.closing]
+    def _stored(self, names: Iterable[TopicName] | None = None) -> list[PersistentTopic]:
+        loaded = self._registry.loaded
+        found = list(loaded.values()) if names is None else map(loaded.get, names)
+        return [it for it in found if isinstance(it, PersistentTopic) and not it.closing]
 
 
 def _is_kept(name: TopicName) -> bool:

@@ -1,6 +1,4 @@
-"""The web application of one broker: every REST resource, ``/metrics``, and how errors are
-answered.
-"""
+"""The web application of a broker: every REST resource, ``/metrics``, answers to errors."""
 
 from collections.abc import Callable, Iterable
 

@@ -171,9 +171,7 @@ class HttpClientLimits:
             reader.transport.abort()
 
     async def body(self, request: web.Request) -> bytes:
-        """Read a request's body; raises `RestError` 408 (too slow), 503 (too many at once) or
-        400 (malformed).
-        """
+        """Read a body; raises `RestError` 408 (slow), 503 (too many at once) or 400 (malformed)."""
         length = request.content_length
         small = (length is not None and length < LARGE) or not request.can_read_body
         if not small and self._bodies >= LARGE_BODIES_MAX:

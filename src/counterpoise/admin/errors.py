@@ -43,9 +43,7 @@ STATUS_OF_CODE: dict[str, HTTPStatus] = {
 
 
 class RestError(Exception):
-    """A refused request: its HTTP status, and the reason in a sentence (Pulsar's
-    ``RestException``).
-    """
+    """A refused request: its HTTP status, and the reason (Pulsar's ``RestException``)."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)

@@ -1,6 +1,4 @@
-"""The policies of namespaces and topics that consist of one value: path, member of ``Policies``,
-JSON shape.
-"""
+"""The policies of namespaces and topics of one value: path, member of ``Policies``, shape."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -120,14 +118,11 @@ class Policy:
     reads: AccessRule | None = None
     """The right that reading it requires; None: the right that most policies require."""
     writes: AccessRule | None = None
-    """The right that setting and removing it requires; None: the right that most policies
-    require."""
+    """The right that setting and removing it requires; None: that which most policies require."""
 
     @property
     def is_read(self) -> bool:
-        """Whether any component reads the policy; those that none reads are listed in
-        ``docs/UNREAD.md``.
-        """
+        """Whether anything reads the policy; ``docs/UNREAD.md`` lists those that nothing reads."""
         return OF_NAMESPACE.get(self.name, self.name) in READ_POLICIES
 
 
@@ -272,9 +267,7 @@ READ_POLICIES = frozenset(
 
 
 def why_refused(name: str, value: Json) -> str | None:
-    """Pulsar's sentence against a value that has the right shape and is not allowed; None if it
-    is allowed.
-    """
+    """Pulsar's sentence against a value of the right shape that is not allowed; None if it is."""
     match name, value:
         case ("retention_policies" | "retentionPolicies", dict()):
             minutes = value.get("retentionTimeInMinutes", 0)

@@ -1,6 +1,4 @@
-"""Refuses changes of policies while policies are read-only, and changes of the brokers' own
-topics.
-"""
+"""Refuses changes of policies while they are read-only, and of the brokers' own topics."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
@@ -48,9 +46,7 @@ _HARMLESS: Final = ("/unload", "/split")
 
 
 def changes_policies(method: str, path: str) -> bool:
-    """Whether a route is refused while policies are read-only; ``path`` is the route's OpenAPI
-    path.
-    """
+    """Whether a route is refused while policies are read-only; ``path`` is as in OpenAPI."""
     return next(
         refused
         for verbs, pattern, refused in POLICIES

@@ -78,9 +78,7 @@ async def to_broker_of(request: web.Request, broker_id: str) -> NoReturn:
 
 
 async def require_leader(request: web.Request) -> None:
-    """Return if this broker is the leader; otherwise 307 to the leader, or 412 if there is none
-    now.
-    """
+    """Return if this broker is the leader; otherwise 307 to the leader, or 412 without one."""
     broker = broker_of(request)
     if broker.is_leader:
         return

@@ -1,6 +1,4 @@
-"""What handlers need of a request: the broker, the names in its path, its body; and the forms of
-answers.
-"""
+"""What handlers need of a request: broker, names in the path, body; and forms of answers."""
 
 from aiohttp import web
 

@@ -1,6 +1,4 @@
-"""A topic's statistics in the JSON of Pulsar's ``TopicStats`` and
-``PersistentTopicInternalStats``.
-"""
+"""A topic's statistics as JSON: Pulsar's ``TopicStats``, ``PersistentTopicInternalStats``."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -139,9 +137,7 @@ def _lost_json(topic: face.PersistentTopic) -> JsonObject:
 
 
 def _publisher_of(topic: face.Topic, producer: face.Producer) -> JsonObject:
-    """``PublisherStats``, and how limits delayed the producer (not in Pulsar: absent if they did
-    not).
-    """
+    """``PublisherStats``, and how limits delayed the producer, if they did (not in Pulsar)."""
     stats, flow = publisher_json(producer), producer.flow
     if flow is not None and flow.throttled_count:
         stats["rateLimitedTimes"] = flow.throttled_count

@@ -112,9 +112,7 @@ class Bookies:
             task.add_done_callback(self._opening.discard)
 
     def in_order(self, bookies: Sequence[str]) -> list[str]:
-        """The same bookies; those that failed or were slow recently come last, the most recent at
-        the end.
-        """
+        """The same bookies; recently failed or slow ones come last, the most recent at the end."""
         return sorted(
             bookies, key=lambda each: self._avoided[each] if self.is_avoided(each) else 0.0
         )

@@ -36,8 +36,7 @@ class CursorPositions:
     mark_delete: Position
     """The position up to and including which all entries are acknowledged."""
     ranges: tuple[tuple[Position, Position], ...] = ()
-    """Acknowledged entries beyond it: after the first position of each pair, up to and including
-    the second."""
+    """Acknowledged entries beyond it: after each pair's first position, up to its second."""
     bits: tuple[tuple[int, tuple[int, ...]], ...] = ()
     """The ranges in the other form that Pulsar keeps: by ledger, a bit for each entry."""
     numbers: tuple[tuple[str, int], ...] = ()

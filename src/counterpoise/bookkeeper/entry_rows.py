@@ -40,8 +40,7 @@ class EntryRow:
     bytes: int
     compression: str
     unconfirmed: bool
-    """Whether no later entry confirms that it was acknowledged; its writer may still be waiting for
-    that."""
+    """Whether no later entry confirms that it was acknowledged; its writer may still wait."""
     unreadable: bool
     note: str
     payload: str

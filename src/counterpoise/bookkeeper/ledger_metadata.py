@@ -63,8 +63,7 @@ class LedgerMetadata:
     digest: DigestType
     password: bytes
     created_ms: int
-    """When it was created, milliseconds since 1970; 0 if neither the metadata nor the metadata
-    store has it."""
+    """When it was created, milliseconds since 1970; 0 if neither metadata nor store has it."""
     custom: Mapping[str, bytes]
     """What the application says of it; Pulsar writes whose it is."""
     token: int = 0

@@ -25,8 +25,7 @@ class DecodedMessage:
     """One message decoded from an entry."""
 
     batch_index: int
-    """The message's place in its batch; `NOT_BATCHED` if the entry is one message without a
-    batch."""
+    """The message's place in its batch; `NOT_BATCHED` if the entry is one unbatched message."""
     batch_size: int
     publish_ms: int
     event_ms: int

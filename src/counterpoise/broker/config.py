@@ -59,8 +59,7 @@ class BrokerConfig:
     internal_listener_name: str = option("", "internalListenerName")
     """Which of advertisedListeners brokers and clients use that name none; blank: the first."""
     bind_addresses: tuple[str, ...] = option((), "bindAddresses")
-    """Further sockets, name:pulsar://host:port; their clients get the addresses of that
-    listener."""
+    """Further sockets, name:pulsar://host:port; their clients get addresses of that listener."""
     broker_service_port: int | None = option(
         6650, "brokerServicePort", low=0, high=65535, blank_is_none=True
     )

@@ -45,8 +45,7 @@ class OwnershipParts:
     leadership: Leadership
     cache: NamespaceBundleCache
     records: "TopicRecords | None"
-    """The topic on which bundle states are kept under the extensible load manager; None
-    otherwise."""
+    """The topic with bundle states, under the extensible load manager; None otherwise."""
     store: MetadataStore
     """The store of bundle states: ``records``, or the metadata store."""
     protocol: BundleProtocol[Any]

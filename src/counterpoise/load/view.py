@@ -42,8 +42,7 @@ class BrokerColumns(Columns):
     preallocated_rate: Floats
     """Long-term messages/s of bundles assigned but not yet reported."""
     load_average: Floats
-    """The broker's own average of its usage under the extensible manager, a fraction; 0 if not
-    known."""
+    """The broker's average of its usage under the extensible manager, a fraction; 0: unknown."""
     measured_ms: Integers
     """When it made its report; 0 where that is not known."""
 
@@ -121,8 +120,7 @@ class ClusterView:
     reporter: Indices
     """The first broker that reports each bundle, -1 where none does."""
     rules: BundleRules = NO_RULES
-    """The rules that a strategy must obey if it names destinations; for others they are checked
-    afterwards."""
+    """Rules for strategies that name destinations; for others they are checked afterwards."""
 
     @staticmethod
     def from_load_data(value: object) -> "ClusterView":

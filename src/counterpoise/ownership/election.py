@@ -16,8 +16,7 @@ from counterpoise.ownership.records import LeaderBroker, record_or_none
 
 LEADER_NODE: Final = "/loadbalance/leader"
 RESIGN_TRIES: Final = 4
-"""Commands in a row that may fail before a resigning leader leaves the node to the session's
-end."""
+"""Failed commands in a row after which a resigning leader leaves the node to its session's end."""
 
 
 class Role(enum.Enum):
@@ -40,8 +39,7 @@ class Election:
     asking: bool = False
     """Whether a command is in progress."""
     overtaken: bool = False
-    """Whether something happened after the command was issued, so that its result is not
-    believed."""
+    """Whether something happened since the command was issued, so its result is not believed."""
     failures: int = 0
 
     @property

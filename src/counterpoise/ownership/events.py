@@ -30,8 +30,7 @@ class Acquire:
     """Request: take ownership of the bundle, because a lookup chose this broker."""
 
     as_split_part: bool = False
-    """Whether the reason is not a lookup, but that this broker owns the bundle that this one is a
-    part of."""
+    """Whether the reason is no lookup, but that this broker owns the bundle around this one."""
 
 
 @dataclass(frozen=True, slots=True)

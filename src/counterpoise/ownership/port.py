@@ -17,8 +17,7 @@ class OwnershipOptions:
 
     me: NamespaceEphemeralData
     successor_s: float = 5.0
-    """How long a transfer waits for the successor to take the bundle, and the successor for the
-    bundle."""
+    """How long a transfer's source and destination wait for each other."""
     takeover_s: float = 2.5
     """How long a new owner waits for the former one to close the bundle's topics.
 

@@ -23,8 +23,7 @@ FLOOR: Final = 0.004
 """The area of an idle bundle, as a part of the mean broker's: it is there, if idle."""
 
 EMPTY: Final = 0.08
-"""The least area of a broker, as a part of the mean broker's: one without load can be seen and
-chosen, too."""
+"""The least area of a broker, as a part of the mean broker's: idle ones can be chosen, too."""
 
 CROWD: Final = 60
 """From this many brokers on, a broker's headline is its load ratio alone."""

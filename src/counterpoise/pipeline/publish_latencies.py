@@ -26,8 +26,7 @@ class LatencyWatchOptions:
 
     limit: publish_latency.LatencyLimit = field(default_factory=publish_latency.LatencyLimit)
     every_s: float = 1.5
-    """Seconds between two looks; a broker whose metrics take longer is looked at half of the
-    time."""
+    """Seconds between two looks; a broker whose metrics take longer is looked at half the time."""
     first_s: float = 2.0
     """Seconds between the two looks that the first moves wait for."""
 

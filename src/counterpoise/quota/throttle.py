@@ -163,9 +163,7 @@ class Throttle:
             self.retry(flow, now)
 
     def retry(self, flow: LimitedFlow, now: int) -> None:
-        """Let a waiting flow try all of its limits again, as if it had just arrived; ``now`` is
-        in nanoseconds.
-        """
+        """Let a waiting flow try all of its limits again, as if new; ``now`` is in nanoseconds."""
         self._leave(flow, now)
         try:
             flow.go_on(now)

@@ -22,8 +22,7 @@ class TlsOptions:
     require_client_certificate: bool = option(False, "tlsRequireTrustedClientCertOnConnect")
     """Whether a client without a trusted certificate is refused while it connects."""
     allow_insecure: bool = option(False, "tlsAllowInsecureConnection")
-    """Whether clients with untrusted certificates may connect; no role is ever taken from such a
-    certificate."""
+    """Whether clients with untrusted certificates may connect; they get no role by these."""
     protocols: tuple[str, ...] = option((), "tlsProtocols")
     """The TLS versions, such as TLSv1.3,TLSv1.2; blank: these two."""
     ciphers: tuple[str, ...] = option((), "tlsCiphers")
@@ -31,8 +30,7 @@ class TlsOptions:
     web_protocols: tuple[str, ...] = option((), "webServiceTlsProtocols")
     """The TLS versions of the admin API, such as TLSv1.3,TLSv1.2; blank: these two."""
     web_ciphers: tuple[str, ...] = option((), "webServiceTlsCiphers")
-    """The admin API's ciphers for TLS 1.2, under Java's names or OpenSSL's; blank: OpenSSL's
-    choice."""
+    """The admin API's ciphers for TLS 1.2, by Java's names or OpenSSL's; blank: OpenSSL's."""
     refresh_s: int = option(300, "tlsCertRefreshCheckDurationSec", "s", low=0)
     """How often the files are looked at for newer certificates; 0: for each connection."""
 
@@ -57,8 +55,7 @@ class AuthenticationOptions:
     secret_key: str = option("", "tokenSecretKey", secret=True)
     """The key that tokens are signed with: file:///path, data:;base64,… or a path."""
     public_key: str = option("", "tokenPublicKey")
-    """The public half of the key that tokens are signed with: file:///path, data:;base64,… or a
-    path."""
+    """The public half of the key that signs tokens: file:///path, data:;base64,… or a path."""
     public_algorithm: str = option(
         "RS256",
         "tokenPublicAlg",
@@ -74,8 +71,7 @@ class AuthenticationOptions:
     clock_skew_s: int = option(0, "tokenAllowedClockSkewSeconds", "s", low=0)
     """How long after its expiry a token is still accepted, since clocks differ."""
     password_file: str = option("", "basicAuthConf", secret=True)
-    """Users and hashed passwords as htpasswd writes them: file:///path, data:;base64,… or a
-    path."""
+    """Users and hashed passwords as htpasswd writes them: file:///path, data:;base64,… or path."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,8 +85,7 @@ class AuthorizationOptions:
     super_users: tuple[str, ...] = option((), "superUserRoles", dynamic=True)
     """The roles that may do everything."""
     proxies: tuple[str, ...] = option((), "proxyRoles")
-    """The roles of proxies, which act for clients: both the proxy and the client must be
-    allowed."""
+    """The roles of proxies, which act for clients: both proxy and client must be allowed."""
     wildcards: bool = option(False, "authorizationAllowWildcardsMatching")
     """Whether a role in a permission may begin or end with *, and so stand for many."""
 

@@ -163,9 +163,7 @@ def load_certificate(
 
 
 def trust(context: ssl.SSLContext, setting: str, path: str) -> None:
-    """Trust the authorities in a file, or this machine's if ``path`` is empty. Raises
-    `ConfigError`.
-    """
+    """Trust a file's authorities, or this machine's without a ``path``. Raises `ConfigError`."""
     if not path:
         context.load_default_certs(
             ssl.Purpose.CLIENT_AUTH

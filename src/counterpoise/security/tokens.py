@@ -38,8 +38,7 @@ _CHECKS: Final[Options] = {
 class _Key:
     key: Any
     algorithms: tuple[str, ...]
-    """The signature algorithms that are accepted with this key: a public key is never used as a
-    secret."""
+    """The algorithms that are accepted with this key: a public key never serves as a secret."""
 
 
 class TokenProvider:

@@ -111,18 +111,14 @@ class Log(ABC, Generic[C]):
         return self._index.position(index)
 
     def index(self, position: tuple[int, int]) -> int:
-        """Index of the entry at ``position``, which may not exist yet; of the next one if it is
-        deleted.
-        """
+        """Index of the entry at ``position``, which may be yet to come; of the next if deleted."""
         last = self._index.last
         if position[0] == last.ledger_id and position[1] >= 0:
             return last.base + position[1]
         return self._index.index(position)
 
     def append(self, entry: bytes, messages: int, context: C) -> None:
-        """Queue one entry to be stored. Raises `LogFencedError` or `LogClosedError`; never
-        blocks.
-        """
+        """Queue one entry to be stored; never blocks. Raises `LogFencedError`, `LogClosedError`."""
         self.extend((entry,), (messages,), (context,))
 
     def extend(

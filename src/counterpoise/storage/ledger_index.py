@@ -82,9 +82,7 @@ class LedgerIndex:
         return Position(span.ledger_id, index - span.base)
 
     def index(self, position: tuple[int, int]) -> int:
-        """Index of the entry at ``position``, which may not exist yet; of the next one if it is
-        deleted.
-        """
+        """Index of the entry at ``position``, which may be yet to come; of the next if deleted."""
         ledger_id, entry_id = position
         last = self.last
         if ledger_id == last.ledger_id:

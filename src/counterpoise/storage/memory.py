@@ -24,9 +24,7 @@ _LEDGER_ENTRIES = 50_000
 
 
 class _Stored:
-    """The data of a log that outlive its owner: the committed entries of each ledger, and the
-    cursors.
-    """
+    """The data of a log that outlive its owner: committed entries by ledger, and cursors."""
 
     def __init__(self) -> None:
         self.epoch = 0
@@ -146,9 +144,7 @@ class _MemoryLog(Log[C]):
         return Chunk(ledger.base, entries, messages)
 
     async def read(self, index: int, max_bytes: int) -> Chunk:
-        """A chunk with the whole ledger that contains ``index``; an empty one if there is no
-        such entry.
-        """
+        """A chunk with the whole ledger of entry ``index``; an empty one without such an entry."""
         chunk = self.cached(index)
         return chunk if chunk is not None else Chunk(index, (), ())
 

@@ -21,8 +21,7 @@ class StorageOptions:
     ledger_mb: int = option(64, "managedLedgerMaxSizePerLedgerMbytes", "MB", low=1)
     """A ledger of this size is closed and the next begun; only whole ledgers are deleted."""
     cache_mb: int = option(64, "managedLedgerCacheSizeMB", "MB", low=1)
-    """How much memory holds the entries written last, of all topics, which are delivered without a
-    read."""
+    """How much memory holds the entries written last, of all topics, for delivery without reads."""
     metadata_session_timeout_ms: int = option(
         30000, "metadataStoreSessionTimeoutMillis", "ms", low=100
     )

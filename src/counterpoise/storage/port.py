@@ -74,9 +74,7 @@ class CursorState:
 
 @dataclass(frozen=True, slots=True)
 class Persistence:
-    """On which quorums of bookies a log is stored, and how often cursors are (Java's
-    ``PersistencePolicies``).
-    """
+    """A log's quorums of bookies, and how often cursors are stored (``PersistencePolicies``)."""
 
     quorums: Quorums
     """The quorums of ledgers with messages; those with cursors have the store's quorums."""
@@ -143,9 +141,7 @@ class LogListener(Protocol[C]):
         """
 
     def failed(self, error: StorageError, contexts: Sequence[C]) -> None:
-        """Called when the log can store no more. Entries of ``contexts`` were never
-        acknowledged.
-        """
+        """Called when the log can store no more. Entries of ``contexts`` were not acknowledged."""
 
     def lost(self, lost: Lost) -> None:
         """Called once for each range of lost entries that a read found."""

@@ -58,9 +58,7 @@ def _connect(command: commands.CommandConnect, _: bytes) -> events.Event:
 
 
 def _auth_method(command: commands.CommandConnect) -> str:
-    """The method's name, or that of the number that old clients send; ``AuthMethodNone`` is the
-    first.
-    """
+    """The method's name, or that of an old client's number; ``AuthMethodNone`` is the first."""
     if command.HasField("auth_method_name"):
         return command.auth_method_name
     return raw.AuthMethod.Name(command.auth_method).removeprefix("AuthMethod").lower()

@@ -103,9 +103,7 @@ def _changes(broker: BrokerFace) -> Iterator[MetricSample]:
 
 
 def _usage(broker: BrokerFace) -> Iterator[MetricSample]:
-    """The usage of this broker and, on the leader, of all brokers, as fractions of their
-    capacity.
-    """
+    """The usage of this broker and, on the leader, of all brokers, as fractions of capacity."""
     load = broker_labels(broker, "loadBalancing")
     averages = broker.load_data.usage_ema() if broker.load_data is not None else {}
     yield from by_label(

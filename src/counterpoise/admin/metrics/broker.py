@@ -1,6 +1,4 @@
-"""Metrics of the broker as a whole: its topics and clients, its connections, its background
-tasks.
-"""
+"""Metrics of the broker as a whole: its topics and clients, connections, background tasks."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -74,9 +72,7 @@ def _connections(broker: BrokerFace) -> Iterator[sample.MetricSample]:
 
 
 def _by_kind(failures: Counter[str]) -> Counter[str]:
-    """Failures of background tasks by kind: a task that is named after a topic counts under its
-    verb.
-    """
+    """Failures of background tasks by kind: a task named after a topic counts under its verb."""
     kinds: Counter[str] = Counter()
     for name, times in failures.items():
         kinds[name.partition("persistent://")[0].removesuffix("non-").strip()] += times

@@ -65,9 +65,7 @@ def _written(labels: Labels) -> str:
 
 
 def _heading(name: str) -> str:
-    """The HELP and TYPE lines of a series. Pulsar declares all of its own as gauges, counters
-    too.
-    """
+    """The HELP and TYPE lines of a series. Pulsar declares all as gauges, counters too."""
     kind = "counter" if is_counter(name) else "gauge"
     return f"# HELP {name} {MEANINGS.get(name, '')}\n# TYPE {name} {kind}\n"
 

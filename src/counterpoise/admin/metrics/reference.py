@@ -38,7 +38,5 @@ MEANINGS: Final = {name: meaning for group in GROUPS for name, meaning in group.
 
 
 def is_counter(name: str) -> bool:
-    """Whether a metric never decreases. Pulsar exposes all of its metrics as gauges, counters
-    too.
-    """
+    """Whether a metric never decreases. Pulsar exposes all metrics as gauges, counters too."""
     return name.startswith("counterpoise_") and name.endswith("_total")

@@ -56,9 +56,7 @@ async def throttling(request: web.Request) -> web.Response:
 
 @routes.get(f"{BASE}/shedding", access.SUPER_USER)
 async def shedding(request: web.Request) -> web.Response:
-    """The latest rounds in which this broker, as the leader, shed load: the moves, and why other
-    bundles stayed.
-    """
+    """The latest rounds of shedding by this broker as the leader: moves, and why others stayed."""
     return answer([made.to_json() for made in list(broker_of(request).shedding.rounds)])
 
 

@@ -1,6 +1,4 @@
-"""The bundles of a namespace: list, unload and split them, and the hash positions of their
-topics.
-"""
+"""The bundles of a namespace: list, unload and split them, and hash positions of topics."""
 
 from aiohttp import web
 

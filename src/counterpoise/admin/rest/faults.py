@@ -112,9 +112,7 @@ async def post(request: web.Request) -> web.Response:
 
 @routes.delete(BASE, SUPER_USER, {"number": whole()})
 async def remove(request: web.Request) -> None:
-    """Remove the fault of this ``number``; without one remove all faults, and end those of
-    brokers.
-    """
+    """Remove the fault of this ``number``; without one all faults, and end those of brokers."""
     number, control = request.query.get("number"), request.app[CONTROL]
     with refusals():
         await (control.clear() if number is None else control.remove(int(number)))

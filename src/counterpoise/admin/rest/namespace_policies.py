@@ -28,8 +28,7 @@ _WRITTEN = frozenset(
     maxTopicsPerNamespace resourcegroup retention
     """.split()
 )
-"""The reads (`_READ`) and writes for which Pulsar answers that the namespace's policies do not
-exist."""
+"""The reads (`_READ`) and writes that Pulsar refuses if the namespace has no policies."""
 
 
 class _Namespaces(PolicyHolder):

@@ -248,9 +248,7 @@ def _is_on_bookkeeper(request: web.Request) -> bool:
 def in_place(
     change: Callable[[dict[str, Json]], object],
 ) -> Callable[[dict[str, Json]], dict[str, Json]]:
-    """Turn a change in place into one of a copy, which can be repeated if another request wrote
-    first.
-    """
+    """Turn a change in place into one of a copy, which can be repeated after a conflict."""
 
     def changed(policies: dict[str, Json]) -> dict[str, Json]:
         fresh = copy.deepcopy(policies)

@@ -167,9 +167,7 @@ async def storing_topic(request: web.Request, what: str) -> TopicName:
 
 
 async def stored(request: web.Request, topic: TopicName) -> PersistentTopic:
-    """The topic, opened, with its storage; 404 if it does not exist. Only the topic's owner can
-    answer.
-    """
+    """The topic, opened, with its storage; 404 if there is none. Only its owner can answer."""
     return require_stored(await require_loaded(request, topic))
 
 

@@ -160,9 +160,7 @@ async def terminate(request: web.Request) -> web.Response:
 
 @routes.post(f"{TOPIC}/terminate/partitions", access.topic("TERMINATE"), query=AUTHORITATIVE)
 async def terminate_all(request: web.Request) -> web.Response:
-    """Terminate each partition; answers with the ids of their last messages, by the partition's
-    number.
-    """
+    """Terminate each partition; answers with the ids of their last messages, by number."""
     topic = await topic_in_namespace(request)
     partitions = await partitions_of(request, topic) if topic.is_persistent else []
     if not partitions:

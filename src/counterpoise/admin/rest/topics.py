@@ -42,9 +42,7 @@ routes = route.Routes()
     IN_NAMESPACE, access.namespace("GET_TOPICS"), {"bundle": text(), "includeSystemTopic": FLAG}
 )
 async def names(request: web.Request) -> web.Response:
-    """The topics of a namespace, or with ``bundle=0x…_0x…`` of one bundle; each partition is
-    listed as a topic.
-    """
+    """The topics of a namespace, or with ``bundle=0x…_0x…`` of a bundle; partitions are topics."""
     namespace, domain = namespace_of(request), request.match_info["domain"]
     await require_namespace(request, namespace)
     broker = broker_of(request)
@@ -91,9 +89,7 @@ async def create(request: web.Request) -> None:
 
 
 async def require_room(request: web.Request, topic: TopicName, count: int) -> None:
-    """Return if the namespace may have so many more topics (``maxTopicsPerNamespace``); 412
-    otherwise.
-    """
+    """Return if the namespace may have more topics (``maxTopicsPerNamespace``); 412 otherwise."""
     try:
         await broker_of(request).catalog.admit_topics(topic.namespace_name, count)
     except BrokerError as error:
@@ -292,9 +288,7 @@ async def _partition_count(request: web.Request, topic: TopicName) -> int | None
 
 
 async def _non_persistent(request: web.Request) -> list[TopicName]:
-    """The non-persistent topics of a namespace: only their owners know them, so every broker is
-    asked.
-    """
+    """The non-persistent topics of a namespace; only owners know them: every broker is asked."""
     namespace, broker = namespace_of(request), broker_of(request)
     found: set[TopicName] = set()
     if flag(request, "local"):

@@ -136,9 +136,7 @@ async def buffer_stats(request: web.Request) -> web.Response:
 
 @routes.get(f"{BASE}/transactionBufferInternalStats/{_TOPIC}", access.KNOWN, _METADATA)
 async def buffer_log(request: web.Request) -> web.Response:
-    """Always 404: a topic's transactions are in its own log, so there is no snapshot log to
-    show.
-    """
+    """Always 404: a topic's transactions are in its own log; there is no snapshot log to show."""
     await _topic(request)
     raise not_found("Transaction buffer Snapshot for the topic does not exist")
 

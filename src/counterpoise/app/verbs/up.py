@@ -39,9 +39,7 @@ LaunchedCluster = Cluster | LocalCluster
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run ``up``: a local cluster until SIGTERM or Ctrl-C, or until all brokers ended (status
-    1).
-    """
+    """Run ``up``: a local cluster until SIGTERM, Ctrl-C, or the end of all brokers (status 1)."""
     if args.brokers < 1:
         raise UserError(f"--brokers {args.brokers}: a cluster needs at least one broker.")
     properties = read_conf(args.conf, args.settings)

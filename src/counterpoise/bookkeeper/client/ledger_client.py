@@ -44,8 +44,7 @@ class LedgerClientOptions:
     """How bookies are chosen by the racks in Pulsar's map of them."""
     bookies: BookieReadOptions = field(default_factory=BookieReadOptions)
     metadata_s: float = 30.0
-    """How long a change of a ledger's metadata waits for a metadata store that cannot be
-    reached."""
+    """How long a change of a ledger's metadata waits for a metadata store that is unreachable."""
 
 
 class BookieLedgerClient(LedgerClient):

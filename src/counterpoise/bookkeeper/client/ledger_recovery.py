@@ -84,8 +84,7 @@ class LedgerRecovery:
         self._entry = LAST_ENTRY
         """The entry that is asked for or written."""
         self._answered: set[str] = set()
-        """The bookies that have answered the phase: fenced, without the entry, or with it
-        written."""
+        """The bookies that answered the phase: fenced, without the entry, or with it written."""
         self._reasons: dict[str, str] = {}
         """Why other bookies did not answer properly."""
         self._last = found.segments[-1].first - 1

@@ -229,9 +229,7 @@ class LookupService:
         return await self._connect_to(bundle, owner)
 
     async def _connect_to(self, bundle: BundleName, owner: NamespaceEphemeralData) -> LookupConnect:
-        """The owner's addresses: from its record, or from its registration if only its id is
-        known.
-        """
+        """The owner's addresses: from its record, or its registration if only its id is known."""
         if owner.native_url or owner.native_url_tls:
             return LookupConnect(
                 owner.broker_id,

@@ -163,9 +163,7 @@ class BundleOwnership:
     async def request(
         self, bundle: BundleName, request: events.Request, within_s: float = PATIENCE_S
     ) -> None:
-        """Send a request to a bundle's machine; returns once it is at rest, or after
-        ``within_s``.
-        """
+        """Send a request to a bundle's machine; returns at rest, or after ``within_s``."""
         self._runner.feed(bundle, request)
 
         async def at_rest() -> bool:

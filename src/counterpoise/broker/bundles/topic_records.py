@@ -81,8 +81,7 @@ class TopicRecords:
         self._tokens = itertools.count()
         self._view = ChannelView()
         self._reading = ChannelView()
-        """The view that is read from the topic's beginning; `_view` is used until it has caught
-        up."""
+        """The view that is read from the topic's beginning; `_view` is used until it caught up."""
         self._caught_up = asyncio.Event()
         self._verdicts: dict[str, asyncio.Future[str | None]] = {}
         self._listeners: list[StoreListener] = []

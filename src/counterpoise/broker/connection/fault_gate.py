@@ -218,9 +218,7 @@ class FaultGate:
                     self._connection.close()
 
     def _forget(self, peer: tuple[str, int]) -> None:
-        """Forget a producer or consumer that could not be opened, so that the client may try
-        again.
-        """
+        """Forget a producer or consumer that could not be opened, so the client may try again."""
         name, number = peer
         if self._attached(peer) is None:
             change = self._link.protocol

@@ -80,9 +80,7 @@ class Listings:
     def difference(
         self, before: TopicNames, now: TopicNames
     ) -> tuple[list[TopicName], list[TopicName]]:
-        """The topics that only ``now`` has, and those that only ``before`` has; computed once
-        for all.
-        """
+        """The topics only ``now`` has, and those only ``before`` has; computed once for all."""
         if self._compared[0] is not before or self._compared[1] is not now:
             old, new = set(before), set(now)
             self._difference = (sorted(new - old, key=str), sorted(old - new, key=str))

@@ -52,9 +52,7 @@ class PublishBuffer:
             self._hold(share)
 
     def leave(self, share: PublishShare) -> None:
-        """Forget a closed connection; its waiting bytes still count. Called by
-        `PublishShare`.
-        """
+        """Forget a closed connection; its waiting bytes still count. Called by `PublishShare`."""
         self._publishers.discard(share)
         self._held.discard(share)
 

@@ -1,6 +1,4 @@
-"""Connections whose traffic is recorded; a class of its own, so that other connections cost no
-more.
-"""
+"""Connections whose traffic is recorded; a class of its own, so that others cost no more."""
 
 import asyncio
 import struct

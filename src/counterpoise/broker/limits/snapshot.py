@@ -46,8 +46,7 @@ class LimitSnapshot:
     messages: int
     bytes: int
     period_s: int
-    """The period in which ``messages`` and ``bytes`` may pass; a second, except for some dispatch
-    rates."""
+    """The period in which ``messages`` and ``bytes`` may pass; a second but for dispatch rates."""
     passed_messages: int
     passed_bytes: int
     times: int

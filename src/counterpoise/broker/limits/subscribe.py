@@ -16,8 +16,7 @@ from counterpoise.quota import SECOND_NS, Bucket
 from counterpoise.wire.errors import ServerError
 
 SWEEP: Final = 256
-"""Buckets of a topic from which those that are full again are deleted: clients may use any number
-of names."""
+"""Buckets of a topic from which full ones are deleted: clients may use any number of names."""
 
 
 class ConsumerIdentifier(NamedTuple):

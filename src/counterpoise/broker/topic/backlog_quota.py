@@ -119,9 +119,7 @@ class Backlog:
                 subscription.advance(first - 1)
 
     def _bytes(self) -> int:
-        """Bytes behind the slowest subscription, by the average entry size, as Pulsar estimates
-        it.
-        """
+        """Bytes behind the slowest subscription, by the average entry size, as Pulsar estimates."""
         entries = self.log.end - self.log.begin
         most = max((each.backlog for each in self.subscriptions), default=0)
         return most * self.log.size // entries if entries else 0

@@ -57,9 +57,7 @@ class Consumer(Recipient):
 
     @property
     def takes_acks(self) -> bool:
-        """Whether acknowledgements are still accepted, as they may be while the consumer is being
-        closed.
-        """
+        """Whether acknowledgements are still accepted; they may be while the consumer closes."""
         return not self.subscription.closed
 
     def ack_individual(self, acks: Iterable[Acked]) -> None:
@@ -67,9 +65,7 @@ class Consumer(Recipient):
         self.subscription.ack_individual(self, acks)
 
     def ack_cumulative(self, ledger_id: int, entry_id: int, ack_set: Sequence[int] = ()) -> None:
-        """Acknowledge everything up to an entry, or up to a message in it if ``ack_set`` is
-        given.
-        """
+        """Acknowledge everything up to an entry, or to a message in it if ``ack_set`` is given."""
         self.subscription.ack_cumulative(self, Position(ledger_id, entry_id), ack_set)
 
     async def ack_in_transaction(

@@ -24,13 +24,11 @@ class TopicOptions:
     look_ahead: int = option(
         20_000, "keySharedLookAheadMsgInReplayThresholdPerSubscription", "entries", low=1
     )
-    """How many entries of a Key_Shared subscription may wait for their consumer while other entries
-    pass them."""
+    """Entries of a Key_Shared subscription that may wait for consumers while others pass them."""
     loads_max: int = option(5000, "maxConcurrentTopicLoadRequest", "topics", low=1)
     """How many topics are loaded at once; the others wait for their turn."""
     failover_delay_ms: int = option(1000, "activeConsumerFailoverDelayTimeMillis", "ms", low=0)
-    """How long a new active Failover consumer waits for the acknowledgements of one that is still
-    there."""
+    """How long a new active Failover consumer waits for the former one's acknowledgements."""
     failover_consistent_hashing: bool = option(False, "activeConsumerFailoverConsistentHashing")
     """Whether a partition's active Failover consumer falls on a ring by name, as that of a topic
     without partitions does, and not by the partition's number."""
@@ -100,13 +98,11 @@ class TopicOptions:
         choices=("delete_when_no_subscriptions", "delete_when_subscriptions_caught_up"),
         dynamic=True,
     )
-    """Whether any subscription keeps a topic from being inactive, or only one that has a
-    backlog."""
+    """Whether any subscription keeps a topic from being inactive, or only one with a backlog."""
     deletes_inactive_partitioned: bool = option(
         False, "brokerDeleteInactivePartitionedTopicMetadataEnabled"
     )
-    """Whether a partitioned topic is deleted when the last of its partitions was deleted as
-    inactive."""
+    """Whether a partitioned topic is deleted once its last partition is deleted as inactive."""
     subscription_minutes: int = option(0, "subscriptionExpirationTimeMinutes", "minutes", low=0)
     """After how long a subscription without a consumer is deleted; 0 is never."""
     subscription_check_minutes: int = option(

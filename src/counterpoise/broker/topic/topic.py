@@ -39,8 +39,8 @@ ACKS_S: Final = 0.15
 """How long an unloaded topic goes on for a subscription until its consumers acknowledge; the
 official clients gather acknowledgements for 0.1 s."""
 FAREWELL_S: Final = 0.2
-"""How long an unloaded topic waits for its consumers to read that; what they acknowledge later is
-redelivered."""
+"""How long an unloaded topic goes on for a subscription until its consumers acknowledge; the
+official clients gather acknowledgements for 0.1 s."""
 
 
 class Topic(ABC):

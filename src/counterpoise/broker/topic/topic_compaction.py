@@ -181,9 +181,7 @@ class TopicCompaction:
         self._latest = None
 
     async def _read(self, end: int) -> LatestValues:
-        """The values of all entries before ``end``; only those after the last compaction are
-        read.
-        """
+        """The values of all entries before ``end``; reads only those since the last compaction."""
         log, turns = self._topic.log, self._topic.commons.turns
         hidden = None if self.keeper is None else self.keeper.hidden
         if self._latest is None:

@@ -21,5 +21,4 @@ class TransactionOptions:
     request_timeout_ms: int = option(
         3000, "transactionBufferClientOperationTimeoutInMills", "ms", low=1
     )
-    """How long a coordinator waits for a topic or subscription to answer before it sends the
-    request again."""
+    """How long a coordinator waits for a topic or subscription before it repeats a request."""

@@ -1,6 +1,4 @@
-"""The content of a plan: loads before and after, each step with its cost and reason, and why other
-bundles stay.
-"""
+"""The content of a plan: loads before and after, steps with costs and reasons, what stays."""
 
 import hashlib
 import json
@@ -51,8 +49,7 @@ class Cost:
     seconds: float = 0.0
     """How long the move of the bundle is expected to take; clients wait about as long."""
     messages_out_per_s: float = 0.0
-    """Messages/s sent to the bundle's consumers; those not acknowledged before the move are sent
-    again."""
+    """Messages/s to the bundle's consumers; unacknowledged ones are sent again after the move."""
 
 
 @dataclass(frozen=True, slots=True)

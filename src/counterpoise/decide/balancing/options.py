@@ -32,8 +32,7 @@ class BalanceOptions:
     report_threshold_percent: int = option(
         10, "loadBalancerReportUpdateThresholdPercentage", "%", low=0, dynamic=True
     )
-    """By how much a broker's figures have to differ to be published; a backtest of a leader goes by
-    it."""
+    """By how much a broker's figures must differ to be published; also for a leader's backtest."""
     stats_s: int = option(60, "statsUpdateFrequencyInSecs", "s", low=1)
     """How often Apache Pulsar's brokers measure rates; until then reports repeat old ones, and
     after a move they are waited for, twice as long at most."""

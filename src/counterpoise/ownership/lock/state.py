@@ -67,8 +67,7 @@ class BundleLock:
     destination: str | None = None
     """The broker that takes the bundle after its present owner."""
     version: int | None = None
-    """The version of this broker's lock; None after an event because of which it must be read
-    again."""
+    """The version of this broker's lock; None after an event that requires reading it again."""
     is_released: bool = False
     """Whether its former owner has closed all its topics, as far as is known."""
     yielded: bool = False
@@ -78,11 +77,9 @@ class BundleLock:
     thorough: bool = False
     """Whether the lock is read as well as the hand-over, because a client asked."""
     pausing: bool = False
-    """Whether the last command failed and is issued again when the timer fires; none is in
-    progress."""
+    """Whether the last command failed, none is in progress, and the timer issues it again."""
     overtaken: bool = False
-    """Whether something happened after the command was issued, so that its result is not
-    believed."""
+    """Whether something happened since the command was issued, so its result is not believed."""
     failures: int = 0
     """Commands in a row that failed."""
     order: object | None = None

@@ -42,8 +42,7 @@ class BacktestResult:
     """The part of the time in which largest ÷ mean was above 1.25."""
     moves: int
     moved: float
-    """Bytes/s moved ÷ the bytes/s of the whole cluster, added up: 1 means that all traffic moved
-    once."""
+    """Bytes/s moved ÷ the whole cluster's bytes/s, added up: at 1, all traffic moved once."""
     waited_s: float
     """Seconds for which bundles were unavailable because they were moved, added up."""
     delayed: float
@@ -53,8 +52,7 @@ class BacktestResult:
     orphans: int
     """Bundles placed again because their broker left, which no strategy can prevent."""
     why_not: str = ""
-    """Why no more bundles moved: a sentence about the most frequent refusal, with its highest
-    figure."""
+    """Why no more bundles moved: a sentence on the most frequent refusal and its highest figure."""
     late_moves: int = 0
     """Moves after the first hour: on a constant load, moves for nothing."""
     needed: float = 0.0
@@ -64,8 +62,7 @@ class BacktestResult:
     """Minutes from the last change of brokers, or the start, until the largest ÷ mean first was
     within 0.05 of the median of what followed."""
     usage: float = 0.0
-    """Per cent of processor or network that the fullest broker used, or less, for 95 % of the
-    time."""
+    """Per cent of processor or network that the fullest broker used at most, 95 % of the time."""
     as_recorded: bool = False
     """Whether this is what a recording's own balancer did."""
     begins_ms: int = 0

@@ -64,8 +64,7 @@ class AdminOptions:
     timeout_s: float = 10.0
     """Seconds a broker may take for one answer, unless its session allows it fewer."""
     most_bytes: int = 256 << 20
-    """The most bytes of one answer; a broker with a hundred thousand topics needs about half of
-    it."""
+    """The most bytes of one answer; a broker with a hundred thousand topics needs half of it."""
 
 
 class Admin:

@@ -27,8 +27,7 @@ class RolledBroker:
     broker: str
     stage: RestartStage = RestartStage.WAITING
     started_ms: int = 0
-    """When the broker's process started before the restart; 0 if it did not report it, or has not
-    been asked."""
+    """When the broker's process started before the restart; 0 if that is not known."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -34,13 +34,11 @@ VALUES_MOST: Final = 1_000_000
 POINTS_MOST: Final = 10_000
 """Moments that one query may cover: Prometheus allows 11,000."""
 COUNTS_EVERY: Final = 10
-"""Moments between two readings of the numbers of producers and consumers, which no strategy
-uses."""
+"""Moments between two readings of the numbers of producers and consumers; no strategy uses them."""
 CONTESTED_MOST: Final = 0.05
 """The part of the bundles that may be on several brokers at once in the first piece."""
 TOPIC_LOADS_EVERY_MS: Final = 6 * 3_600_000
-"""Time between two pieces that contain the loads of topics: topics' shares of a bundle's load
-change slowly."""
+"""Time between two pieces with the loads of topics, whose shares of a bundle change slowly."""
 REPORT_EVERY_S: Final = 5.0
 
 
@@ -53,8 +51,7 @@ class ImportOptions:
     by: str = series.TOPICS
     cluster: str = ""
     match: str = ""
-    """The labels that series must have, as PromQL; only recorded here, since the source applies
-    them."""
+    """The labels that series must have, as PromQL; only recorded: the source applies them."""
     values_most: int = VALUES_MOST
 
 

@@ -43,8 +43,7 @@ USAGE_SERIES: Final = tuple(
 """The series of each of `RESOURCES`, in per cent."""
 AVERAGE_SERIES: Final = "pulsar_lb_resource_usage"
 AVERAGE_LABELS: Final = {"feature": "max_ema"}
-"""The labels of the series that is the broker's own average, which only the extensible load manager
-has."""
+"""The labels of the broker's own average, which only the extensible load manager has."""
 
 BROKER_LABELS: Final = ("pod", "kubernetes_pod_name", "instance", "broker")
 """Labels that may name a broker, in the order in which they are looked for."""

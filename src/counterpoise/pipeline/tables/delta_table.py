@@ -32,15 +32,13 @@ from counterpoise.pipeline.tables.schema import (
 )
 
 CHECKPOINT_EVERY = 100
-"""Commits between two checkpoints; a reader reads one checkpoint instead of all commits before
-it."""
+"""Commits between two checkpoints; a reader reads one checkpoint instead of all commits before."""
 LOG_KEPT = "delta.logRetentionDuration"
 """The table property that says how long former versions can be read."""
 FILES_KEPT = "delta.deletedFileRetentionDuration"
 """The table property that says how long a data file stays after a commit dropped it."""
 STATES_KEPT = "interval 1 hours"
-"""The value of `LOG_KEPT` for the fold's states, which are removed as soon as there are newer
-ones."""
+"""The value of `LOG_KEPT` for the fold's states, which are removed once there are newer ones."""
 
 
 TIME_TRAVEL_DAYS = 1

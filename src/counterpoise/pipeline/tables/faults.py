@@ -8,8 +8,7 @@ import pyarrow as pa
 from counterpoise.names.errors import ExplainedError
 
 _OF_STORES = ("AWS Error", "google::cloud::Status", "Azure", "Generic S3", "Generic GCS")
-"""The texts in which `pyarrow`'s file systems and delta-rs report a service's refusals and
-silence."""
+"""The texts in which `pyarrow`'s file systems and delta-rs report refusals and silence."""
 _OUTAGE = re.compile(
     r"NETWORK_CONNECTION|UNAVAILABLE|SLOW_DOWN|INTERNAL_FAILURE|REQUEST_TIMEOUT|status 5\d\d"
     r"|DEADLINE_EXCEEDED|after \d+ retries|error sending request|operation timed out"

@@ -81,8 +81,7 @@ class TablesWriter(TablesReader):
         self._handles = dict(handles)
         self.epoch = epoch
         self._transactions: dict[tuple[str, str], int | None] = {}
-        """The application transactions read so far: reading one means reading the log since its
-        checkpoint."""
+        """The application transactions read so far: each takes the log since its checkpoint."""
         self._ended: HistoryFaultError | None = None
         """Why nothing is written any more: after a failure what is in the log is not known."""
 

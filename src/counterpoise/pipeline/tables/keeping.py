@@ -23,11 +23,9 @@ class KeepingOptions:
     retain_days: int = 0
     """How many days of rows are kept; 0: all of them."""
     time_travel_days: int = TIME_TRAVEL_DAYS
-    """How many days back a table's former versions can be read; the more, the longer each commit
-    takes."""
+    """How many days back a table can be read; the more, the longer each commit takes."""
     rounds_at_hand: int = 20
-    """Small files of the journal that are not compacted, so that an interrupted round is found
-    quickly."""
+    """Small files of the journal that are left, so that an interrupted round is found quickly."""
     vacuum_every: int = 60
     """Files that no version needs are deleted once in this many compactions."""
 

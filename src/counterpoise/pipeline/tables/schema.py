@@ -59,8 +59,7 @@ _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _ARROW = {"O": _TEXT, "i": _INT, "f": _FLOAT, "b": _FLAG}
 MOMENT = pa.timestamp("ms", tz="UTC")
 MOMENTS = {"at": "poll_id", "report_at": "report_at_ms"}
-"""Columns that are real timestamps, for people who query the table, and the numbers they are made
-of."""
+"""Columns that are timestamps, for people who query the table, and the numbers they come from."""
 
 ADDED = ("load_average", "topic_loads")
 """Columns that reports have not had from the beginning: null, to other engines, in older rows."""

@@ -41,8 +41,7 @@ class WatchSettings:
     addresses: tuple[str, ...]
     """Admin URLs of the cluster."""
     history: str
-    """The history's path or URI (`tables/location.py`), which records load, decisions and
-    actions."""
+    """The history's path or URI (`tables/location.py`); it records load, decisions and actions."""
     poll_every_s: float = 5.0
     once: bool = False
     """Whether to end after one poll and, in a balancer, one round."""

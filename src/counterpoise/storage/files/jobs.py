@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 
 
 class WriteGroup:
-    """The job that writes a group of entries. ``seal``: a state to make durable before it, if
-    any.
-    """
+    """The job that writes a group of entries. ``seal``: a state to make durable before, if any."""
 
     __slots__ = ("_error", "_file", "_group", "_log", "_offset", "_pieces", "_seal")
 

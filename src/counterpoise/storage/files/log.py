@@ -139,9 +139,7 @@ class FileLog(StoredLog[C]):
         return self._file.ledger_id, 0
 
     def _begin_another(self) -> bool:
-        """Start a ledger; False while no id is available for it, and the last one is used
-        further.
-        """
+        """Start a ledger; False while no id is available for it, and the last one stays in use."""
         ledger_id = self._ids.next_id(self._file.ledger_id)
         if ledger_id is None:
             return False

@@ -128,9 +128,7 @@ class MarkedFormat:
         return pieces
 
     def size(self, data: bytes, at: int) -> int | None:
-        """Bytes of the record at ``at``, by its header; None if the header is cut off or no
-        record begins there.
-        """
+        """Bytes of the record at ``at``, by its header; None if that is cut off or not there."""
         if self.entry_id(data, at) is None:
             return None
         return HEADER_SIZE + int.from_bytes(data[at + 8 : at + 12], "big")

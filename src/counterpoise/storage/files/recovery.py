@@ -76,9 +76,7 @@ class Recovered:
             disk.sync_directory(directory.parent)
 
     def tidy(self, directory: Path, disk: LedgerDisk) -> None:
-        """Remove former owners' files, once the state is on disk and this owner still has the
-        log.
-        """
+        """Remove former owners' files, once the state is on disk and this owner has the log."""
         if not self.fence.holds():
             return
         self.fence.settle()
@@ -204,9 +202,7 @@ def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerS
 
 
 def _last_state(directory: Path, disk: LedgerDisk) -> tuple[SavedState, tuple[Path, ...], bool]:
-    """The newest readable state (`NO_STATE` if none), unreadable copies, and whether it is
-    final.
-    """
+    """The newest readable state (or `NO_STATE`), unreadable copies, and whether it is final."""
     unreadable: list[Path] = []
     for epoch in reversed(state.epochs(directory)):
         loaded = state.load(directory, epoch, disk)

@@ -1,6 +1,4 @@
-"""Blocking work in daemon threads, so that a disk that does not respond cannot block the process's
-exit.
-"""
+"""Blocking work in daemon threads, so that a disk that hangs cannot block the process's exit."""
 
 import asyncio
 import threading

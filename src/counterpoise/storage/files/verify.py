@@ -13,9 +13,7 @@ from counterpoise.storage.port import Lost
 
 @dataclass(frozen=True, slots=True)
 class LedgerReport:
-    """The check of one ledger. ``size``: bytes of sound entries; ``torn``: of an unfinished
-    group.
-    """
+    """The check of one ledger. ``size``: bytes of sound entries; ``torn``: of a cut-off group."""
 
     ledger_id: int
     path: Path

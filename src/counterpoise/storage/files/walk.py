@@ -56,9 +56,7 @@ class Walker:
         return data
 
     def _find_again(self, offset: int) -> bool:
-        """Move to the next undamaged record at or after ``offset``; returns whether there is
-        one.
-        """
+        """Move to the next undamaged record from ``offset`` on; returns whether there is one."""
         kind = self._kind
         while data := self._read(WINDOW, offset):
             at = 0

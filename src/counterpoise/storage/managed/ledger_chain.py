@@ -129,9 +129,7 @@ class LedgerChain:
     async def begin(
         self, following: CurrentLedger, found: Iterable[ListedLedger], empty: Iterable[int]
     ) -> None:
-        """Write the list after a takeover: ledgers ``found``, then the next; delete ``empty``
-        ones.
-        """
+        """Write the list after a takeover: ledgers ``found``, then the next; delete ``empty``."""
         async with self._listing:
             self._next = following
             self._dropped.update(empty)

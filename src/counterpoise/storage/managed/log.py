@@ -265,9 +265,7 @@ class ManagedLog(StoredLog[C]):
             _log.warning("%s: %s", self.name, error)
 
     def set_persistence(self, persistence: Persistence | None) -> None:
-        """Set quorums from the next ledger on, as Pulsar does, and the rate of cursor saves at
-        once.
-        """
+        """Set quorums from the next ledger on, as Pulsar does; the rate of cursor saves at once."""
         chosen = persistence or self._context.options.persistence
         self._chain.quorums = chosen.quorums
         if self._mark_deletes_per_s != chosen.mark_deletes_per_s:

@@ -22,9 +22,7 @@ class ManagedLedgerTopics:
         return TopicRecord(dict(found.properties), found.terminated)
 
     def write(self, record: TopicRecord, former: bytes = b"") -> bytes:
-        """The node's value for this record, replacing the ``former`` value, whose list of
-        ledgers is kept.
-        """
+        """The node's value for this record, in place of ``former``, whose list of ledgers stays."""
         return managed_ledgers.with_topic("", former, record.properties, record.terminated)
 
 

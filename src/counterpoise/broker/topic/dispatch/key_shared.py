@@ -323,9 +323,7 @@ class KeySharedDispatcher(SharedDispatcher):
             del self._waiting[slot]
 
     def _enter_lane(self, slot: int) -> None:
-        """Put a waiting slot into its consumer's lane, unless another consumer must drain it
-        first.
-        """
+        """Put a waiting slot into its consumer's lane, unless another consumer must drain it."""
         if self._lanes_stale:
             return
         recipient = self._consumer_of(slot)

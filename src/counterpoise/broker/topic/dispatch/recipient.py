@@ -31,11 +31,9 @@ class Recipient:
     permits: int = field(default=0, init=False)
     """Messages that it may be sent; below zero after a batch that was larger than the permits."""
     pending: dict[int, int] = field(default_factory=dict, init=False)
-    """The number of messages of each entry that was sent and is neither acknowledged nor returned,
-    by index."""
+    """The messages of each entry that was sent and is not acknowledged or returned, by index."""
     unacked: int = field(default=0, init=False)
-    """The number of pending messages; counted for Shared and Key_Shared only, which acknowledge by
-    entries."""
+    """Pending messages; counted for Shared and Key_Shared only, which acknowledge by entries."""
     blocked: bool = field(default=False, init=False)
     closed: bool = field(default=False, init=False)
     is_end_notified: bool = field(default=False, init=False)

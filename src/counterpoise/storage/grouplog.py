@@ -117,6 +117,10 @@ class Log(ABC, Generic[C]):
             return last.base + position[1]
         return self._index.index(position)
 
+    def index_after(self, position: tuple[int, int]) -> int:
+        """Index of the entry that follows ``position``, where one is stored or not."""
+        return self.index((position[0], position[1] + 1))
+
     def append(self, entry: bytes, messages: int, context: C) -> None:
         """Queue one entry to be stored; never blocks. Raises `LogFencedError`, `LogClosedError`."""
         self.extend((entry,), (messages,), (context,))

@@ -333,3 +333,15 @@ def test_unsaved_ids_are_saved_once_the_interval_is_over_to_the_second() -> None
         known.is_due(stored)
         known.save_when_old(cast("Log[object]", log), now_s, every_s)
         assert len(saves) == saved, now_s
+
+
+async def test_what_is_published_after_all_was_deleted_is_known_to_the_next_owner() -> None:
+    world = World(MemoryLedgerStore(), options=ON)
+    await send(world, "p", 0, 1)
+    await world.registry.unload_topic(world.name)
+    await (await world.topic()).trim()
+    await send(world, "p", 2)
+    world.take_over()
+    await send(world, "p", 2)
+    topic = await world.topic()
+    assert topic.log.end - topic.log.begin == 1

@@ -69,7 +69,7 @@ async def backlog_size(request: web.Request) -> web.Response:
     log = (await stored(request, topic)).log
     begin = log.begin
     if position is not None and int(position["ledgerId"]) >= 0:
-        begin = log.index((int(position["ledgerId"]), int(position["entryId"]) + 1))
+        begin = log.index_after((int(position["ledgerId"]), int(position["entryId"])))
     entries = log.end - log.begin
     left = max(log.end - max(begin, log.begin), 0)
     return answer(left * log.size // entries if entries else 0)

@@ -9,7 +9,7 @@ from typing import Any
 
 from counterpoise.broker.transactions.pending_acks import WHOLE, PendingAcks
 from counterpoise.storage.grouplog import Log
-from counterpoise.storage.port import CursorState, Position
+from counterpoise.storage.port import CursorState
 from counterpoise.wire.bit_words import bits_of, words_of
 
 _WIDTH = 512
@@ -226,12 +226,8 @@ def _trailing_ones(bits: int) -> int:
 
 def restored_acks(log: Log[Any], state: CursorState) -> AckState:
     """Convert a cursor's saved acknowledgements to indexes of this log."""
-
-    def after(position: Position) -> int:
-        return log.index(Position(position.ledger_id, position.entry_id + 1))
-
-    ranges = [(log.index(first), after(last) - 1) for first, last in state.acked]
-    acks = AckState(after(state.mark_delete) - 1, ranges)
+    ranges = [(log.index(first), log.index_after(last) - 1) for first, last in state.acked]
+    acks = AckState(log.index_after(state.mark_delete) - 1, ranges)
     for position, words in state.partial:
         index = log.index(position)
         if log.position(index) == position:

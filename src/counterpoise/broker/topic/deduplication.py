@@ -48,7 +48,7 @@ class Deduplication:
         saved = log.cursors.get(CURSOR)
         ids = {} if saved is None else saved.properties.items()
         found = cls({name: int(number) for name, number in dict(ids).items()}, options)
-        begin = log.begin if saved is None else log.index(saved.mark_delete) + 1
+        begin = log.begin if saved is None else log.index_after(saved.mark_delete)
         async for _, entries in parts_from(log, begin):
             for entry in entries:
                 try:

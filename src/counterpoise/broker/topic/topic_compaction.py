@@ -170,7 +170,7 @@ class TopicCompaction:
             return
         async with self._one_at_a_time:
             if self.view.horizon < 0:
-                end = self._topic.log.index((through.ledger_id, through.entry_id + 1))
+                end = self._topic.log.index_after(through)
                 latest = await self._read(end)
                 latest.messages = latest.left
                 self.view.replace(end - 1, latest.survivors)

@@ -126,10 +126,7 @@ class MetadataStore(MetadataReader, Protocol):
         """Whether the session is alive and the store was reachable a moment ago."""
 
     async def close(self) -> None:
-        """End the session: its ephemeral nodes vanish now, and its listeners are forgotten.
-
-        Idempotent.
-        """
+        """End the session: its ephemeral nodes vanish, its listeners are forgotten. Idempotent."""
 
     def kill(self) -> None:
         """Drop the session as a crash would; its ephemeral nodes vanish when the store notices.

@@ -126,10 +126,7 @@ class Authorization:
         return roles <= set(self._options().super_users)
 
     async def tenant_admin(self, caller: Caller, tenant: str) -> bool:
-        """Whether a caller administers a tenant, and so may do everything within it.
-
-        Raises `TenantMissing`.
-        """
+        """Whether a caller may do everything within a tenant. Raises `TenantMissing`."""
 
         async def allowed(role: str | None) -> bool:
             return await self._is_admin(role, tenant)

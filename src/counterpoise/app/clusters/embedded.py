@@ -251,10 +251,7 @@ class Cluster(ClusterWithFaults):
         return self.do(self._brokers.add())
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the cluster's event loop and return its result.
-
-        For whatever has no method here.
-        """
+        """Run a coroutine, for which there is no method here, on the cluster's event loop."""
         if self._thread is None:
             work.close()
             raise RuntimeError("the cluster does not run: use it in a with statement")

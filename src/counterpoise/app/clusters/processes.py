@@ -107,10 +107,7 @@ class Child:
         return self.exit_status is None
 
     def wait_ready(self) -> str:
-        """Wait for the line of output that says it is ready, and return it.
-
-        Raises :class:`ChildFailedError`.
-        """
+        """Wait for the line that says it is ready, and return it. Raises `ChildFailedError`."""
         if not self._ready.wait(self.spec.ready_within_s):
             raise ChildFailedError(
                 f"{self.spec.name} was not ready after {self.spec.ready_within_s:g} s: "

@@ -35,10 +35,7 @@ SENTENCES: Final[Mapping[BrokerFault, str]] = {
 
 
 def switch(broker: EmbeddedBroker, fault: BrokerFault, *, on: bool, seconds: float = 0) -> None:
-    """Begin or end a fault of a live broker; ``seconds`` is the delay of a slow disk.
-
-    Raises `InvalidFault`.
-    """
+    """Begin or end a fault of a broker. ``seconds``: of a slow disk. Raises `InvalidFault`."""
     match fault:
         case BrokerFault.FREEZE:
             broker.running.listener.freeze(frozen=on)

@@ -64,10 +64,7 @@ class ClusterFaults:
         return self.engine.add(fault)
 
     async def begin(self, broker: EmbeddedBroker, fault: BrokerFault, seconds: float = 0) -> None:
-        """Begin a lasting fault of a broker; ``seconds`` is the delay of a slow disk.
-
-        Raises `InvalidFault`.
-        """
+        """Begin a broker's lasting fault. ``seconds``: of a slow disk. Raises `InvalidFault`."""
         if not broker.alive:
             raise InvalidFault(f"{broker} is gone: no fault can be set there")
         switch(broker, fault, on=True, seconds=seconds)

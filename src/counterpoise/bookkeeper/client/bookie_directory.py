@@ -32,10 +32,7 @@ class NotEnoughBookies(BookKeeperError):
 
 
 class BookieDirectory:
-    """The list of registered bookies, read again after a notification of change.
-
-    Call `close` at the end.
-    """
+    """The list of registered bookies, read again when it changes. Call `close` at the end."""
 
     def __init__(
         self, store: MetadataStore, root: str, rng: Random, policy: RackPolicy = _POLICY

@@ -50,10 +50,7 @@ class _PublishedTopic:
 
 
 class PublishLimits:
-    """All rate limits on publishing to one broker.
-
-    Limits that are not reached cost nothing but counting.
-    """
+    """All rate limits on publishing to one broker. Those not reached cost only counting."""
 
     def __init__(
         self,

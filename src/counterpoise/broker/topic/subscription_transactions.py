@@ -42,10 +42,7 @@ class AckedInTransactions(Protocol):
 
 
 class SubscriptionTransactions:
-    """The acknowledgements of open transactions on a subscription.
-
-    Each is saved before it is answered.
-    """
+    """A subscription's acknowledgements in open transactions, each saved before its answer."""
 
     def __init__(self, subscription: AckedInTransactions) -> None:
         self._subscription = subscription

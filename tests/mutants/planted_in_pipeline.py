@@ -69,7 +69,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
     ),
     Fault(
         "a broker filters the topics of a namespace by bundle",
-        "pipeline/topic_lists.py",
+        "pipeline/bundle_lookup.py",
         '        url = f"{address}/admin/v2/persistent/{namespace}"\n',
         '        url = f"{address}/admin/v2/persistent/{namespace}?bundle=0x00000000_0x10000000"\n',
         f"{_EXECUTOR}::"

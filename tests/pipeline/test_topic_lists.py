@@ -12,9 +12,14 @@ from hypothesis import strategies as st
 from counterpoise.names.bundle import BundleName, NamespaceBundles
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
-from counterpoise.pipeline.bundle_lookup import pause_after
+from counterpoise.pipeline.bundle_lookup import (
+    GOOD_FOR_S,
+    NAMESPACES_MOST,
+    TopicLists,
+    TopicRing,
+    pause_after,
+)
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
-from counterpoise.pipeline.topic_lists import GOOD_FOR_S, NAMESPACES_MOST, TopicLists, TopicRing
 from tests.quota.jumping import on_jumping_loop, pass_time
 
 

@@ -4,7 +4,7 @@ import logging
 
 import pytest
 
-from counterpoise.broker.limits.episodes import LimitEpisodes, rates_text
+from counterpoise.broker.limits.runner import LimitEpisodes, rates_text
 from counterpoise.quota import SECOND_NS, LimitLevel, RateLimit
 from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
 

@@ -16,7 +16,7 @@ SECTION = PAGE.partition("### A SEND that a limit throttles\n")[2].partition("\n
 WALK = re.findall(r"`([\w/]+\.py): (\w+)`", SECTION)
 FILES_MAX = 8
 #: Counted and asked by the way: the bucket's arithmetic, what the log says, and the meters.
-BY_THE_WAY = {"quota/bucket.py", "broker/limits/episodes.py", "broker/topic/producer.py"}
+BY_THE_WAY = {"quota/bucket.py", "broker/limits/runner.py", "broker/topic/producer.py"}
 #: The test makes its entries by it.
 BY_THE_TEST = {"wire/entry.py"}
 

@@ -18,8 +18,9 @@ from counterpoise.pipeline.advise.plan_inputs import (
     inputs_from_cluster,
     inputs_from_history,
     state_of,
+    topic_loads,
+    topics_of,
 )
-from counterpoise.pipeline.advise.topics import topic_loads, topics_of
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
 from counterpoise.pipeline.drive.action_trail import ActionKind, ActionTrail

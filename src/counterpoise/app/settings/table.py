@@ -1,11 +1,15 @@
 """The table of broker.conf names and the rooms that read them."""
 
+import ast
 import difflib
+import inspect
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import pairwise
+from types import MappingProxyType
 
-from counterpoise.app.settings.explained import explanations
 from counterpoise.app.settings.pulsar import pulsar_settings
 from counterpoise.app.settings.unread import UnreadOptions
 from counterpoise.broker.config import BrokerConfig
@@ -14,8 +18,35 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.shedding.registry import SHEDDERS
 from counterpoise.decide.splitting.options import SplitOptions
-from counterpoise.names.options import ConfigError, Option, all_options
+from counterpoise.names.options import ConfigError, Option, all_options, options_of, sections_of
 from counterpoise.security.options import ClientOptions
+
+
+@cache
+def explanations(settings: type) -> Mapping[str, str]:
+    """The explanation of each option of a settings class and its sections, by broker.conf name."""
+    strings = _strings_below_fields(settings)
+    found = {each.conf: each.why or strings.get(name, "") for name, each in options_of(settings)}
+    for _, section in sections_of(settings):
+        found |= explanations(section)
+    return MappingProxyType(found)
+
+
+def _strings_below_fields(settings: type) -> dict[str, str]:
+    """By field name; empty if the source is not installed."""
+    try:
+        module = ast.parse(inspect.getsource(sys.modules[settings.__module__]))
+    except OSError:
+        return {}
+    found = {}
+    for node in ast.walk(module):
+        if isinstance(node, ast.ClassDef) and node.name == settings.__name__:
+            for field, string in pairwise(node.body):
+                match field, string:
+                    case (ast.AnnAssign(target=ast.Name(name)), ast.Expr(ast.Constant(str(text)))):
+                        found[name] = inspect.cleandoc(text).replace("\n", " ")
+    return found
+
 
 ROOMS: tuple[tuple[str, type], ...] = (
     *(("decide.shedding", options) for options in SHEDDERS.options),

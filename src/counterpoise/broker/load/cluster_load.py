@@ -6,13 +6,14 @@ It corresponds to ``LoadData`` of ``ModularLoadManagerImpl``, computed by the ba
 import asyncio
 import json
 import logging
+import math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 
 from counterpoise.broker.base import paths
-from counterpoise.broker.load.quotas import quota_data
 from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.load import average
 from counterpoise.load.assignments import Assignment, Assignments
 from counterpoise.load.average import BundleData
 from counterpoise.load.fields import LoadDataError
@@ -32,6 +33,30 @@ from counterpoise.load.view import ClusterView, bundle_namespace, unloaded_mask
 from counterpoise.metadata import MetadataStore
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.callbacks import MillisecondClock
+
+_FIELDS = ("bandwidthIn", "bandwidthOut", "msgRateIn", "msgRateOut")
+
+
+def quota_data(value: bytes) -> average.BundleData:
+    """A new bundle's averages from its stored quota, weighted as if it had been measured very
+    often.
+
+    So reports change them slowly, and an operator can set a bundle's expected load in advance.
+    Raises `LoadDataError`. Source: ``ModularLoadManagerImpl.getBundleDataOrDefault``.
+    """
+    try:
+        quota = json.loads(value)
+        rates = [float(quota.get(name, 0.0)) for name in _FIELDS]
+        if not all(map(math.isfinite, rates)):
+            raise ValueError(rates)
+    except (ValueError, TypeError, AttributeError):
+        raise LoadDataError("ResourceQuota", "an object of numbers", value[:40]) from None
+    short, long = (
+        average.TimeAverageMessageData(samples, samples, *rates)
+        for samples in (average.SHORT_TERM_SAMPLES, average.LONG_TERM_SAMPLES)
+    )
+    return average.BundleData(short, long)
+
 
 log = logging.getLogger(__name__)
 

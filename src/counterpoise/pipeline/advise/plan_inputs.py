@@ -1,7 +1,7 @@
 """Reads what a plan needs: a snapshot and the balancer's memory, of a cluster or a history."""
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from statistics import median
@@ -9,21 +9,26 @@ from typing import Any, NamedTuple
 
 import aiohttp
 import numpy as np
+import orjson
 
 from counterpoise.decide.advice.plan import MoveTime, Redelivery
 from counterpoise.decide.advice.splits import SplitEvidence, hot_bundles
 from counterpoise.decide.balancing.moves import MoveStatus, RoundMemory
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, newest_poll, snapshot_of
 from counterpoise.decide.splitting.options import SplitOptions
+from counterpoise.load.fields import LoadDataError
 from counterpoise.load.fold import Batch, FoldState, fold, merged, without_brokers
+from counterpoise.load.topic_loads import TopicLoad
 from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.errors import ExplainedError
-from counterpoise.pipeline.advise.topics import topics_of
-from counterpoise.pipeline.collect.admin import Admin, AdminOptions
+from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
+from counterpoise.pipeline.collect.extensible import fetch_topics
 from counterpoise.pipeline.collect.poll_log import names, trouble
 from counterpoise.pipeline.collect.settings import sheds_by_itself
+from counterpoise.pipeline.collect.topic_loads import topic_loads
 from counterpoise.pipeline.collect.where import web_address
+from counterpoise.pipeline.collect.words import error_text
 from counterpoise.pipeline.drive.action_trail import ActionKind, OperatorAction
 from counterpoise.pipeline.policies import CannotSeeError, RoundPolicies
 from counterpoise.pipeline.tables.history import TablesReader
@@ -31,6 +36,42 @@ from counterpoise.pipeline.tables.journal import Journal, unacknowledged_of
 from counterpoise.pipeline.tables.reports import newest_poll as newest_landed
 from counterpoise.pipeline.tables.reports import next_slice, read_shard
 from counterpoise.pipeline.tables.states import current_states, read_state
+
+TopicLoads = Mapping[str, Mapping[str, TopicLoad]]
+"""The load of each topic, by bundle and then by topic."""
+
+
+async def topics_of(
+    admin: Admin, addresses: Mapping[str, str], bundles: Mapping[str, str]
+) -> tuple[TopicLoads, tuple[str, ...]]:
+    """The load of the topics of some bundles, and a sentence for each broker that did not answer.
+
+    `bundles` has the owner of each bundle, `addresses` the admin URL of each broker.
+    """
+    by_broker: dict[str, set[str]] = {}
+    for bundle, broker in bundles.items():
+        if broker in addresses:
+            by_broker.setdefault(broker, set()).add(bundle)
+    answers = await asyncio.gather(
+        *(_asked(admin, addresses[broker], by_broker[broker]) for broker in sorted(by_broker))
+    )
+    found: dict[str, Mapping[str, TopicLoad]] = {}
+    trouble = []
+    for broker, answer in zip(sorted(by_broker), answers, strict=True):
+        if isinstance(answer, str):
+            trouble.append(f"the topics of {broker} are not known: {answer}")
+        else:
+            found |= answer
+    return found, tuple(trouble)
+
+
+async def _asked(admin: Admin, address: str, bundles: Collection[str]) -> TopicLoads | str:
+    try:
+        body = await fetch_topics(admin, address)
+        return await asyncio.to_thread(topic_loads, body, bundles)
+    except (*UNREADABLE, LoadDataError, orjson.JSONDecodeError) as error:
+        return error_text(error)
+
 
 HOUR_MS = 3_600_000
 DEFAULT_MOVE_S = 1.0

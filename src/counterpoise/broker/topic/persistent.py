@@ -94,11 +94,7 @@ class PersistentTopic(transactional.TransactionalTopic):
         try:
             if self.rules.quotas:
                 await self.backlog().require_quota(self.rules.quotas)
-            if not self.rules.deduplicates:
-                self._known = None
-            elif self._known is None:
-                known = await Deduplication.recover(self.log, self.commons.options)
-                self._known = self._known or known
+            await self._recover_sequence_ids()
         except StorageError as failure:
             # Another broker may have the topic by now, and may have deleted what is read here.
             raise BrokerError(ServerError.PersistenceError, str(failure)) from failure
@@ -332,8 +328,16 @@ class PersistentTopic(transactional.TransactionalTopic):
             self._trim(min(marks) + 1)
         self._notify_of_end()
 
+    async def _recover_sequence_ids(self) -> None:
+        if not self.rules.deduplicates:
+            self._known = None
+        elif self._known is None:
+            known = await Deduplication.recover(self.log, self.commons.options)
+            self._known = self._known or known
+
     async def trim(self) -> None:
         """Delete ledgers that no durable subscription needs and no retention policy keeps."""
+        await self._recover_sequence_ids()
         marks = [s.acks.mark for s in self._subscriptions.values() if s.durable]
         done, kept = min(marks, default=self.log.end - 1) + 1, self.rules.lifetime.retention
         self._trim(await kept.first_kept(self.log, done, self.commons.wall()))
@@ -345,12 +349,14 @@ class PersistentTopic(transactional.TransactionalTopic):
         self._trim(self.log.end)
 
     def _trim(self, before: int) -> None:
+        if self.closing or (self.rules.deduplicates and self._known is None):
+            # Or the sequence ids of what would be deleted are not known yet.
+            return
         kept = self.compaction.kept_from()
-        if not self.closing:
-            if self._known is not None:
-                self._known.save(self.log)
-            self.log.trim(before if kept is None else min(before, kept))
-            pass_over_trimmed(self.log, self._subscriptions.values())
+        if self._known is not None:
+            self._known.save(self.log)
+        self.log.trim(before if kept is None else min(before, kept))
+        pass_over_trimmed(self.log, self._subscriptions.values())
 
     @property
     def _entries(self) -> int:

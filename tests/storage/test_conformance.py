@@ -81,6 +81,7 @@ async def test_what_is_committed_can_be_read(brokers: Brokers) -> None:
         await write(log, heard, *bodies(n % 7 + 1, 10 * n))
     assert await everything(log) == heard.entries
     await log.close()
+    assert log.cached_bytes == 0
 
 
 @pytest.mark.parametrize("seed", range(12))

@@ -193,6 +193,23 @@ async def test_of_many_logs_that_close_at_once_most_do_not_wait_for_the_disk(
     await again.close()
 
 
+async def test_what_is_deleted_while_it_is_read_is_not_there(tmp_path: Path) -> None:
+    disk, heard = FaultyDisk(), Heard()
+    store = FileLedgerStore(tmp_path, disk=disk, ledger_bytes=1, cache_bytes=1)
+    log = await store.open(NAME, "a", heard)
+    for entry in (b"1", b"2"):
+        await write(log, heard, entry)
+    disk.before = hanging = Hanging("open", ".ledger")
+    reading = asyncio.create_task(log.read(0, 100))
+    await asyncio.to_thread(hanging.reached.wait, 10)
+    log.trim(1)
+    await log.flush()
+    hanging.released.set()
+    assert await reading == (0, (), ())
+    await log.close()
+    await store.close()
+
+
 async def test_a_log_that_is_open_leaves_its_place_to_others_that_are_prepared(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

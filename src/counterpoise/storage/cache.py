@@ -117,5 +117,6 @@ class LogCache:
         if not self.closed:
             self.closed = True
             self._budget.size -= self.size
+            self.size = 0
             self._chunks, self._firsts, self._sizes, self._start = [], [], [], 0
             self._entries, self._messages = [], []

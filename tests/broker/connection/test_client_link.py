@@ -46,12 +46,14 @@ class Linked:
             self.background, ServerProtocol(), self.frames, pause, "/10.0.0.1:1", permits
         )
         self.waiting: list[asyncio.Future[bytes]] = []
+        self.started = 0
 
     def ask(self) -> None:
         answer = asyncio.get_running_loop().create_future()
         self.waiting.append(answer)
 
         async def work() -> bytes:
+            self.started += 1
             return await answer
 
         self.link.answer(work(), lambda code, why: f"{code.name}: {why}".encode())
@@ -106,4 +108,5 @@ async def test_each_request_has_its_answer_unless_its_client_has_gone(
     linked.ask()
     await linked.settled()
     assert linked.frames.written == ([] if is_gone else [b"answer", answer])
+    assert linked.started == (2 if is_gone else 3)
     await linked.background.stop()

@@ -3,13 +3,17 @@
 import logging
 import threading
 import uuid
+from typing import cast
 
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect
 from counterpoise.broker.connection import ConnectionConfig
+from counterpoise.broker.connection.listings import Listings
 from counterpoise.broker.connection.topics_hash import topics_hash
+from counterpoise.broker.namespaces.catalog import TopicCatalog
+from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker
@@ -218,6 +222,19 @@ def test_a_watch_hears_of_new_and_deleted_topics(
     client.ping()
     watch = "a watch of topics of /{}:{}".format(*client.socket.getsockname())
     broker.run(until(lambda: watch not in broker.background.running))
+
+
+def test_of_two_lists_each_watch_gets_its_own_difference() -> None:
+    listings = Listings(cast("TopicCatalog", None), cast("TopicRegistry", None))
+    one, two = (TopicName.parse(f"persistent://t/n/{name}") for name in ("1", "2"))
+    none, first, both = (), (one,), (one, two)
+    for before, now, new, gone in (
+        (none, first, [one], []),
+        (none, both, [one, two], []),
+        (first, both, [two], []),
+        (both, first, [], [two]),
+    ):
+        assert listings.difference(before, now) == (new, gone)
 
 
 def test_a_watch_outlives_a_store_that_is_away(

@@ -68,7 +68,8 @@ class ReadingRounds:
     def _renew(self) -> None:
         self._renews = False
         self.left = ROUND_S
-        # A connection that waits for another turn has it in the next round.
+        # A connection that waits for another turn has it in the next round, which the turns of
+        # this one ask for.
         for _ in range(len(self._line)):
             if self.left <= 0:
                 break
@@ -76,8 +77,6 @@ class ReadingRounds:
                 self._line.popleft()()
             except Exception:
                 _log.exception("A connection's turn failed in a way it must not")
-        if self._line:
-            self._renew_soon()
 
 
 def one_by_one(leaving: deque[T], close: Callable[[T], None]) -> None:

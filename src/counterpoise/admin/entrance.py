@@ -27,9 +27,7 @@ METRICS: Final = frozenset({"/metrics", "/metrics/"})
 
 
 def authenticate(broker: BrokerFace) -> Middleware:
-    """The middleware that authenticates the caller of a broker's admin API; 401 if its
-    credentials are not valid.
-    """
+    """The middleware that authenticates a caller of the admin API; 401 if that fails."""
     believes = broker.security.authentication
     open_to_all = OPEN
     if not broker.config.authentication.authenticate_metrics:

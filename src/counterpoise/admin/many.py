@@ -1,6 +1,4 @@
-"""Sends one request to many paths of the cluster, such as each partition of a topic or each
-bundle of a namespace.
-"""
+"""Sends one request to many paths, such as each partition of a topic or each bundle."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -18,9 +18,7 @@ log = logging.getLogger("counterpoise.admin.http")
 
 
 def _is_ours(record: logging.LogRecord) -> bool:
-    """Whether a log record is about this program, and not about malformed HTTP of a client,
-    which aiohttp logs as an error.
-    """
+    """Whether a log record is about this program, not about malformed HTTP of a client."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, HttpProcessingError | web.RequestPayloadError)
 

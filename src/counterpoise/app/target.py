@@ -49,9 +49,6 @@ def with_target(
     args: argparse.Namespace,
     work: Callable[[ClusterAdmin, Target, argparse.Namespace], Awaitable[int]],
 ) -> int:
-    """Run `work` on the target that the command-line options name; returns its exit status.
-
-    Raises as `target_of` does.
-    """
+    """Run `work` on the target that options name; its exit status. Raises as `target_of`."""
     target = target_of(args.target)
     return with_cluster(args, lambda cluster: work(cluster, target, args))

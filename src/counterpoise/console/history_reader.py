@@ -5,13 +5,8 @@ import pyarrow.compute as pc
 
 from counterpoise.decide.balancing.moves import MoveOutcome
 from counterpoise.load.rows import BROKER, BUNDLE, RATES
+from counterpoise.picture import round_summary
 from counterpoise.picture.recorded_load import RecordedLoad, of_broker, of_bundle
-from counterpoise.picture.round_summary import (
-    ROUNDS_MOST,
-    RoundSummary,
-    summarize_round,
-    with_round,
-)
 from counterpoise.picture.treemap import TileKind
 from counterpoise.pipeline.clock import EVER
 from counterpoise.pipeline.tables.control import Control, Wish, read_control, write_control
@@ -30,20 +25,20 @@ class HistoryReader:
         self._reader = reader
         self._location = reader.location
         self._journal = Journal(reader)
-        self._rounds: dict[int, RoundSummary] = {}
+        self._rounds: dict[int, round_summary.RoundSummary] = {}
         self._open: set[int] = set()
         """Rounds whose moves are not all over, so that they are read again."""
 
-    def read(self, after_ms: int) -> tuple[tuple[RoundSummary, ...], str]:
+    def read(self, after_ms: int) -> tuple[tuple[round_summary.RoundSummary, ...], str]:
         """The rounds decided after a time, oldest first, and a sentence on the balancer.
 
         Raises `HistoryFaultError`.
         """
         self._read_new(after_ms)
         control = read_control(self._location)
-        summaries: tuple[RoundSummary, ...] = ()
+        summaries: tuple[round_summary.RoundSummary, ...] = ()
         for at_ms in sorted(self._rounds):
-            summaries = with_round(summaries, self._rounds[at_ms])
+            summaries = round_summary.with_round(summaries, self._rounds[at_ms])
         last_ms = max(self._rounds, default=0)
         state = control.in_force(last_ms) or f"The balancer's history is {self._location.address}."
         return summaries, state
@@ -72,7 +67,9 @@ class HistoryReader:
         rounds = self._journal.parts(JournalKind.ROUND, after=after_ms)
         polls = sorted(poll for part in rounds for poll in part.column("poll_id").to_pylist())
         due = [
-            each for each in polls[-ROUNDS_MOST:] if each not in self._rounds or each in self._open
+            each
+            for each in polls[-round_summary.ROUNDS_MOST :]
+            if each not in self._rounds or each in self._open
         ]
         if not due:
             return
@@ -81,10 +78,10 @@ class HistoryReader:
             made = self._journal.round(poll)
             if made is None:
                 continue
-            self._rounds[poll] = summarize_round(made, outcomes)
+            self._rounds[poll] = round_summary.summarize_round(made, outcomes)
             over = all(move.id in outcomes for move in made.moves) or poll < polls[-1]
             (self._open.discard if over else self._open.add)(poll)
-        for poll in sorted(self._rounds)[:-ROUNDS_MOST]:
+        for poll in sorted(self._rounds)[: -round_summary.ROUNDS_MOST]:
             del self._rounds[poll]
 
     def _outcomes(self, first_poll: int) -> dict[str, MoveOutcome]:

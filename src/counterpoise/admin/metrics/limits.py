@@ -63,9 +63,7 @@ def _waits(limit: LimitSnapshot) -> Iterator[tuple[str, float]]:
 
 
 def _group(limit: LimitSnapshot, cluster: Labels) -> Iterator[MetricSample]:
-    """The share of a resource group's limit that this broker has, and what it used of it
-    (``ResourceGroupService``).
-    """
+    """This broker's share of a resource group's limit, and its use (``ResourceGroupService``)."""
     of = ("MonitoringClass", _CLASSES[limit.level])
     yield from samples_of(
         "pulsar_resource_group_",

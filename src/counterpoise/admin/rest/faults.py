@@ -1,6 +1,4 @@
-"""``/admin/v2/faults``: sets faults for a test. It exists only in a cluster that was started
-with faults allowed.
-"""
+"""``/admin/v2/faults``: sets faults for a test, in clusters started with faults allowed."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

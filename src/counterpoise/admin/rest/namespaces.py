@@ -138,9 +138,7 @@ async def unload(request: web.Request) -> None:
 
 
 async def require_found(request: web.Request, namespace: NamespaceName) -> None:
-    """404 if a namespace does not exist, in the words of those routes that never ask for its tenant
-    (`require_namespace`).
-    """
+    """404 if a namespace does not exist, where the tenant is not asked (`require_namespace`)."""
     if await broker_of(request).policies.namespace(namespace) is None:
         raise errors.not_found("Namespace not found")
 

@@ -36,9 +36,7 @@ routes = route.Routes()
 
 @routes.get(f"{TOPIC}/subscriptions", access.topic("GET_SUBSCRIPTIONS"))
 async def names(request: web.Request) -> web.Response:
-    """The names of a topic's subscriptions, those of readers included; of a partitioned topic,
-    those of all partitions.
-    """
+    """The names of subscriptions of a topic, or of all partitions; those of readers, too."""
     topic = await topic_in_namespace(request)
     partitions = await partitions_of(request, topic)
     if partitions:

@@ -60,10 +60,7 @@ class BookieLedgerClient(LedgerClient):
     async def open(
         cls, store: MetadataStore, options: LedgerClientOptions, rng: Random
     ) -> "BookieLedgerClient":
-        """A client of the cluster that the metadata store describes.
-
-        Raises `NotThisCluster` and `MetadataError`.
-        """
+        """A client of a metadata store's cluster. Raises `NotThisCluster` and `MetadataError`."""
         await check_layout(store, options.root)
         client = cls(store, options, rng)
         await client._directory.refresh()

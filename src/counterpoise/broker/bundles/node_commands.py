@@ -29,10 +29,7 @@ async def _write_own(store: MetadataStore, path: str, value: bytes) -> None:
 
 
 async def execute(store: MetadataStore, command: events.Command) -> object:
-    """Execute a state machine's command on the metadata store; returns its result event.
-
-    Raises `MetadataError`.
-    """
+    """Execute a state machine's command; returns its result. Raises `MetadataError`."""
     match command:
         case events.CreateNode(path, value):
             try:

@@ -22,10 +22,7 @@ class Placer(Protocol):
     """Chooses a broker for a bundle."""
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
-        """The id of the chosen broker; None if there is none.
-
-        Brokers in ``without`` are leaving and are never chosen.
-        """
+        """The chosen broker's id, if any. Brokers in ``without`` are leaving, and never chosen."""
 
 
 class PolicyPlacer(Placer, Protocol):

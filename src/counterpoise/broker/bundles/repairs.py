@@ -5,6 +5,7 @@ import logging
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
+from counterpoise import metadata
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.bundles.placement import Placer
@@ -12,13 +13,6 @@ from counterpoise.broker.bundles.records import record_paths
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.broker.namespaces.policies import Policies
-from counterpoise.metadata import (
-    MetadataError,
-    MetadataStore,
-    Notification,
-    NotificationKind,
-    SessionEvent,
-)
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.errors import BadVersion, NotFound
 from counterpoise.names.bundle import BundleName
@@ -42,7 +36,7 @@ class OwnershipRepairs:
 
     def __init__(
         self,
-        store: MetadataStore,
+        store: metadata.MetadataStore,
         protocol: BundleProtocol[Any],
         registry: BrokerRegistry,
         placer: Placer,
@@ -185,19 +179,22 @@ class OwnershipRepairs:
         left_s = self._wary_until - asyncio.get_running_loop().time()
         return min(left_s, self._every_s) if left_s > 0 else self._every_s
 
-    def _on_change(self, notification: Notification) -> None:
-        gone = notification.kind is NotificationKind.DELETED
+    def _on_change(self, notification: metadata.Notification) -> None:
+        gone = notification.kind is metadata.NotificationKind.DELETED
         if self._registry.concerns(notification.path):
             # A broker that comes or goes; a modified node is a load report.
-            if notification.kind is not NotificationKind.MODIFIED:
+            if notification.kind is not metadata.NotificationKind.MODIFIED:
                 self._due.set()
         elif not gone and self._leads() and self._protocol.bundle_of(notification.path):
             self._written.add(notification.path)
             self._news.set()
 
-    def _on_session(self, event: SessionEvent) -> None:
-        self._sound = event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED)
-        if event is SessionEvent.SESSION_REESTABLISHED:
+    def _on_session(self, event: metadata.SessionEvent) -> None:
+        self._sound = event in (
+            metadata.SessionEvent.RECONNECTED,
+            metadata.SessionEvent.SESSION_REESTABLISHED,
+        )
+        if event is metadata.SessionEvent.SESSION_REESTABLISHED:
             self._wary_until = asyncio.get_running_loop().time() + self._wary_s
         if self._sound:
             # A broker that left meanwhile was not seen leaving, or not believed to be gone.
@@ -210,7 +207,7 @@ class OwnershipRepairs:
             self._news.clear()
             try:
                 suspect = await self._is_suspect()
-            except MetadataError as error:
+            except metadata.MetadataError as error:
                 log.warning("records of bundles could not be checked: %s", error)
                 suspect = True
             if suspect:
@@ -245,6 +242,6 @@ class OwnershipRepairs:
                 await self.repair_all()
                 if is_due:
                     self._tally.cleanups[SUCCESS if acts else SKIP] += 1
-            except MetadataError as error:
+            except metadata.MetadataError as error:
                 self._tally.cleanups[FAILURE] += 1
                 log.warning("bundles without an owner are looked for later: %s", error)

@@ -15,14 +15,9 @@ from functools import partial
 from typing import Final
 
 from counterpoise import metadata
+from counterpoise.broker import peers
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.cluster_key import ClusterKey
-from counterpoise.broker.peers import (
-    PeerError,
-    SystemTopicLink,
-    SystemTopicListener,
-    SystemTopicMessage,
-)
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.broker.peers.system_topic import KEEPER, read_entry
 from counterpoise.broker.topic.compaction import Compaction, LoadedTopics
@@ -47,9 +42,9 @@ _BELOW: Final = f"{RECORDS}/"
 
 def link_to_topic(
     me: str, security: ClientSecurity = ANONYMOUS, cluster_key: ClusterKey | None = None
-) -> Callable[[SystemTopicListener], SystemTopicLink]:
+) -> Callable[[peers.SystemTopicListener], peers.SystemTopicLink]:
     """A function that makes broker ``me``'s link to the topic of bundle records for a listener."""
-    return lambda listener: SystemTopicLink(
+    return lambda listener: peers.SystemTopicLink(
         SERVICE_UNIT_STATE,
         listener,
         producer_name=me,
@@ -71,7 +66,7 @@ class TopicRecords:
         store: metadata.MetadataStore,
         me: str,
         background: BackgroundTasks,
-        link: Callable[[SystemTopicListener], SystemTopicLink],
+        link: Callable[[peers.SystemTopicListener], peers.SystemTopicLink],
         within_s: float = WITHIN_S,
     ) -> None:
         """``link`` connects to the topic; ``within_s``: how long a request waits for that."""
@@ -92,7 +87,9 @@ class TopicRecords:
         # Before any other listener: one that reads again after a lost session must not read what
         # was known before it.
         self._leave_session = store.subscribe_session(self._on_session)
-        self._link = link(SystemTopicListener(self._on_begin, self._on_message, self._on_caught_up))
+        self._link = link(
+            peers.SystemTopicListener(self._on_begin, self._on_message, self._on_caught_up)
+        )
 
     def start(self, broker_url: str, topics: LoadedTopics) -> None:
         """Start reading the topic. ``broker_url`` is any broker at which to look it up.
@@ -249,7 +246,7 @@ class TopicRecords:
             await self._link.publish(bundle, value, {**properties, _TOKEN: token})
             async with asyncio.timeout(self._within_s):
                 return await verdict
-        except (PeerError, TimeoutError) as error:
+        except (peers.PeerError, TimeoutError) as error:
             why = str(error) or "it was written, and is not read"
             # It may be valid, and other brokers may have acted on it: only reading shows that.
             self._read_again(f"what became of a record of {bundle} is not known")
@@ -261,7 +258,7 @@ class TopicRecords:
         self._lose(f"{SERVICE_UNIT_STATE} is read again from its beginning")
         self._reading = ChannelView()
 
-    def _on_message(self, message: SystemTopicMessage) -> None:
+    def _on_message(self, message: peers.SystemTopicMessage) -> None:
         view = self._reading
         before = view.value(message.key)
         why = view.hear(
@@ -316,7 +313,7 @@ class TopicRecords:
         self._caught_up.clear()
         for verdict in self._verdicts.values():
             if not verdict.done():
-                verdict.set_exception(PeerError(why))
+                verdict.set_exception(peers.PeerError(why))
                 verdict.exception()  # The writer that awaits it gets it.
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.dispatch_flow import DispatchFlow
+from counterpoise.broker.topic import subscription_transactions
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.compacted_view import NOT_COMPACTED, CompactedView
 from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS, DispatcherSpec
@@ -18,10 +19,6 @@ from counterpoise.broker.topic.meter import DeliveryMeters, Meter
 from counterpoise.broker.topic.ports import Acked, SubscribeRequest
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.subscription_cursor import SubscriptionCursor
-from counterpoise.broker.topic.subscription_transactions import (
-    PENDING_ACKS,
-    SubscriptionTransactions,
-)
 from counterpoise.broker.topic.topic_rules import TopicRules
 from counterpoise.names.callbacks import Notify
 from counterpoise.names.topic import TopicName
@@ -91,7 +88,7 @@ class Subscription(SubscriptionCursor):
         #: When a consumer last moved ``acks.mark`` (milliseconds since 1970); 0: never here.
         self.advanced_ms = 0
         #: Acknowledgements of open transactions, once there were any.
-        self.transactions: SubscriptionTransactions | None = None
+        self.transactions: subscription_transactions.SubscriptionTransactions | None = None
 
     @property
     def consumers(self) -> Collection[Recipient]:
@@ -323,13 +320,13 @@ class Subscription(SubscriptionCursor):
         if self.dispatcher is not None:
             self.dispatcher.stable_end = index
 
-    def in_transactions(self) -> SubscriptionTransactions:
+    def in_transactions(self) -> subscription_transactions.SubscriptionTransactions:
         """The acknowledgements of open transactions; raises `BrokerError` if it is not durable."""
         if not self.durable:
             why = "The transaction is disabled: the subscription is not durable"
             raise BrokerError(ServerError.NotAllowedError, why)
         if self.transactions is None:
-            self.transactions = SubscriptionTransactions(self)
+            self.transactions = subscription_transactions.SubscriptionTransactions(self)
         return self.transactions
 
     def _check_stored(self) -> None:
@@ -377,7 +374,7 @@ class Subscription(SubscriptionCursor):
         if self.durable:
             self.log.drop_cursor(self.name)
             if self.transactions is not None:
-                self.log.drop_cursor(self.name + PENDING_ACKS)
+                self.log.drop_cursor(self.name + subscription_transactions.PENDING_ACKS)
         self._on_ended(self.name)
 
     def stop(self) -> None:

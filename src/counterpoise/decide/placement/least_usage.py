@@ -8,13 +8,8 @@ from random import Random
 import numpy as np
 
 from counterpoise.decide.memory import NO_MEMORY, Memoryless, NoMemory
+from counterpoise.decide.placement import strategy
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.decide.placement.strategy import (
-    Candidates,
-    Placement,
-    known_candidates,
-    no_candidate,
-)
 from counterpoise.decide.plan import Rejection
 from counterpoise.decide.sentence import sentence
 from counterpoise.load.rates import Floats, Indices
@@ -43,22 +38,24 @@ class LeastUsage(Memoryless):
         memory: NoMemory,
         options: PlacementOptions,
         rng: Random | None = None,
-    ) -> Placement[NoMemory]:
+    ) -> strategy.Placement[NoMemory]:
         """Choose the least used candidate, or none if the bundle should stay on its broker."""
-        names, rows, unknown = known_candidates(candidates, view)
+        names, rows, unknown = strategy.known_candidates(candidates, view)
         if not names:
-            return no_candidate(NO_MEMORY, unknown)
-        if isinstance(names, Candidates):
+            return strategy.no_candidate(NO_MEMORY, unknown)
+        if isinstance(names, strategy.Candidates):
             best, every = names.once(_choice, view, options)
         else:
             best, every = _choice(rows, view, options)
         refused = _refused(view, bundle, best, every)
         if refused is not None:
             rejections = (*unknown, refused)
-            return Placement(None, (), refused.rule, refused.sentence, NO_MEMORY, rejections)
+            return strategy.Placement(
+                None, (), refused.rule, refused.sentence, NO_MEMORY, rejections
+            )
         name = view.brokers[best]
         reason = _why(view, best, every.item(best))
-        return Placement(name, (name,), "least-usage", reason, NO_MEMORY, unknown)
+        return strategy.Placement(name, (name,), "least-usage", reason, NO_MEMORY, unknown)
 
 
 def _choice(rows: Indices, view: ClusterView, options: PlacementOptions) -> tuple[int, Floats]:

@@ -171,10 +171,7 @@ class Spread:
         return FULL if self.overloaded() else None
 
     def moved(self, low: float, high: float, load: float) -> None:
-        """Move ``load`` from the broker at position ``high`` to the one at ``low``.
-
-        The average stays the same.
-        """
+        """Move ``load`` from the broker at ``high`` to the one at ``low``; the average stays."""
         self.squares -= high * high + low * low
         high, low = max(0.0, high - load), low + load
         self.squares += high * high + low * low

@@ -2,12 +2,7 @@
 
 from typing import Final
 
-from counterpoise.ownership.records import (
-    HandOver,
-    InvalidRecord,
-    NamespaceEphemeralData,
-    record_or_none,
-)
+from counterpoise.ownership import records
 
 LOCKS: Final = "/namespace"
 """Where Pulsar keeps the locks."""
@@ -33,16 +28,16 @@ def bundle_of(path: str) -> str | None:
     return None
 
 
-def read_lock(value: bytes | None) -> NamespaceEphemeralData | None:
+def read_lock(value: bytes | None) -> records.NamespaceEphemeralData | None:
     """The owner that a lock's value names: None without a lock; no addresses if it is malformed."""
     if value is None:
         return None
     try:
-        return NamespaceEphemeralData.from_json(value)
-    except InvalidRecord:
-        return NamespaceEphemeralData("", "")
+        return records.NamespaceEphemeralData.from_json(value)
+    except records.InvalidRecord:
+        return records.NamespaceEphemeralData("", "")
 
 
-def read_hand_over(value: bytes | None) -> HandOver | None:
+def read_hand_over(value: bytes | None) -> records.HandOver | None:
     """A hand-over's source and destination, from its node's value; None without a valid record."""
-    return record_or_none(HandOver.from_json, value)
+    return records.record_or_none(records.HandOver.from_json, value)

@@ -21,10 +21,7 @@ def state_of(node: CursorNode, positions: CursorPositions) -> CursorState:
 
 
 def node_of(state: CursorState, ledger: int, former: CursorNode) -> CursorNode:
-    """The cursor node to store.
-
-    ``former`` is the node stored before: fields that only Pulsar writes keep their values.
-    """
+    """The cursor node to store; fields that only Pulsar writes are those of ``former``."""
     numbers = former.positions.numbers
     texts = tuple(state.properties.items())
     if state.name == DEDUPLICATION:

@@ -24,10 +24,7 @@ _JSON = JsonTopics()
 
 
 class Policies(StoredTopics):
-    """Reads and writes all policies and topic records in the metadata store.
-
-    Each node of JSON is a `JsonNode`.
-    """
+    """Reads and writes all policies and topic records; each JSON node is a `JsonNode`."""
 
     def __init__(self, store: MetadataStore, topics: TopicCodec = _JSON) -> None:
         """``topics``: how the ledger store has topics in their nodes."""

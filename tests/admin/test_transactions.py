@@ -4,6 +4,7 @@ What Pulsar prints for each of these is held by the table of ``pulsar-admin``'s 
 """
 
 import contextlib
+import urllib.request
 from collections.abc import Iterator
 from itertools import cycle
 
@@ -11,6 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from counterpoise import Cluster
+from counterpoise.broker.transactions.buffer import Marker
 from tests.admin.conftest import Api
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.transactor import ABORT, ASSIGNMENT, COMMIT, Transactor, id_in
@@ -64,6 +66,15 @@ def sent(transactor: Transactor, number: int) -> tuple[int, int]:
     return receipt.ledger_id, receipt.entry_id
 
 
+def in_headers(cluster: Cluster, position: tuple[int, int]) -> dict[str, str]:
+    """What the answer with a message of `TARGET` says of its transaction."""
+    at = f"{TARGET.replace('://', '/')}/ledger/{position[0]}/entry/{position[1]}"
+    with urllib.request.urlopen(f"{cluster.admin_url}/admin/v2/{at}") as response:
+        found = {name.removeprefix("X-Pulsar-"): value for name, value in response.headers.items()}
+    names = ("txn-uncommitted", "txn-aborted", "marker-type")
+    return {name.removeprefix("txn-"): found[name] for name in names if name in found}
+
+
 def text(position: tuple[int, int]) -> str:
     return ":".join(map(str, position))
 
@@ -81,6 +92,7 @@ def test_a_transaction_is_shown_wherever_it_took_part(
     coordinator.add(opened, TARGET)
     coordinator.add(opened, SOURCE, "s")
     first, last = (publishes.publish(opened, number) for number in range(2))
+    assert in_headers(cluster, last) == {"uncommitted": "true", "aborted": "false"}
     consumes.acknowledge(opened, read[1], cumulative=True)
     consumes.acknowledge(opened, read[3])
 
@@ -113,7 +125,10 @@ def test_a_transaction_is_shown_wherever_it_took_part(
     in_buffer = f"{BASE}/transactionInBufferStats/{IN_TARGET}/{path}"
     assert api.get(in_buffer) == {"aborted": False}
     readable = api.get(f"{BASE}/transactionBufferStats/{IN_TARGET}")["maxReadPosition"]
-    assert readable == text((last[0], last[1] + 1)), "with the marker"
+    marker = (last[0], last[1] + 1)
+    assert readable == text(marker)
+    assert in_headers(cluster, last) == {"uncommitted": "false", "aborted": "false"}
+    assert in_headers(cluster, marker)["marker-type"] == str(int(Marker.COMMIT))
     at = f"{BASE}/positionStatsInPendingAck/{ON_SOURCE}/{read[1][0]}/{read[1][1]}"
     assert api.get(at) == {"state": "MarkDelete"}
     gained = {name: value - before.get(name, 0) for name, value in counted(cluster).items()}

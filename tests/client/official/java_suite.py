@@ -29,12 +29,13 @@ SOURCES = Path(__file__).with_name("java")
 PACKAGE = "org.apache.pulsar"
 CLASSES = {
     "broker.admin": """
-        AdminApiCluster AdminApiDelayedDelivery AdminApiDynamicConfigurations
+        AdminApi AdminApi2 AdminApiCluster AdminApiDelayedDelivery AdminApiDynamicConfigurations
         AdminApiMaxUnackedMessages AdminApiSchema AdminApiSchemaAutoUpdate
         AdminApiSchemaValidationEnforced AdminApiSubscription AdminApiTenant AdminTopicApi
         AnalyzeBacklogSubscription BrokerStat CreateSubscription IncrementPartitions
         MaxUnackedMessages TopicAutoCreation TopicMessageTTL TopicPolicies TopicPoliciesDisable
     """,
+    "broker.admin.v3": "AdminApiTransaction",
     "broker.namespace": "NamespaceCreateBundles NamespaceUnloading",
     "broker.service": """
         BrokerServiceAutoSubscriptionCreation BrokerServiceAutoTopicCreation
@@ -47,13 +48,15 @@ CLASSES = {
     """,
     "broker.service.schema": "ClientGetSchema",
     "client.api": """
-        BytesKey ClientDeduplication ConsumerAckList ConsumerBatchReceive ConsumerCleanup
+        BytesKey ClientAuthenticationTls ClientDeduplication ConsumerAckList ConsumerBatchReceive
+        ConsumerCleanup
         ConsumerRedelivery CustomMessageId DeadLetterTopic ExposeMessageRedeliveryCount Interceptors
         KeySharedSubscription MaxProducer MemoryLimit MultiTopicsConsumer NonDurableSubscription
         NonPartitionedTopicExpected PartitionCreation PartitionedProducerConsumer
         PatternMultiTopicsConsumer ProducerCleanup ProducerCreation ProducerQueueSize RetryTopic
-        ServiceUrlProvider SimpleProducerConsumerDisallowAutoCreateTopic SimpleSchema
-        SimpleTypedProducerConsumer Tenant TokenAuthenticatedProducerConsumer UnloadSubscription
+        ServiceUrlProvider SimpleProducerConsumer SimpleProducerConsumerDisallowAutoCreateTopic
+        SimpleSchema SimpleTypedProducerConsumer Tenant TlsSni TokenAuthenticatedProducerConsumer
+        UnloadSubscription
     """,
     "client.impl": """
         AutoScaledReceiverQueueSize BatchMessageIndexAckDisable CompactedOutBatchMessage
@@ -83,6 +86,8 @@ TIMEOUT_MS = 100_000
 """How long a test may take."""
 _SETTINGS = {"systemTopicsWritableByClients": "true"}
 """As Pulsar is: some tests make the topics of load data before a broker does."""
+_WITHOUT_CLUSTER = ("AdminApiT", "AuthenticatedTransaction", "TlsProducer", "TokenAuthenticated")
+"""Tests that make the cluster that one of ours begins with, by an admin client of their own."""
 _TEXT = 1
 _DOUBLE = (5, 6)
 _SIZES = {
@@ -209,6 +214,9 @@ class _Clusters:
         config = {**_SETTINGS, **settings, **self._ports.get(name, {})}
         made = Cluster(1, config=config, data=self._folder / name)
         self._running[name] = made.start()
+        if name not in self._ports and name.startswith(_WITHOUT_CLUSTER):
+            running = made.brokers[0].running
+            made.do(running.policies.cluster(running.config.cluster_name).delete())
         urls = {"broker": made.service_url, "admin": made.admin_url}
         urls |= {"brokerTls": made.service_url_tls, "adminTls": made.admin_url_tls}
         ports = dict(zip(_PORTS, urls.values(), strict=True))

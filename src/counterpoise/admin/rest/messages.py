@@ -54,7 +54,8 @@ async def peek(request: web.Request) -> web.Response:
     found = loaded.subscriptions.get(name)
     if found is None:
         found = await loaded.create_subscription(name, face.InitialPosition.Earliest)
-    return _message_answer(await face.stored_message(found.log, found.backlog_entry(number)))
+    at = found.backlog_entry(number)
+    return _message_answer(loaded, await face.stored_message(found.log, at))
 
 
 @routes.get(f"{TOPIC}/examinemessage", access.topic("PEEK_MESSAGES"), _EXAMINE)
@@ -73,9 +74,8 @@ async def examine(request: web.Request) -> web.Response:
     log = topic.log
     if log.begin == log.end:
         raise precondition_failed("Could not examine messages due to the total message is zero")
-    return _message_answer(
-        await face.stored_message(log, log.begin + number - 1 if oldest else log.end - number)
-    )
+    at = log.begin + number - 1 if oldest else log.end - number
+    return _message_answer(topic, await face.stored_message(log, at))
 
 
 @routes.get(f"{TOPIC}/ledger/{{ledgerId}}/entry/{{entryId}}", access.topic("PEEK_MESSAGES"))
@@ -88,7 +88,7 @@ async def by_id(request: web.Request) -> web.Response:
     found = await face.stored_message(topic.log, topic.log.index(at))
     if found is None or found.position != at:
         raise not_found("Message id not found")
-    return _message_answer(found)
+    return _message_answer(topic, found)
 
 
 @routes.get(f"{TOPIC}/messageid/{{timestamp}}", access.topic("PEEK_MESSAGES"))
@@ -195,7 +195,7 @@ async def _expire(found: Iterable[face.Subscription], topic: TopicName, age_s: i
         )
 
 
-def _message_answer(found: face.StoredMessage | None) -> web.Response:
+def _message_answer(topic: face.PersistentTopic, found: face.StoredMessage | None) -> web.Response:
     """The HTTP answer with an entry: its payload is the body, its metadata are headers, as Pulsar's
     client reads them.
 
@@ -214,6 +214,15 @@ def _message_answer(found: face.StoredMessage | None) -> web.Response:
             {_text(each.key): _text(each.value) for each in metadata.properties}
         ),
     }
+    if (transactions := topic.transactions) is not None:
+        # By these Java's client leaves out what is not committed, and markers.
+        is_open = topic.log.index(found.position) >= transactions.stable_end
+        headers["X-Pulsar-txn-uncommitted"] = str(is_open).lower()
+        if metadata.HasField("marker_type"):
+            headers["X-Pulsar-marker-type"] = str(metadata.marker_type)
+        if metadata.HasField("txnid_most_bits"):
+            id_ = face.TransactionId(metadata.txnid_most_bits, metadata.txnid_least_bits)
+            headers["X-Pulsar-txn-aborted"] = str(transactions.buffer.is_aborted(id_)).lower()
     if metadata.HasField("num_messages_in_batch"):
         headers["X-Pulsar-num-batch-message"] = str(metadata.num_messages_in_batch)
         headers["X-Pulsar-batch-size"] = str(len(payload))

@@ -24,6 +24,10 @@ import java.util.function.Consumer;
 import java.util.function.Predicate;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
+import org.apache.pulsar.broker.TransactionMetadataStoreService;
+import org.apache.pulsar.broker.resources.NamespaceResources;
+import org.apache.pulsar.broker.resources.NamespaceResources.PartitionedTopicResources;
+import org.apache.pulsar.broker.resources.PulsarResources;
 import org.apache.pulsar.broker.service.BrokerService;
 import org.apache.pulsar.client.admin.Brokers;
 import org.apache.pulsar.client.admin.Clusters;
@@ -40,6 +44,7 @@ import org.apache.pulsar.client.impl.PulsarClientImpl;
 import org.apache.pulsar.common.configuration.FieldContext;
 import org.apache.pulsar.common.naming.SystemTopicNames;
 import org.apache.pulsar.common.naming.TopicName;
+import org.apache.pulsar.common.partition.PartitionedTopicMetadata;
 import org.apache.pulsar.common.policies.data.TenantInfoImpl;
 import org.apache.pulsar.common.policies.data.TopicType;
 import org.apache.pulsar.common.util.FieldParser;
@@ -47,6 +52,7 @@ import org.apache.pulsar.common.util.ObjectMapperFactory;
 import org.apache.pulsar.metadata.api.extended.MetadataStoreExtended;
 import org.apache.pulsar.tests.TestRetrySupport;
 import org.mockito.Mockito;
+import org.mockito.stubbing.Answer;
 import org.testng.annotations.DataProvider;
 
 /**
@@ -103,6 +109,7 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     protected URL brokerUrlTls;
     protected URI lookupUrl;
     protected boolean isTcpLookup = false;
+    private int coordinators;
     private String binaryUrl;
     private String binaryUrlTls;
     private ServiceConfiguration real;
@@ -178,8 +185,13 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
                 if (!named.contains(namespace)) {
                     continue;
                 }
-                admin.tenants().createTenant(namespace.split("/")[0], createDefaultTenantInfo());
-                admin.namespaces().createNamespace(namespace);
+                try {
+                    admin.tenants().createTenant(namespace.split("/")[0], createDefaultTenantInfo());
+                    admin.namespaces().createNamespace(namespace);
+                } catch (PulsarAdminException.PreconditionFailedException error) {
+                    // The test makes the cluster itself, and then its namespace.
+                    break;
+                }
             }
         }
     }
@@ -254,9 +266,31 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
             case "getAdminClient" -> admin;
             case "getBrokerService" -> NAMES_ONLY;
             case "getLocalMetadataStore" -> SILENT_STORE;
+            case "getPulsarResources" -> coordinatorsMade();
+            case "getTransactionMetadataStoreService" -> only(TransactionMetadataStoreService.class, "getStores",
+                    stores -> only(Map.class, "size", size -> coordinators));
             case "toString" -> "a broker of another process";
             case "close" -> throw new BrokerInternals("close");
             default -> throw new BrokerInternals(call.getMethod().getName());
+        });
+    }
+
+    /** What a test makes coordinators with, with which a cluster of ours begins. */
+    private PulsarResources coordinatorsMade() {
+        return only(PulsarResources.class, "getNamespaceResources",
+                all -> only(NamespaceResources.class, "getPartitionedTopicResources",
+                        topics -> only(PartitionedTopicResources.class, "createPartitionedTopic", call -> {
+                            coordinators = ((PartitionedTopicMetadata) call.getArgument(1)).partitions;
+                            return null;
+                        })));
+    }
+
+    private static <T> T only(Class<T> type, String method, Answer<?> answer) {
+        return Mockito.mock(type, call -> {
+            if (call.getMethod().getName().equals(method)) {
+                return answer.answer(call);
+            }
+            throw new BrokerInternals(type.getSimpleName() + "." + call.getMethod().getName());
         });
     }
 

@@ -30,6 +30,11 @@ def enter(state: BundleLock, phase: LockPhase, **changes: Any) -> Next:
     return ask_again(replace(state, phase=phase, failures=0, **changes))
 
 
+def entering(phase: LockPhase, **changes: Any) -> Transition:
+    """The transition that enters a phase, whatever the event was."""
+    return lambda state, _: enter(state, phase, **changes)
+
+
 def ask_again(state: BundleLock) -> Next:
     """Issue the phase's first command again."""
     match state.phase:
@@ -75,19 +80,10 @@ def later(state: BundleLock, event: object) -> Next:
 # Taking a bundle.
 
 
-def acquire(state: BundleLock, _: object) -> Next:
-    """Try to create the lock."""
-    return enter(state, P.ACQUIRING)
-
-
-def take(state: BundleLock, _: object) -> Next:
-    """The former owner has deleted its lock: create this broker's."""
-    return enter(state, P.ACQUIRING)
-
-
-def take_over(state: BundleLock, _: object) -> Next:
-    """The former owner has released the bundle or is gone: create this broker's lock."""
-    return enter(state, P.ACQUIRING, is_released=True)
+acquire = entering(P.ACQUIRING)
+"""No other broker has the lock, as far as is known: try to create it."""
+take_over = entering(P.ACQUIRING, is_released=True)
+"""The former owner has released the bundle or is gone: create this broker's lock."""
 
 
 def hear_withdrawal(state: BundleLock, _: object) -> Next:
@@ -95,14 +91,10 @@ def hear_withdrawal(state: BundleLock, _: object) -> Next:
     return replace(state, is_released=True), ()
 
 
-def hear(state: BundleLock, _: object) -> Next:
-    """The owner announced a hand-over: read to which broker."""
-    return enter(state, P.READING_HAND_OVER, destination=None, is_released=False)
-
-
-def check_ownership(state: BundleLock, _: events.CheckOwnership) -> Next:
-    """A client asked: check whether the bundle is handed over to this broker, or owned already."""
-    return enter(state, P.READING_HAND_OVER, thorough=True)
+hear = entering(P.READING_HAND_OVER, destination=None, is_released=False)
+"""The owner announced a hand-over: read to which broker."""
+check_ownership = entering(P.READING_HAND_OVER, thorough=True)
+"""A client asked: check whether the bundle is handed over to this broker, or owned already."""
 
 
 def heard(state: BundleLock, answer: events.NodeFound) -> Next:
@@ -121,7 +113,7 @@ def checked(state: BundleLock, answer: events.NodeFound) -> Next:
     expected = state.destination == state.me
     holder = read_lock(answer.value)
     if holder is None:
-        return take(state, answer) if expected else rest(state, P.FREE)
+        return acquire(state, answer) if expected else rest(state, P.FREE)
     if answer.mine or holder.broker_id == state.me:
         return found_lock(replace(state, phase=P.ACQUIRING), answer)
     if not expected:
@@ -183,9 +175,8 @@ def create(state: BundleLock, _: object) -> Next:
 # Releasing a bundle.
 
 
-def doubt(state: BundleLock, _: object) -> Next:
-    """The lock may be gone: read it before another topic is opened."""
-    return enter(state, P.DOUBTED, version=None)
+doubt = entering(P.DOUBTED, version=None)
+"""The lock may be gone: read it before another topic is opened."""
 
 
 def release(state: BundleLock, order: events.Release) -> Next:
@@ -206,9 +197,8 @@ def announced(state: BundleLock, _: object) -> Next:
     return replace(state, phase=P.AWAITING), (events.StartTimer(state.options.prepare_s),)
 
 
-def give(state: BundleLock, _: object) -> Next:
-    """The successor is ready: delete the lock. Topics stay open until the successor has it."""
-    return enter(state, P.YIELDING)
+give = entering(P.YIELDING)
+"""The successor is ready: delete the lock. Topics stay open until the successor has it."""
 
 
 def given(state: BundleLock, answer: object) -> Next:
@@ -221,29 +211,14 @@ def given(state: BundleLock, answer: object) -> Next:
     return after, (events.StartTimer(state.options.successor_s),)
 
 
-def drain_yielded(state: BundleLock, _: object) -> Next:
-    """The successor has the lock: close the topics and withdraw the announcement."""
-    return enter(state, P.DRAINING, version=None, yielded=True)
-
-
-def drain_yielded_without_successor(state: BundleLock, _: object) -> Next:
-    """The successor did not take the lock: close the topics. The next lookup finds a broker."""
-    return enter(state, P.DRAINING, destination=None)
-
-
-def drain(state: BundleLock, _: object) -> Next:
-    """The successor took too long to prepare: close the topics, then delete the lock."""
-    return enter(state, P.DRAINING)
-
-
-def drain_in_doubt(state: BundleLock, _: object) -> Next:
-    """The lock may be gone and another broker may own the bundle: close the topics at once."""
-    return enter(state, P.DRAINING, version=None)
-
-
-def drain_without_successor(state: BundleLock, _: object) -> Next:
-    """The announcement failed: close the topics. The next lookup finds a broker."""
-    return enter(state, P.DRAINING, destination=None)
+drain_yielded = entering(P.DRAINING, version=None, yielded=True)
+"""The successor has the lock: close the topics and withdraw the announcement."""
+drain = entering(P.DRAINING)
+"""The successor took too long to prepare: close the topics, then delete the lock."""
+drain_in_doubt = entering(P.DRAINING, version=None)
+"""The lock may be gone and another broker may own the bundle: close the topics at once."""
+drain_without_successor = entering(P.DRAINING, destination=None)
+"""The successor cannot know, or takes no lock: close the topics. A lookup finds a broker."""
 
 
 def drained(state: BundleLock, _: object) -> Next:
@@ -257,9 +232,8 @@ def drained(state: BundleLock, _: object) -> Next:
     return rest(state, P.OWNED, state.version)
 
 
-def replaced(state: BundleLock, _: events.SplitCompleted) -> Next:
-    """The bundle was split and this broker owns its parts: only delete the lock."""
-    return enter(state, P.DELETING, destination=None)
+replaced = entering(P.DELETING, destination=None)
+"""The bundle was split and this broker owns its parts: only delete the lock."""
 
 
 def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
@@ -288,9 +262,8 @@ def taken(state: BundleLock, _: object) -> Next:
     return replace(state, overtaken=True), ()
 
 
-def withdraw(state: BundleLock, _: object) -> Next:
-    """The hand-over is over: delete its announcement."""
-    return enter(state, P.WITHDRAWING)
+withdraw = entering(P.WITHDRAWING)
+"""The hand-over is over: delete its announcement."""
 
 
 def stop_waiting(state: BundleLock, order: object) -> Next:

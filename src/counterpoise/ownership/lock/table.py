@@ -123,8 +123,8 @@ _ROWS: Final = (
     _row(
         P.EXPECTED,
         # A notification may have been missed: before it gives up, it tries.
-        node=do.on_node(lock_vanished=do.take, announced=do.hear, withdrawn=do.take_over),
-        session=lambda state, _: do.enter(state, P.CHECKING),
+        node=do.on_node(lock_vanished=do.acquire, announced=do.hear, withdrawn=do.take_over),
+        session=do.entering(P.CHECKING),
         timer=do.acquire,
         results={},
     ),
@@ -198,7 +198,7 @@ _ROWS: Final = (
         P.YIELDED,
         node=do.on_node(lock_appeared=do.drain_yielded),
         session=do.drain_yielded,
-        timer=do.drain_yielded_without_successor,
+        timer=do.drain_without_successor,
         results={},
     ),
     _row(

@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import pytest
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, NoNodeError, SessionExpiredError
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState
 
 from counterpoise.app.clusters.zookeeper import ZooKeeper
@@ -30,6 +31,7 @@ from counterpoise.metadata import (
 )
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.metadata.zk import ZooKeeperStore
+from counterpoise.metadata.zk_handler import bounded_handler
 from counterpoise.metadata.zk_session import SessionWatch
 from counterpoise.metadata.zk_watch import SubtreeWatch
 from tests.quota.jumping import on_jumping_loop, pass_time
@@ -166,6 +168,31 @@ def test_a_watch_on_the_tree_notifies_of_nodes_and_of_nothing_else() -> None:
         Notification(kind, "/a")
         for kind in (NotificationKind.CREATED, NotificationKind.DELETED, NotificationKind.MODIFIED)
     ]
+
+
+async def test_a_watch_that_the_server_refuses_is_no_watch() -> None:
+    root, refused = WatchedRoot(), NoNodeError()
+    result = SimpleNamespace(exception=refused, rawlink=lambda done: done(None))
+    handler = SimpleNamespace(async_result=lambda: result)
+    root.__dict__.update(handler=handler, _call=lambda *_: None)
+    with pytest.raises(NoNodeError):
+        await SubtreeWatch(root, print).establish()
+
+
+@pytest.mark.parametrize(("sockets", "waits_s"), [(1, 5.0), (2, 3600.0)])
+def test_one_socket_is_waited_for_for_a_while_and_two_as_long_as_it_takes(
+    monkeypatch: pytest.MonkeyPatch, sockets: int, waits_s: float
+) -> None:
+    waited: list[float] = []
+
+    def select(
+        _self: object, _readers: object, _writers: object, _errors: object, s: float
+    ) -> None:
+        waited.append(s)
+
+    monkeypatch.setattr(SequentialThreadingHandler, "select", select)
+    bounded_handler(5.0).select([object()] * sockets, [], [], 3600.0)
+    assert waited == [waits_s]
 
 
 async def test_a_dead_session_does_not_hear_what_its_death_removed() -> None:

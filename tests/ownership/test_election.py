@@ -61,6 +61,11 @@ WHAT_HAPPENS = {
         (events.TimerFired(), R.UNDECIDED, (READ,)),
         (THE_OTHER, R.FOLLOWER, ()),
     ),
+    "a broker whose store has been away for a day": (
+        replace(FOLLOWER, failures=40_000),
+        (events.TimerFired(), R.FOLLOWER, (READ,)),
+        (events.CommandFailed("away"), R.FOLLOWER, (events.StartTimer(2.0),)),
+    ),
     "one that resigns after failures has all its tries": (
         replace(FOLLOWER, failures=RESIGN_TRIES - 1),
         (LeaveElection(), R.RESIGNING, (READ,)),

@@ -5,7 +5,7 @@ from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.wire.entry import BATCH_MAX, BadEntry, build, delay_ms, messages_in
+from counterpoise.wire.entry import BATCH_MAX, BadEntry, build, chunk_of, delay_ms, messages_in
 from counterpoise.wire.proto.metadata_pb2 import CompressionType, MessageMetadata
 
 BASE = {"producer_name": "p", "sequence_id": 0, "publish_time": 1}
@@ -25,6 +25,11 @@ def test_a_delay_is_what_metadata_that_can_be_read_asks_for() -> None:
     entry = entry_of(b"", deliver_at_time=9)
     assert (delay_ms(entry), delay_ms(entry_of(b""))) == (8, 0)
     assert delay_ms(entry[:-1]) == 0, "its metadata is cut off"
+
+
+def test_the_last_chunk_of_a_message_is_the_one_before_their_number() -> None:
+    chunks = [entry_of(b"", uuid="m", num_chunks_from_msg=3, chunk_id=at) for at in range(3)]
+    assert [chunk_of(each) for each in chunks] == [("m", 0, False), ("m", 1, False), ("m", 2, True)]
 
 
 def test_a_batch_of_one_may_be_empty() -> None:

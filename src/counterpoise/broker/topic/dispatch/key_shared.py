@@ -131,6 +131,8 @@ class KeySharedDispatcher(SharedDispatcher):
         super().acked_through(index)
         for slot, waiting in list(self._waiting.items()):
             self._keep_waiting(slot, [each for each in waiting if each > index])
+        for each in [it for it in self._slots if it <= index]:
+            del self._slots[each]
 
     def _keep_waiting(self, slot: int, left: list[int]) -> None:
         """The other entries of a slot wait no longer: their places are free to look ahead."""

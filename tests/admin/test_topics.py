@@ -129,6 +129,8 @@ def test_names_with_unusual_letters(api: Api, namespace: str) -> None:
         ("DELETE", "public/default/none", None, 404, "none not found"),
         ("PUT", "public/default/none/unload", None, 404, "none not found"),
         ("PUT", "public/default/x-partition-1", None, 412, "partition"),
+        ("PUT", "public/default/x-s__transaction_pending_ack", None, 400, "system topic format"),
+        ("PUT", "public/default/s__transaction_pending_ack/partitions", 2, 400, "system topic"),
         ("PUT", "public/default/x/partitions", 0, 406, "more than 0"),
         ("PUT", "public/default/x/partitions", "3", 406, "more than 0"),
         ("PUT", "public/default/x-partition-0/partitions", 2, 412, "should not contain"),

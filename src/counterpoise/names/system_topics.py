@@ -32,5 +32,10 @@ def is_system_topic(topic: TopicName) -> bool:
     return (
         name.local_name in _EVENT_TOPICS
         or str(name).startswith(_TRANSACTIONS)
-        or name.local_name.endswith("__transaction_pending_ack")
+        or is_pending_ack_log(name)
     )
+
+
+def is_pending_ack_log(topic: TopicName) -> bool:
+    """Whether a topic's name is that of a subscription's pending acknowledgements in Pulsar."""
+    return topic.partitioned_name.local_name.endswith("__transaction_pending_ack")

@@ -93,6 +93,11 @@ async def test_where_creation_is_not_allowed(policies: Policies) -> None:
     assert await topics.partitions(events) == 0
     await topics.create(events)
     assert await topics.exists(events)
+    # But a log of pending acknowledgements is no client's.
+    for name in ("x-s__transaction_pending_ack", "x-s__transaction_pending_ack-partition-0"):
+        with pytest.raises(BrokerError, match="Can not create transaction system topic") as caught:
+            await catalog(policies).create(topic(name))
+        assert caught.value.code is ServerError.NotAllowedError
 
 
 async def test_without_auto_creation_a_question_is_only_a_question(policies: Policies) -> None:

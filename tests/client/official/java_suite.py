@@ -29,7 +29,8 @@ SOURCES = Path(__file__).with_name("java")
 PACKAGE = "org.apache.pulsar"
 CLASSES = {
     "broker.admin": """
-        AdminApi AdminApi2 AdminApiCluster AdminApiDelayedDelivery AdminApiDynamicConfigurations
+        AdminApi AdminApi2 AdminApiTlsAuth AdminApiCluster AdminApiDelayedDelivery
+        AdminApiDynamicConfigurations
         AdminApiMaxUnackedMessages AdminApiSchema AdminApiSchemaAutoUpdate
         AdminApiSchemaValidationEnforced AdminApiSubscription AdminApiTenant AdminTopicApi
         AnalyzeBacklogSubscription BrokerStat CreateSubscription IncrementPartitions
@@ -41,12 +42,14 @@ CLASSES = {
         BrokerServiceAutoSubscriptionCreation BrokerServiceAutoTopicCreation
         BrokerServiceBundlesCacheInvalidation ConsumedLedgersTrim ExclusiveProducer
         KeyValue NullValue PartitionKey PersistentQueueE2E ResendRequest SubscriptionSeek
-        TopicTermination
+        TopicTermination TransactionMarkerDelete
     """,
     "broker.service.persistent": """
         DelayedDelivery MessageDuplication PartitionKeywordCompatibility TopicDuplication
     """,
     "broker.service.schema": "ClientGetSchema",
+    "broker.transaction": "Transaction",
+    "broker.transaction.buffer": "TransactionStablePosition",
     "client.api": """
         BytesKey ClientAuthenticationTls ClientDeduplication ConsumerAckList ConsumerBatchReceive
         ConsumerCleanup
@@ -55,8 +58,8 @@ CLASSES = {
         NonPartitionedTopicExpected PartitionCreation PartitionedProducerConsumer
         PatternMultiTopicsConsumer ProducerCleanup ProducerCreation ProducerQueueSize RetryTopic
         ServiceUrlProvider SimpleProducerConsumer SimpleProducerConsumerDisallowAutoCreateTopic
-        SimpleSchema SimpleTypedProducerConsumer Tenant TlsSni TokenAuthenticatedProducerConsumer
-        UnloadSubscription
+        SimpleSchema SimpleTypedProducerConsumer Tenant TlsProducerConsumer TlsSni
+        TokenAuthenticatedProducerConsumer UnloadSubscription
     """,
     "client.impl": """
         AutoScaledReceiverQueueSize BatchMessageIndexAckDisable CompactedOutBatchMessage
@@ -69,7 +72,8 @@ CLASSES = {
         PatternTopicsConsumerImpl PerMessageUnAcknowledgedRedelivery ProduceWithMessageId
         ProducerClose ProducerConsumerInternal ProducerMemoryLimit ProducerSemaphore
         PulsarMultiHostClient Reader SchemaDelete SimpleProduceConsumeIo TableView
-        TopicDoesNotExists TopicFromMessage TopicsConsumerImpl TransactionEndToEnd
+        TopicDoesNotExists TopicFromMessage TopicsConsumerImpl TransactionClientConnect
+        TransactionEndToEnd
         UnAcknowledgedMessagesTimeout ZeroQueueSize
     """,
     "client.processor": "MessagePayloadProcessor",

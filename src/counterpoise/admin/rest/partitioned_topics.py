@@ -20,6 +20,7 @@ from counterpoise.admin.rest.topics import (
     IN_NAMESPACE,
     TOPIC,
     path_of,
+    refuse_pending_ack_log,
     require_exists,
     require_loaded,
     require_room,
@@ -74,6 +75,7 @@ async def get(request: web.Request) -> web.Response:
 async def create(request: web.Request) -> None:
     """Make a partitioned topic and its partitions."""
     topic, broker = _whole_topic_of(request), broker_of(request)
+    refuse_pending_ack_log(topic)
     await require_namespace(request, topic.namespace_name)
     requested = body_of(request)
     metadata = _properties(requested.get("properties")) if isinstance(requested, dict) else None

@@ -19,6 +19,7 @@ from counterpoise.admin.shared_answers import SHARED
 from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
 from counterpoise.broker.face import BrokerError, Topic, WorkBudget, earliest_in_backlog, in_pieces
 from counterpoise.names.bundle import BundleRange
+from counterpoise.names.system_topics import is_pending_ack_log
 from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
 
 DOMAIN = f"/admin/v2/{{domain:{PERSISTENT}|{NON_PERSISTENT}}}"
@@ -65,6 +66,7 @@ async def names(request: web.Request) -> web.Response:
 async def create(request: web.Request) -> None:
     """Create a topic without partitions."""
     topic, broker = topic_of(request), broker_of(request)
+    refuse_pending_ack_log(topic)
     await require_found(request, topic.namespace_name)
     count = await _partition_count(request, topic)
     if topic.partition_index >= (count or 0):
@@ -272,6 +274,12 @@ async def require_exists(request: web.Request, topic: TopicName) -> None:
 def path_of(topic: TopicName) -> str:
     """The URL path of a topic's resource, percent-encoded."""
     return f"/admin/v2/{topic.rest_path}"
+
+
+def refuse_pending_ack_log(topic: TopicName) -> None:
+    """400 for the name of a log of pending acknowledgements, which no client may create."""
+    if is_pending_ack_log(topic):
+        raise errors.bad_request("Cannot create topic in system topic format!")
 
 
 def subscription_path(topic: str, name: str) -> str:

@@ -17,7 +17,7 @@ from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.patterns import compile_pattern
 from counterpoise.names.position import Position
-from counterpoise.names.system_topics import is_system_topic
+from counterpoise.names.system_topics import is_pending_ack_log, is_system_topic
 from counterpoise.names.topic import NON_PERSISTENT, PARTITION_SUFFIX, PERSISTENT, TopicName
 from counterpoise.wire.errors import ServerError
 
@@ -68,6 +68,9 @@ class TopicCatalog:
         A partition may be created if its partitioned topic has it. For any other topic the
         namespace's ``autoTopicCreationOverride`` decides, or else ``allowAutoTopicCreation``.
         """
+        if is_pending_ack_log(topic):
+            why = f"Can not create transaction system topic {topic}"
+            raise BrokerError(ServerError.NotAllowedError, why)
         with store_errors_as_not_ready():
             if not await self._may_create(topic):
                 raise BrokerError(ServerError.TopicNotFound, f"Topic {topic} does not exist")

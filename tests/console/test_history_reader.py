@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from counterpoise.console import history_reader
 from counterpoise.console.balancer_rounds import BalancerRounds
 from counterpoise.console.history_reader import HistoryReader
 from counterpoise.decide.balancing.moves import MoveStatus
@@ -49,7 +48,7 @@ def test_an_outcome_that_comes_late_is_shown_until_another_round_is_made(
     writer: TablesWriter, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Of a round that was cut off no more is expected, and old rounds are forgotten."""
-    monkeypatch.setattr(history_reader, "ROUNDS_MOST", 2)
+    monkeypatch.setattr("counterpoise.picture.round_summary.ROUNDS_MOST", 2)
     tables, reader = JournalWriter(writer), HistoryReader(writer)
     tables.record_round(made(5, (move(),)))
     assert [each.moves[0].outcome for each in read(reader)] == [""]

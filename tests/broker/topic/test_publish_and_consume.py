@@ -9,6 +9,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.ports import ServiceUrls
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import Lost
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, batch, entry, publish
@@ -180,6 +181,19 @@ async def test_a_deleted_entry_that_is_given_back_gives_back_no_other() -> None:
     world.wire.deliveries.clear()
     consumer.redeliver([each[:2] for each in ids[:2]])
     assert world.wire.payloads() == []
+
+
+async def test_a_consumer_that_acknowledges_what_was_lost_since_holds_it_no_more(
+    world: World,
+) -> None:
+    await world.publish(await world.producer(), *"ab")
+    consumer = await world.consumer(SHARED)
+    ids = world.wire.ids(consumer)
+    topic = await world.topic()
+    topic.lost(Lost(*ids[0][:2], ids[0][1]))  # type: ignore[attr-defined]
+    assert (consumer.unacked, consumer.subscription.backlog) == (2, 1)
+    consumer.ack_individual(ids[:1])
+    assert consumer.unacked == 1
 
 
 async def test_redeliver_counts_for_shared_consumers(world: World) -> None:

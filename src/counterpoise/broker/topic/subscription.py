@@ -195,7 +195,8 @@ class Subscription(SubscriptionCursor):
             if ack_set and (left := self._ack_part(index, ack_set)):
                 dispatcher.acked_part(consumer, index, left)
                 continue
-            if state.ack(index):
+            # What was lost since it was delivered counts as acknowledged already.
+            if state.ack(index) or index in consumer.pending:
                 was_held += dispatcher.acked(consumer, index)
         self._acknowledged(consumer, was_held, mark)
         dispatcher.dispatch()

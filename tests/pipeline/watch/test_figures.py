@@ -66,7 +66,6 @@ def test_what_is_known_of_a_cluster_is_the_last_that_each_of_its_brokers_said(
             now = {broker: 3 * sum(each.values()) for broker, each in said.items()}
             loads = {b: load for b, load in loads.items() if b in polled} | now
         assert changes.loads == loads
-        assert changes.bundles_of == Counter(owners.values())
         assert figure(metrics, "bundles") == len(owners)
         assert figure(metrics, "silent_brokers") == len(polled) - len(said)
         assert figure(metrics, "gaps_total") == gaps

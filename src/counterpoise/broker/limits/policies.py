@@ -11,7 +11,7 @@ from counterpoise.broker.base.errors import store_errors_as_not_ready
 from counterpoise.broker.limits.groups import GroupSource, ResourceGroupShares
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.publish import PublishLimits
-from counterpoise.broker.limits.rates import TopicRates, broker_dispatch_rate, broker_rate, rates_of
+from counterpoise.broker.limits.rates import TopicRates, rate, rates_of
 from counterpoise.metadata import MetadataStore, Notification, SessionEvent
 from counterpoise.names.callbacks import NanosecondClock, StopListening
 from counterpoise.names.topic import TopicName
@@ -83,8 +83,12 @@ class LimitPolicies:
 
     def _set_broker_rates(self) -> None:
         options = self._options()
-        self.publish.set_broker_rate(broker_rate(options))
-        self.publish.dispatch.set_broker_rate(broker_dispatch_rate(options))
+        self.publish.set_broker_rate(
+            rate(options.broker_publish_messages, options.broker_publish_bytes)
+        )
+        self.publish.dispatch.set_broker_rate(
+            rate(options.broker_dispatch_messages, options.broker_dispatch_bytes)
+        )
         self.publish.dispatch.set_counting(
             whole_batches=options.dispatch_whole_batches, caught_up=options.dispatch_caught_up
         )

@@ -49,20 +49,15 @@ async def no_rates(_topic: TopicName) -> TopicRates:
     return TopicRates()
 
 
-def broker_rate(options: RateOptions) -> Rate:
-    """The publish rate of the whole broker."""
-    return _rate(options.broker_publish_messages, options.broker_publish_bytes)
-
-
 def rates_of(policies: JsonObject, options: RateOptions) -> TopicRates:
     """The rates of a topic, from the policies in force for it (``applied_policies``)."""
     policy = policies.get("publishRate")
     if isinstance(policy, Mapping):
-        publish = _rate(
+        publish = rate(
             policy.get("publishThrottlingRateInMsg"), policy.get("publishThrottlingRateInByte")
         )
     else:
-        publish = _rate(options.topic_publish_messages, options.topic_publish_bytes)
+        publish = rate(options.topic_publish_messages, options.topic_publish_bytes)
     group = policies.get("resourceGroupName")
     return TopicRates(
         publish,
@@ -86,11 +81,6 @@ def rates_of(policies: JsonObject, options: RateOptions) -> TopicRates:
         _of_subscriptions(policies.get("subscriptionPolicies")),
         _subscribe(policies.get("subscribeRate"), options),
     )
-
-
-def broker_dispatch_rate(options: RateOptions) -> Rate:
-    """The dispatch rate of the whole broker."""
-    return _rate(options.broker_dispatch_messages, options.broker_dispatch_bytes)
 
 
 def _dispatch(policy: object, otherwise: Rate) -> Rate:
@@ -129,10 +119,11 @@ class Use(StrEnum):
 def group_rate(group: JsonObject | None, use: Use) -> Rate:
     """The rate of a resource group (``ResourceGroup``)."""
     found = group or {}
-    return _rate(found.get(f"{use}RateInMsgs"), found.get(f"{use}RateInBytes"))
+    return rate(found.get(f"{use}RateInMsgs"), found.get(f"{use}RateInBytes"))
 
 
-def _rate(messages: object, size: object) -> Rate:
+def rate(messages: object, size: object) -> Rate:
+    """A rate per second, of values that may not be numbers."""
     return Rate(_positive(messages), _positive(size))
 
 

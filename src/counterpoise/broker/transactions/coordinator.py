@@ -52,7 +52,6 @@ class Coordinator:
         self._is_owner = is_owner
         self._ending: dict[int, asyncio.Task[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._due_ms = 0
         self.closed = False
 
     @property

@@ -26,9 +26,9 @@ class Changes:
     def __init__(self, log: SentenceSink) -> None:
         self._log = log
         self._owners: dict[str, str] = {}
-        self._loads: dict[str, float] = {}
+        self.loads: dict[str, float] = {}
+        """Bytes/s by broker at the last poll."""
         self._imbalance: float | None = None
-        self.bundles_of: Mapping[str, int] = {}
 
     @property
     def bundles(self) -> int:
@@ -36,14 +36,9 @@ class Changes:
         return len(self._owners)
 
     @property
-    def loads(self) -> Mapping[str, float]:
-        """Bytes/s by broker at the last poll."""
-        return self._loads
-
-    @property
     def imbalance(self) -> float:
         """Largest broker's bytes/s ÷ their mean - 1, at the last poll."""
-        return imbalance(list(self._loads.values()))
+        return imbalance(list(self.loads.values()))
 
     def log_poll(self, rows: ReportRows) -> None:
         """Log how this poll differs from the one before."""
@@ -54,14 +49,14 @@ class Changes:
         through = rows["msg_throughput_in"] + rows["msg_throughput_out"]
         named = zip(rows["broker"][brokers].tolist(), through[brokers].tolist(), strict=True)
         listed = set(rows["broker"].tolist())
-        self._loads = {b: load for b, load in self._loads.items() if b in listed} | dict(named)
+        self.loads = {b: load for b, load in self.loads.items() if b in listed} | dict(named)
         now = self.imbalance
         if self._imbalance is None or abs(now - self._imbalance) >= STEP:
             before = "" if self._imbalance is None else f" (it was {self._imbalance:.2f})"
-            most = max(self._loads, key=lambda each: (self._loads[each], each))
+            most = max(self.loads, key=lambda each: (self.loads[each], each))
             self._log(
-                f"imbalance {now:.2f}{before}: {most} carries {bytes_text(self._loads[most])}, "
-                f"the mean is {bytes_text(sum(self._loads.values()) / len(self._loads))}"
+                f"imbalance {now:.2f}{before}: {most} carries {bytes_text(self.loads[most])}, "
+                f"the mean is {bytes_text(sum(self.loads.values()) / len(self.loads))}"
             )
             self._imbalance = now
 
@@ -77,7 +72,6 @@ class Changes:
         before = self._owners
         kept = {bundle: broker for bundle, broker in before.items() if broker not in fresh}
         self._owners = kept | reported
-        self.bundles_of = Counter(self._owners.values())
         if first:
             return
         moved = {b: to for b, to in reported.items() if b in before and before[b] != to}

@@ -215,6 +215,7 @@ def test_settings_limit_what_is_made_and_apply_where_a_namespace_sets_nothing() 
         "maxNumPartitionsPerPartitionedTopic": 2,
         "topicLevelPoliciesEnabled": False,
         "isSchemaValidationEnforced": True,
+        "allowAclChangesOnNonExistentTopics": True,
     }
     with Cluster(brokers=1, config=config) as cluster:
         api = Api(cluster.admin_url)
@@ -236,6 +237,8 @@ def test_settings_limit_what_is_made_and_apply_where_a_namespace_sets_nothing() 
         for applied in (True, False):
             assert api.get(f"{enforced}?applied={str(applied).lower()}") is applied
         topics = "/admin/v2/persistent/one/n"
+        assert api("POST", f"{topics}/none/permissions/reader", ["consume"]).status == 204
+        assert api.get(f"{topics}/none/permissions") == {"reader": ["consume"]}
         assert api("PUT", f"{topics}/cut/partitions", 3).status == 406
         creation = {"allowAutoTopicCreation": True, "topicType": "partitioned"}
         creation_at = "/admin/v2/namespaces/one/n/autoTopicCreation"

@@ -115,7 +115,6 @@ EXPECTED = {
     "AdminApiTest.testSubscriptionExpiry": "it waits for two minutes",
     **dict.fromkeys(
         (
-            "AdminApiTest.testPermissionsAllowAclChangesOnNonExistentTopics",
             *(
                 f"AdminApi2Test.testPartitionedStatsAggregationByProducerName{each}.{run}"
                 for each in ("", "PerPartition")

@@ -88,6 +88,8 @@ class AuthorizationOptions:
     """The roles of proxies, which act for clients: both proxy and client must be allowed."""
     wildcards: bool = option(False, "authorizationAllowWildcardsMatching")
     """Whether a role in a permission may begin or end with *, and so stand for many."""
+    on_missing_topics: bool = option(False, "allowAclChangesOnNonExistentTopics")
+    """Whether permissions on a topic may be changed before it exists."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from counterpoise.admin import access, route
 from counterpoise.admin.entrance import CALLER, FACE, require
 from counterpoise.admin.errors import bad_request
 from counterpoise.admin.protected import concerns_system_topics, require_system_topics
-from counterpoise.admin.request import answer, namespace_of, topic_of
+from counterpoise.admin.request import answer, broker_of, namespace_of, topic_of
 from counterpoise.admin.rest.namespace_policies import update
 from counterpoise.admin.rest.namespaces import BASE, NAMESPACE, require_namespace
 from counterpoise.admin.rest.topics import TOPIC, require_exists
@@ -47,7 +47,7 @@ async def of_namespace(request: web.Request) -> web.Response:
 async def of_topic(request: web.Request) -> web.Response:
     """The actions granted to each role on the topic, those granted on the namespace included."""
     topic = topic_of(request)
-    await require_exists(request, topic)
+    await _require_topic(request, topic)
     auth = _auth(await require_namespace(request, topic.namespace_name))
     found = {role: [*actions] for role, actions in (auth.get("namespace_auth") or {}).items()}
     of_topics = auth.get("destination_auth") or {}
@@ -151,7 +151,7 @@ async def _set_of_topics(request: web.Request, actions: Callable[[Json], Json]) 
         names = {**request.match_info, "domain": topic.domain, "topic": topic.local_name}
         if concerns_system_topics(request.method, "", names):
             await require_system_topics(request[FACE], request[CALLER], names)
-        await require_exists(request, topic)
+        await _require_topic(request, topic)
     changes = [(str(topic), each["role"], actions(each)) for topic, each in listed]
 
     def change(policies: dict[str, Json]) -> None:
@@ -163,8 +163,13 @@ async def _set_of_topics(request: web.Request, actions: Callable[[Json], Json]) 
 
 async def _set_of_topic(request: web.Request, actions: Json) -> None:
     topic, role = topic_of(request), request.match_info["role"]
-    await require_exists(request, topic)
+    await _require_topic(request, topic)
     await update(request, lambda it: _set_grant(it, str(topic), role, actions))
+
+
+async def _require_topic(request: web.Request, topic: TopicName) -> None:
+    if not broker_of(request).config.authorization.on_missing_topics:
+        await require_exists(request, topic)
 
 
 def _set_grant(policies: dict[str, Json], topic: str, role: str, actions: Json) -> None:

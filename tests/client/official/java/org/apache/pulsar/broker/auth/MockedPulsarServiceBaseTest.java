@@ -479,7 +479,7 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
                         && method.getParameterCount() == 0) {
                     return lenientResource(result);
                 }
-                if (method.getName().equals("updateDynamicConfiguration")) {
+                if (method.getName().startsWith("updateDynamicConfiguration")) {
                     FieldParser.update(Map.of((String) arguments[0], (String) arguments[1]), real);
                     startedWith = settings();
                 }

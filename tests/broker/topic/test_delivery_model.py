@@ -519,7 +519,13 @@ class Story:
         # The other one may deliver on, until it learns of this.
         self.model.budget = replace(self.model.budget)
         before = set(self.model.acked), dict(self.model.left)
+        former = [
+            (each, self._ids(self.model.clients[n].got)) for n, (each, _) in self.consumers.items()
+        ]
         await self._begin_again()
+        for consumer, ids in former:
+            # Too late: the other one keeps no acknowledgement any more.
+            consumer.ack_individual(ids)
         if not self.setting.durable:
             return
         acks, base = self.subscription.acks, self.counted_from

@@ -132,7 +132,7 @@ def test_the_backlog_is_counted(
     consumer.close()
     answer = api("POST", f"{topic}/subscription/s/analyzeBacklog").value
     assert (answer["entries"], answer["messages"], answer["aborted"]) == (9, 9, False)
-    first = SimpleNamespace(begin=0, end=10, size=1000, index=lambda at: at[1])
+    first = SimpleNamespace(begin=0, end=10, size=1000, index_after=lambda at: at[1] + 1)
     monkeypatch.setattr(topic_storage, "stored", AsyncMock(return_value=SimpleNamespace(log=first)))
     of_ledger_0 = api("PUT", f"{topic}/backlogSize", {"ledgerId": 0, "entryId": 3})
     assert of_ledger_0.value == 600

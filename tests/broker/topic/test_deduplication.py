@@ -68,7 +68,7 @@ async def test_a_producer_that_comes_while_another_does_changes_nothing_that_is_
     assert (await world.topic()).log.end == stored
 
 
-STEP = st.sampled_from(["unloaded", "killed", "trimmed"]) | st.tuples(
+STEP = st.sampled_from(["unloaded", "killed", "trimmed", "truncated"]) | st.tuples(
     st.sampled_from("pq"), st.integers(0, 5), st.integers(0, 2), st.sampled_from([None, 0, 1])
 )
 """The topic goes to another owner, or what no subscription needs is deleted; or an entry: its
@@ -94,8 +94,9 @@ async def _play(script: list[str | tuple[str, int, int, int | None]]) -> None:
     kept: list[tuple[int, str]] = []
     for number, step in enumerate(script):
         if isinstance(step, str):
-            if step == "trimmed":
-                await (await world.topic()).trim()
+            if step in ("trimmed", "truncated"):
+                topic = await world.topic()
+                await (topic.trim() if step == "trimmed" else topic.truncate())
                 continue
             if step == "unloaded":
                 await world.registry.unload_topic(world.name)

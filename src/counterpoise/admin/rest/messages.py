@@ -172,7 +172,7 @@ async def truncate(request: web.Request) -> None:
     if not topic.is_persistent:
         raise precondition_failed("unsupport truncate")
     if not await on_partitions(request, topic, "truncate"):
-        (await stored(request, topic)).truncate()
+        await (await stored(request, topic)).truncate()
 
 
 async def _stored_topic(

@@ -342,8 +342,9 @@ class PersistentTopic(transactional.TransactionalTopic):
         done, kept = min(marks, default=self.log.end - 1) + 1, self.rules.lifetime.retention
         self._trim(await kept.first_kept(self.log, done, self.commons.wall()))
 
-    def truncate(self) -> None:
+    async def truncate(self) -> None:
         """Acknowledge everything for every subscription, and delete it but for the last ledger."""
+        await self._recover_sequence_ids()
         for each in [*self._subscriptions.values()]:
             each.skip(None)
         self._trim(self.log.end)

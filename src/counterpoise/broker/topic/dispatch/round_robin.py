@@ -35,7 +35,7 @@ class RoundRobin:
             line = self._lines[recipient.priority] = []
             insort(self._levels, recipient.priority)
         at = bisect_left(line, number)
-        if at == len(line) or line[at] != number:
+        if line[at : at + 1] != [number]:
             line.insert(at, number)
 
     def leave(self, recipient: Recipient) -> None:
@@ -45,8 +45,9 @@ class RoundRobin:
             return
         del self._consumers[number]
         line = self._lines.get(recipient.priority, [])
-        if number in line:
-            line.remove(number)
+        at = bisect_left(line, number)
+        if line[at : at + 1] == [number]:
+            del line[at]
             if not line:
                 self._close(recipient.priority)
 

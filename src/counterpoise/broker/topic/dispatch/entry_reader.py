@@ -45,6 +45,11 @@ class EntryReader:
             )
         return None
 
+    @property
+    def is_reading(self) -> bool:
+        """Whether a chunk is being read."""
+        return self._reading is not None
+
     def in_memory(self, index: int) -> Chunk | None:
         """The chunk with entry ``index`` if in memory; nothing is read for it."""
         chunk = self._log.cached(index)

@@ -63,6 +63,8 @@ class KeySharedDispatcher(SharedDispatcher):
         self._lanes_stale = False
         self._open: OrderedDict[Recipient, None] = OrderedDict()
         self._served: OrderedDict[Recipient, None] = OrderedDict()
+        #: Those with something in their lane that has to be read first.
+        self._lacking: OrderedDict[Recipient, None] = OrderedDict()
 
     def serves(self, request: SubscribeRequest) -> bool:
         """Whether a consumer with this request can join those attached."""
@@ -95,6 +97,7 @@ class KeySharedDispatcher(SharedDispatcher):
         self.selector.remove(recipient)
         self._open.pop(recipient, None)
         self._served.pop(recipient, None)
+        self._lacking.pop(recipient, None)
         self._lanes.pop(recipient, None)
         self._lanes_stale = True
         super()._detach(recipient)
@@ -165,15 +168,20 @@ class KeySharedDispatcher(SharedDispatcher):
         """Send the entries that waited for their consumer first, then new ones."""
         if self._lanes_stale:
             self._lay_lanes()
-        served, lacking = self._served, []
+        served, lacking = self._served, self._lacking
+        if not self._feed.is_reading:
+            served.update(lacking)
+            lacking.clear()
         while served and self._may_send():
             recipient = served.popitem(last=False)[0]
             if recipient.ready and self._lanes.get(recipient) and not self._serve_lane(recipient):
-                lacking.append(recipient)
+                lacking[recipient] = None
         if lacking:
             # One after the other, each when the others had what is in memory for them.
-            served.update(dict.fromkeys((*lacking[1:], lacking[0])))
-            self._feed.at(self._lanes[lacking[0]][0][0])
+            if not self._feed.is_reading:
+                first = next(iter(lacking))
+                lacking.move_to_end(first)
+                self._feed.at(self._lanes[first][0][0])
             return
         while (
             self.read_index < self.end
@@ -339,6 +347,7 @@ class KeySharedDispatcher(SharedDispatcher):
         self._lanes_stale = False
         self._lanes = {}
         self._served.clear()
+        self._lacking.clear()
         self.turns.spend(len(self._waiting))
         for slot in self._waiting:
             self._enter_lane(slot)

@@ -304,6 +304,16 @@ def test_subscriptions_are_made_skipped_moved_deleted(
         reset = api("POST", f"{at}/start/resetcursor", {**middle, name: excluded})
         assert (reset.status, backlog(api, namespace, "start")) == (204, left)
     assert api("POST", f"{at}/start/resetcursor", {"ledgerId": 0}).status == 400
+    producer = connect().create_producer(
+        f"persistent://{namespace}/log", batching_enabled=True, batching_max_publish_delay_ms=60_000
+    )
+    for _ in range(3):
+        producer.send_async(b"of a batch", None)
+    producer.flush()
+    batch = {"ledgerId": last["ledgerId"], "entryId": 10, "excluded": True}
+    for index, left in ((0, 1), (1, 1), (2, 0), (-1, 0)):
+        reset = api("POST", f"{at}/start/resetcursor", {**batch, "batchIndex": index})
+        assert (reset.status, backlog(api, namespace, "start")) == (204, left), "none is skipped"
     assert api("DELETE", f"{at}/start").status == 204
     assert api("DELETE", f"{at}/start").status == 404
 

@@ -98,6 +98,7 @@ EXPECTED = {
         ),
         "a cluster here begins with two tenants",
     ),
+    "SubscriptionSeekTest.testSeekForBatchByAdmin": "a cursor is reset to the beginning of a batch",
     "AdminApiTest.clusters": "it deletes the cluster, in which there are namespaces here",
     "TransactionTest.testCreateTransactionSystemTopic": (
         "it asks for the subscriptions of a topic that is not there: 404 here"

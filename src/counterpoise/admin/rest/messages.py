@@ -137,7 +137,8 @@ async def expire_to_position(request: web.Request) -> None:
     await refuse_partitioned(
         request, topic, "Expire message at position is not supported for partitioned-topic"
     )
-    found, position = await require_subscription(request, topic), position_in(requested)
+    found = await require_subscription(request, topic)
+    position = await position_in(found, requested)
     if position > face.last_message_id(found.log):
         raise conflict(
             f"Expire message by position not issued on topic {topic} for subscription "

@@ -13,7 +13,13 @@ from counterpoise.admin.request import answer, broker_of, flag, number_of
 from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded, topic_in_namespace
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import FLAG, INT64, Json, Shape, map_of, object_of, text, whole
-from counterpoise.broker.face import BrokerError, InitialPosition, PersistentTopic, Subscription
+from counterpoise.broker.face import (
+    BrokerError,
+    InitialPosition,
+    PersistentTopic,
+    Subscription,
+    stored_message,
+)
 from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
 
@@ -135,13 +141,24 @@ async def reset_to_position(request: web.Request) -> None:
     await refuse_partitioned(
         request, topic, "Reset-cursor at position is not allowed for partitioned-topic"
     )
-    await (await require_subscription(request, topic)).seek_to(position_in(requested))
+    found = await require_subscription(request, topic)
+    await found.seek_to(await position_in(found, requested))
 
 
-def position_in(requested: Json) -> Position:
-    """The position that a message id in a body names, or the next one with ``excluded``."""
-    excluded = requested.get("excluded") or requested.get("isExcluded")
-    return Position(int(requested["ledgerId"]), int(requested["entryId"]) + bool(excluded))
+async def position_in(subscription: Subscription, requested: Json) -> Position:
+    """The position that a message id in a body names, or the next one with ``excluded``.
+
+    With more messages in its batch it stays there, so that none of them is skipped.
+    """
+    at = Position(int(requested["ledgerId"]), int(requested["entryId"]))
+    if not (requested.get("excluded") or requested.get("isExcluded")):
+        return at
+    log, number = subscription.log, requested.get("batchIndex")
+    if number is not None and number >= 0:
+        found = await stored_message(log, log.index(at))
+        if found is not None and number + 1 < found.metadata.num_messages_in_batch:
+            return at
+    return Position(at.ledger_id, at.entry_id + 1)
 
 
 async def require_subscription(request: web.Request, topic: TopicName) -> Subscription:

@@ -182,12 +182,11 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
         if (isRenamed()) {
             String named = texts();
             for (String namespace : OF_PULSAR_1) {
-                if (!named.contains(namespace)) {
-                    continue;
-                }
                 try {
                     admin.tenants().createTenant(namespace.split("/")[0], createDefaultTenantInfo());
-                    admin.namespaces().createNamespace(namespace);
+                    if (named.contains(namespace)) {
+                        admin.namespaces().createNamespace(namespace);
+                    }
                 } catch (PulsarAdminException.PreconditionFailedException error) {
                     // The test makes the cluster itself, and then its namespace.
                     break;

@@ -68,10 +68,10 @@ class QuietShedder(Memoryless):
         ),
         "decide/shedding/option_classes.py": (
             (
-                "from counterpoise.decide.shedding.options import",
+                "from counterpoise.decide.shedding.counterpoise.options import",
                 "from counterpoise.decide.shedding.quiet import QuietOptions\n",
             ),
-            ("    AvgOptions,\n    CounterpoiseOptions", "    QuietOptions,\n"),
+            ("    options.AvgOptions,\n    CounterpoiseOptions", "    QuietOptions,\n"),
         ),
     },
     """
@@ -148,7 +148,7 @@ METRIC = Addition(
         "admin/metrics/broker.py": (
             (
                 "    yield from _connections(broker)\n",
-                '    yield from samples_of("counterpoise_", cluster, (("answer", 42),))\n',
+                '    yield from sample.samples_of("counterpoise_", cluster, (("answer", 42),))\n',
             ),
         ),
         "admin/metrics/reference.tsv": (

@@ -121,6 +121,11 @@ class Log(ABC, Generic[C]):
         """Index of the entry that follows ``position``, where one is stored or not."""
         return self.index((position[0], position[1] + 1))
 
+    def find(self, position: tuple[int, int]) -> int | None:
+        """Index of the entry at ``position``, which may be yet to come; None if it is deleted."""
+        index = self.index(position)
+        return index if self.position(index) == position else None
+
     def append(self, entry: bytes, messages: int, context: C) -> None:
         """Queue one entry to be stored; never blocks. Raises `LogFencedError`, `LogClosedError`."""
         self.extend((entry,), (messages,), (context,))

@@ -1,4 +1,4 @@
-"""Reads a log from one of its entries on."""
+"""Reads a log from one of its entries on, or one of them."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
@@ -19,3 +19,12 @@ async def parts_from(log: Log[Any], index: int) -> AsyncIterator[tuple[int, Sequ
         entries = chunk.entries[index - chunk.first :]
         yield index, entries
         index += len(entries)
+
+
+async def entry_at(log: Log[Any], index: int) -> bytes:
+    """The entry at ``index``, which was stored; empty if it is lost or deleted.
+
+    Raises `StorageError`.
+    """
+    chunk = log.cached(index) or await log.read(index, 1)
+    return chunk.entries[index - chunk.first] if chunk.entries else b""

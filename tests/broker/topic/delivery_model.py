@@ -392,6 +392,11 @@ class Model:
         self.left.clear()
         self.all_leave()
 
+    def reset_counts(self) -> None:
+        """The subscription is opened: nothing is counted, and no transaction is open."""
+        self.stable, self.budget.taken = MANY, (0, 0, 0)
+        self.sent, self.acks, self.resent = (0, 0, 0), 0, 0
+
     def limit(self, of_consumer: int) -> None:
         is_other = of_consumer != self.of_consumer
         self.of_consumer = of_consumer

@@ -300,8 +300,7 @@ class Story:
     def _forget(self, index: int) -> None:
         """The subscription is another one than before, which begins at an entry."""
         self.model.seek(index)
-        self.model.stable, self.model.budget.taken = MANY, (0, 0, 0)
-        self.model.sent, self.model.acks, self.model.resent = (0, 0, 0), 0, 0
+        self.model.reset_counts()
 
     async def flow(self, n: int, m: int) -> None:
         if (picked := self.pick(n)) is not None:
@@ -500,8 +499,7 @@ class Story:
         self.consumers.clear()
         self.model.all_leave()
         self.model.limit(self.setting.of_consumer)
-        self.model.stable, self.model.budget.taken = MANY, (0, 0, 0)
-        self.model.sent, self.model.acks, self.model.resent = (0, 0, 0), 0, 0
+        self.model.reset_counts()
         await self.begin()
 
     async def crash(self, n: int, m: int) -> None:

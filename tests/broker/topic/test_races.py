@@ -133,15 +133,8 @@ class Race:
         wanted = {f"p{name}-{number}" for name in range(2) for number in range(MESSAGES)}
         while self.received[topic] != wanted:
             wire = Wire()
-            request = SubscribeRequest(
-                subscription="s",
-                consumer_id=next(self.ids),
-                consumer_name="c",
-                type=SubscriptionType.Exclusive,
-                initial_position=InitialPosition.Earliest,
-            )
             try:
-                found = await self._impatiently(self._subscribed(topic, request, wire))
+                found = await self._impatiently(self._subscribed(topic, "s", wire))
             except BrokerError:
                 await pass_time(0.02)
                 continue
@@ -155,7 +148,14 @@ class Race:
             await asyncio.sleep(0)
             found.close()
 
-    async def _subscribed(self, topic: TopicName, request: SubscribeRequest, wire: Wire) -> Any:
+    async def _subscribed(self, topic: TopicName, subscription: str, wire: Wire) -> Any:
+        request = SubscribeRequest(
+            subscription=subscription,
+            consumer_id=next(self.ids),
+            consumer_name="c",
+            type=SubscriptionType.Exclusive,
+            initial_position=InitialPosition.Earliest,
+        )
         return await (await self.registry.get(topic)).subscribe(request, wire)
 
     async def _disturb(self, times: int) -> None:
@@ -188,14 +188,7 @@ class Race:
         self.registry = self._registry()
         for name in TOPICS:
             topic, wire = await self.registry.get(name), Wire()
-            request = SubscribeRequest(
-                subscription="judge",
-                consumer_id=1,
-                consumer_name="j",
-                type=SubscriptionType.Exclusive,
-                initial_position=InitialPosition.Earliest,
-            )
-            consumer = await topic.subscribe(request, wire)
+            consumer = await self._subscribed(name, "judge", wire)
             consumer.flow(10_000)
             entries = topic.log.end - topic.log.begin  # type: ignore[attr-defined]
             await wire.until(lambda wire=wire, due=entries: len(wire.deliveries) == due)

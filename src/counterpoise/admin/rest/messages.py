@@ -145,9 +145,7 @@ async def expire_to_position(request: web.Request) -> None:
             f"{found.name} due to ongoing message expiration not finished or subscription almost "
             "catch up."
         )
-    found.expired_at = time.time()
-    index = found.log.index(position)
-    found.advance(index if found.log.position(index) <= position else index - 1)
+    found.expire_through(position)
 
 
 @routes.post(

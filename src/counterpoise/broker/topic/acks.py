@@ -229,7 +229,6 @@ def restored_acks(log: Log[Any], state: CursorState) -> AckState:
     ranges = [(log.index(first), log.index_after(last) - 1) for first, last in state.acked]
     acks = AckState(log.index_after(state.mark_delete) - 1, ranges)
     for position, words in state.partial:
-        index = log.index(position)
-        if log.position(index) == position:
+        if (index := log.find(position)) is not None:
             acks.ack_part(index, words)
     return acks

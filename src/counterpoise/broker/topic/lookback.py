@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple, Protocol
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.storage.grouplog import Log
+from counterpoise.storage.log_parts import entry_at
 from counterpoise.storage.port import Position
 from counterpoise.wire.entry import BadEntry, metadata_of
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
@@ -68,8 +69,7 @@ async def stored_metadata(log: Log[Any], index: int) -> MessageMetadata | None:
 
     An entry that no client can read has no metadata and counts as published at time 0.
     """
-    chunk = log.cached(index) or await log.read(index, 1)
-    entry = chunk.entries[index - chunk.first] if chunk.entries else b""
+    entry = await entry_at(log, index)
     try:
         return metadata_of(entry) if entry else None
     except BadEntry:

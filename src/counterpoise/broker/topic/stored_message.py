@@ -1,16 +1,15 @@
 """A stored entry as shown to a person: its metadata and payload."""
 
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 from counterpoise.storage.grouplog import Log
+from counterpoise.storage.log_parts import entry_at
 from counterpoise.storage.port import NO_POSITION, Position
 from counterpoise.wire.entry import BadEntry, metadata_of, split
 from counterpoise.wire.proto.metadata_pb2 import CompressionType, MessageMetadata
 
 __all__ = ["MessageMetadata", "StoredMessage", "last_message_id", "stored_message"]
-
-_ENTRY_MAX: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +36,7 @@ async def stored_message(log: Log[Any], index: int) -> StoredMessage | None:
     """The entry at an index; None if it is deleted, lost or no message."""
     if not log.begin <= index < log.end:
         return None
-    chunk = log.cached(index) or await log.read(index, _ENTRY_MAX)
-    entry = chunk.entries[index - chunk.first] if chunk.entries else b""
+    entry = await entry_at(log, index)
     if not entry:
         return None
     try:

@@ -256,8 +256,8 @@ class Subscription(SubscriptionCursor):
         if self.dispatcher is not None:
             indexes = None
             if positions is not None:
-                found = ((self.log.index(each), each) for each in positions)
-                indexes = [index for index, each in found if self.log.position(index) == each]
+                found = map(self.log.find, positions)
+                indexes = [index for index in found if index is not None]
             self.dispatcher.redeliver(consumer, indexes)
 
     async def seek_to(self, position: Position, who: object = None) -> None:
@@ -304,6 +304,11 @@ class Subscription(SubscriptionCursor):
         is_old = self.acks.unacked(1) < found
         self.advance(found - 1)
         return backlog > 0 and (is_old or not self.consumers or backlog >= NEARLY_CAUGHT_UP)
+
+    def expire_through(self, position: Position) -> None:
+        """Acknowledge every entry up to ``position``, which is not behind the last one."""
+        self.expired_at = self._commons.wall()
+        self.advance(self.log.index_after(position) - 1)
 
     def advance(self, index: int) -> None:
         """Acknowledge every entry up to ``index`` in place of a consumer."""

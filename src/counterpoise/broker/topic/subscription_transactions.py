@@ -265,8 +265,8 @@ class SubscriptionTransactions:
         """An acknowledgement as `_text` has it; None: its entry is not kept any more."""
         ledger_id, entry_id, *part = text.split(":")
         at, log = Position(int(ledger_id), int(entry_id)), self._subscription.log
-        index = log.index(at)
-        if log.position(index) != at:
+        index = log.find(at)
+        if index is None:
             return None
         return EntryAck(index, int(part[0], 16), int(part[1])) if part else EntryAck(index)
 

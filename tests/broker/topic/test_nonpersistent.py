@@ -40,6 +40,7 @@ async def test_only_what_is_published_now_and_fits(volatile: World, kind: Subscr
     assert consumer.subscription.backlog == 0
     consumer.ack_individual(volatile.wire.ids(consumer))
     consumer.redeliver()
+    consumer.redeliver([(0, 0)])
 
 
 async def test_a_batch_takes_as_many_permits_as_it_has_messages(volatile: World) -> None:

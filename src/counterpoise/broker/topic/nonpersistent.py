@@ -86,6 +86,9 @@ class _EmptyLog:
     def index(self, position: tuple[int, int]) -> int:
         return 0
 
+    def find(self, position: tuple[int, int]) -> None:
+        return None
+
     def cached(self, index: int) -> Chunk | None:
         return None
 

@@ -33,9 +33,20 @@ def up(folder: Path, brokers: int, settings: Mapping[str, str] | None = None) ->
     started = time.perf_counter()
     process = subprocess.Popen(
         [
-            *(sys.executable, die_with_parent.__file__, str(os.getpid())),
-            *(sys.executable, "-m", "counterpoise", "up", "--brokers", str(brokers)),
-            *("--data", str(folder), "--no-balance", "--metadata", "zk:"),
+            sys.executable,
+            die_with_parent.__file__,
+            str(os.getpid()),
+            sys.executable,
+            "-m",
+            "counterpoise",
+            "up",
+            "--brokers",
+            str(brokers),
+            "--data",
+            str(folder),
+            "--no-balance",
+            "--metadata",
+            "zk:",
             *(f"--set={name}={value}" for name, value in (settings or {}).items()),
         ],
         stdout=subprocess.PIPE,

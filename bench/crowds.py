@@ -10,9 +10,7 @@ from bench.figures import Figure
 MODES = (
     Mode("1,000 subscriptions", "exclusive", "cumulative", 500, 1, 1_000),
     Mode(
-        "shared, 100 consumers, redelivered",
-        *("shared", "individual", 50_000, 100),
-        redelivered=True,
+        "shared, 100 consumers, redelivered", "shared", "individual", 50_000, 100, redelivered=True
     ),
 )
 

@@ -49,8 +49,16 @@ class Mode:
     def arguments(self, messages: int) -> list[str]:
         """Of `bench._frames_consume`."""
         return [
-            *("--kind", self.kind, "--acks", self.acks, "--messages", str(messages)),
-            *("--consumers", str(self.consumers), "--subscriptions", str(self.subscriptions)),
+            "--kind",
+            self.kind,
+            "--acks",
+            self.acks,
+            "--messages",
+            str(messages),
+            "--consumers",
+            str(self.consumers),
+            "--subscriptions",
+            str(self.subscriptions),
             *["--batched"] * self.batched,
             *["--redelivered"] * self.redelivered,
         ]

@@ -86,8 +86,19 @@ def _client(
     topic = f"persistent://public/default/{kind.replace(' ', '-').replace(',', '')}"
     return child(
         CLIENT,
-        *(what, "--url", server.service_url, "--admin-url", server.admin_url, "--topic", topic),
-        *("--messages", str(messages), "--batch", str(batch), "--subscription", subscription),
+        what,
+        "--url",
+        server.service_url,
+        "--admin-url",
+        server.admin_url,
+        "--topic",
+        topic,
+        "--messages",
+        str(messages),
+        "--batch",
+        str(batch),
+        "--subscription",
+        subscription,
     )
 
 

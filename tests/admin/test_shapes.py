@@ -76,7 +76,10 @@ def test_what_json_may_be() -> None:
     deep = b"[" * (DEPTH_MAX - 1)
     assert read_json(deep + b"1" + b"]" * (DEPTH_MAX - 1)) is not None
     assert [read_json(each) for each in (b"", b" \n", b"\xef\xbb\xbf1", b"null")] == [
-        *(None, None, 1, None)
+        None,
+        None,
+        1,
+        None,
     ]
 
 

@@ -298,8 +298,10 @@ def test_subscriptions_are_made_skipped_moved_deleted(
     assert api("POST", f"{at}/start/resetcursor/0").status == 204
     assert backlog(api, namespace, "start") == 10
     for name, excluded, left in (
-        *(("isExcluded", False, 4), ("isExcluded", True, 3)),
-        *(("excluded", False, 4), ("excluded", True, 3)),
+        ("isExcluded", False, 4),
+        ("isExcluded", True, 3),
+        ("excluded", False, 4),
+        ("excluded", True, 3),
     ):
         reset = api("POST", f"{at}/start/resetcursor", {**middle, name: excluded})
         assert (reset.status, backlog(api, namespace, "start")) == (204, left)

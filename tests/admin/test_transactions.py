@@ -208,8 +208,10 @@ def test_there_are_never_fewer_coordinators_than_before(cluster: Cluster) -> Non
         assert (missing.status, missing.reason.startswith(reason)) == (404, True), missing
     parts = "public/default/none"
     for path in (
-        *(f"transactionBufferStats/{parts}", f"transactionBufferInternalStats/{parts}"),
-        *(f"transactionInBufferStats/{parts}/0/0", f"pendingAckStats/{parts}/s"),
+        f"transactionBufferStats/{parts}",
+        f"transactionBufferInternalStats/{parts}",
+        f"transactionInBufferStats/{parts}/0/0",
+        f"pendingAckStats/{parts}/s",
     ):
         missing = api("GET", f"{BASE}/{path}")
         topic = f"persistent://{parts}"
@@ -230,10 +232,15 @@ def test_a_broker_without_transactions_says_so() -> None:
     with Cluster(brokers=1) as cluster:
         api, parts = Api(cluster.admin_url), "public/default/t"
         for method, path in (
-            *(("GET", "coordinators"), ("GET", "coordinatorStats"), ("GET", "slowTransactions/1")),
-            *(("GET", "coordinatorInternalStats/0"), ("GET", "transactionMetadata/0/0")),
-            *(("POST", "abortTransaction/0/0"), ("GET", f"transactionBufferStats/{parts}")),
-            *(("GET", f"pendingAckStats/{parts}/s"), ("GET", f"pendingAckInternalStats/{parts}/s")),
+            ("GET", "coordinators"),
+            ("GET", "coordinatorStats"),
+            ("GET", "slowTransactions/1"),
+            ("GET", "coordinatorInternalStats/0"),
+            ("GET", "transactionMetadata/0/0"),
+            ("POST", "abortTransaction/0/0"),
+            ("GET", f"transactionBufferStats/{parts}"),
+            ("GET", f"pendingAckStats/{parts}/s"),
+            ("GET", f"pendingAckInternalStats/{parts}/s"),
         ):
             refused = api(method, f"{BASE}/{path}")
             assert (refused.status, "transactionCoordinatorEnabled" in refused.reason) == (

@@ -70,9 +70,12 @@ def test_a_grid_is_every_combination_of_different_values() -> None:
 
 def test_each_strategy_has_the_settings_that_it_reads() -> None:
     args = parsed(
-        *("--strategies", "ThresholdShedder,AvgShedder"),
-        *("--grid", "loadBalancerBrokerThresholdShedderPercentage=5,10"),
-        *("--grid", "loadBalancerAvgShedderLowThreshold=15"),
+        "--strategies",
+        "ThresholdShedder,AvgShedder",
+        "--grid",
+        "loadBalancerBrokerThresholdShedderPercentage=5,10",
+        "--grid",
+        "loadBalancerAvgShedderLowThreshold=15",
     )
     assert [each.label for each in candidates_of(args)] == [
         "no moves",

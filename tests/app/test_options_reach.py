@@ -29,9 +29,20 @@ from tests.pipeline.fake_cluster import FakeCluster, bundle_name, wide_bundle
 SLOW = LatencyWatchOptions(LatencyLimit(times=3.0))
 PACE = ["--at-once", "3", "--warm-up", "2s", "--stop-at-latency", "x3"]
 RULES = [
-    *("--max-moves-a-round", "5", "--max-load-a-round", "60%", "--max-moves-an-hour", "7"),
-    *("--max-load-an-hour", "80%", "--max-unavailable-an-hour", "9s"),
-    *("--window", "22:00-06:00", "--leave-alone", "t/n,t/m"),
+    "--max-moves-a-round",
+    "5",
+    "--max-load-a-round",
+    "60%",
+    "--max-moves-an-hour",
+    "7",
+    "--max-load-an-hour",
+    "80%",
+    "--max-unavailable-an-hour",
+    "9s",
+    "--window",
+    "22:00-06:00",
+    "--leave-alone",
+    "t/n,t/m",
 ]
 LIMITS = ApprovalRules(
     moves_a_round=5, part_a_round=0.6, moves_an_hour=7, part_an_hour=0.8,

@@ -88,10 +88,14 @@ async def test_messages_are_named_where_they_are_now_and_receipts_say_where() ->
     one = command("flow", consumer_id=1, message_permits=1)
     story = [
         OPENED,
-        *(sent(one), answered(placed("message", THEN, **message))),
-        *(sent(one), answered(placed("send_receipt", THEN, **receipt))),
-        *(sent(one), answered(placed("message", THEN, **message))),
-        *(sent(command("ping")), sent(command("pong"))),
+        sent(one),
+        answered(placed("message", THEN, **message)),
+        sent(one),
+        answered(placed("send_receipt", THEN, **receipt)),
+        sent(one),
+        answered(placed("message", THEN, **message)),
+        sent(command("ping")),
+        sent(command("pong")),
         sent(starting(THEN)),
         sent(placed("ack", THEN, consumer_id=1, ack_type=0)),
         sent(placed("ack", (5, 5), consumer_id=1, ack_type=0)),

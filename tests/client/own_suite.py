@@ -26,9 +26,15 @@ SUITE = Path(
 LIBRARIES = SUITE / "lib"
 """What its tests of schemas import besides."""
 CASES = (
-    *("test_tls_auth", "test_tls_auth2", "test_tls_auth3", "test_auth_junk_params"),
-    *("test_token_auth", "test_token_auth_supplier"),
-    *("test_basic_auth", "test_basic_auth_method", "test_invalid_basic_auth"),
+    "test_tls_auth",
+    "test_tls_auth2",
+    "test_tls_auth3",
+    "test_auth_junk_params",
+    "test_token_auth",
+    "test_token_auth_supplier",
+    "test_basic_auth",
+    "test_basic_auth_method",
+    "test_invalid_basic_auth",
     "test_tls_encryption_with_other_auth",
 )
 
@@ -118,10 +124,7 @@ def fetch() -> None:
 def run(case: str, service_url: str, service_url_tls: str, admin_url: str, token: Path) -> str:
     """Run one of the suite's cases in a process of its own; what it printed, empty if it passed."""
     done = subprocess.run(
-        [
-            *(sys.executable, "-c", _RUN),
-            *(service_url, service_url_tls, admin_url, str(token), case),
-        ],
+        [sys.executable, "-c", _RUN, service_url, service_url_tls, admin_url, str(token), case],
         cwd=SUITE / "tests",
         env={**os.environ, "PYTHONPATH": str(SUITE / "tests"), "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,

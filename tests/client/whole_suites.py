@@ -55,7 +55,8 @@ EXPECTED = {
             *(
                 f"AdminApiSchemaTest.{name}.1"
                 for name in (
-                    *("createKeyValueSchema", "testInvalidSchemaDataException"),
+                    "createKeyValueSchema",
+                    "testInvalidSchemaDataException",
                     "testPostSchemaCompatibilityStrategy",
                 )
             ),
@@ -63,8 +64,10 @@ EXPECTED = {
             *(
                 f"AdminApi2Test.{name}"
                 for name in (
-                    *("testListOfNamespaceBundles", "testNonPartitionedTopic.1"),
-                    *("testReplicationPeerCluster", "testResetCursorOnPosition.2"),
+                    "testListOfNamespaceBundles",
+                    "testNonPartitionedTopic.1",
+                    "testReplicationPeerCluster",
+                    "testResetCursorOnPosition.2",
                 )
             ),
             "SchemaTest.testDeleteTopicAndSchemaForV1",
@@ -91,7 +94,8 @@ EXPECTED = {
     ),
     **dict.fromkeys(
         (
-            *("AdminApiTest.properties", "AdminApiTest.testBackwardCompatibility"),
+            "AdminApiTest.properties",
+            "AdminApiTest.testBackwardCompatibility",
             "AdminApiTlsAuthTest.testCertRefreshForPulsarAdmin",
             "AdminApiTlsAuthTest.testSuperProxyUserAndAdminCanListTenants",
             "AdminApiTlsAuthTest.testSuperUserCanListTenants",
@@ -127,7 +131,8 @@ EXPECTED = {
     ),
     **dict.fromkeys(
         (
-            *("AdminApi2Test.testLoadReportApi", "AdminApi2Test.testDeleteNamespace.3"),
+            "AdminApi2Test.testLoadReportApi",
+            "AdminApi2Test.testDeleteNamespace.3",
             *(f"AdminApi2Test.testDeleteNamespace.{run}" for run in (1, 2)),
             "AdminApiTest.testUpdateDynamicConfigurationWithZkWatch",
         ),
@@ -146,8 +151,10 @@ EXPECTED = {
             *(
                 f"AdminApiTransactionTest.{name}"
                 for name in (
-                    *("testGetCoordinatorInternalStats", "testListTransactionCoordinators"),
-                    *("testGetTransactionCoordinatorStats", "testTransactionGetStats"),
+                    "testGetCoordinatorInternalStats",
+                    "testListTransactionCoordinators",
+                    "testGetTransactionCoordinatorStats",
+                    "testTransactionGetStats",
                     "testUpdateTransactionCoordinatorNumber",
                 )
             ),
@@ -245,8 +252,14 @@ found = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:])
 unittest.TextTestRunner(verbosity=0, resultclass=Result).run(found)
 """
 _MODULES = (
-    *("custom_logger_test", "debug_logger_test", "interrupted_test", "pulsar_test"),
-    *("schema_test", "table_view_test", "reader_test", "asyncio_test"),
+    "custom_logger_test",
+    "debug_logger_test",
+    "interrupted_test",
+    "pulsar_test",
+    "schema_test",
+    "table_view_test",
+    "reader_test",
+    "asyncio_test",
 )
 _VERDICT = re.compile(r"^--- (PASS|FAIL|SKIP): ([\w.]+) ")
 

@@ -30,9 +30,18 @@ def test_the_subject_of_a_token_is_read_whatever_its_length(subject: str) -> Non
 @pytest.mark.parametrize(
     "token",
     [
-        *("", "a.b", "a.b.c.d", "e30.!!.c2ln", "é.é.é", "a.eyJzdWIiOg.c"),
-        *(token_of(["sub"]), token_of(None), token_of({}), token_of({"sub": ""})),
-        *(token_of({"sub": "x"}) + ".x", token_of({"sub": "x"}).removesuffix(".c2ln")),
+        "",
+        "a.b",
+        "a.b.c.d",
+        "e30.!!.c2ln",
+        "é.é.é",
+        "a.eyJzdWIiOg.c",
+        token_of(["sub"]),
+        token_of(None),
+        token_of({}),
+        token_of({"sub": ""}),
+        token_of({"sub": "x"}) + ".x",
+        token_of({"sub": "x"}).removesuffix(".c2ln"),
     ],
 )
 def test_what_is_no_token_with_a_subject_has_none(token: str) -> None:

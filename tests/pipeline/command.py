@@ -30,7 +30,10 @@ class Command:
         await asyncio.to_thread(cwd.mkdir, parents=True, exist_ok=True)
         path = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", module, *words),
+            sys.executable,
+            "-m",
+            module,
+            *words,
             cwd=cwd,
             env={**os.environ, "PYTHONPATH": path, **(environment or {})},
             stdout=asyncio.subprocess.PIPE,

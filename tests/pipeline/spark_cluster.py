@@ -18,8 +18,13 @@ from counterpoise.app.clusters.processes import Child, ChildSpec
 from counterpoise.pipeline.stream.session import home_without_zips
 
 _OPENED = (
-    *("java.lang", "java.lang.invoke", "java.nio", "java.util", "java.util.concurrent"),
-    *("sun.nio.ch", "java.net"),
+    "java.lang",
+    "java.lang.invoke",
+    "java.nio",
+    "java.util",
+    "java.util.concurrent",
+    "sun.nio.ch",
+    "java.net",
 )
 
 
@@ -36,10 +41,14 @@ class StandaloneSpark:
     def arguments(self) -> list[str]:
         """What a verb is given to run on it."""
         return [
-            *("--master", self.master),
-            *("--spark-conf", f"spark.pyspark.python={self.python}"),
-            *("--spark-conf", "spark.executor.memory=512m"),
-            *("--spark-conf", "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1"),
+            "--master",
+            self.master,
+            "--spark-conf",
+            f"spark.pyspark.python={self.python}",
+            "--spark-conf",
+            "spark.executor.memory=512m",
+            "--spark-conf",
+            "spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1",
         ]
 
     def packages(self) -> list[Path]:

@@ -49,8 +49,10 @@ GROUP = "/admin/v2/namespaces/{}/antiAffinity"
 RUNTIME = "/admin/v2/brokers/configuration/runtime"
 NOBODYS = ["no-such-host"]
 SET = [
-    *("--strategy", "ThresholdShedder"),
-    *("--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"),
+    "--strategy",
+    "ThresholdShedder",
+    "--set",
+    "loadBalancerBundleUnloadMinThroughputThreshold=0.001",
 ]
 
 

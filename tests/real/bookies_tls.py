@@ -78,7 +78,13 @@ async def by_storage_verb(
 ) -> tuple[int, list[dict[str, Any]]]:
     """Status and rows of `counterpoise storage entries` on a ledger, with these settings."""
     command = counterpoise(
-        *("storage", "entries", "--metadata", metadata_url, "--ledger", str(ledger), "--json"),
+        "storage",
+        "entries",
+        "--metadata",
+        metadata_url,
+        "--ledger",
+        str(ledger),
+        "--json",
         *(f"--set={name}={value}" for name, value in broker_settings(options).items()),
     )
     child = await asyncio.create_subprocess_exec(

@@ -27,7 +27,10 @@ REFUSALS = (
 def cluster() -> Iterator[Cluster]:
     with Cluster(brokers=1, tokens=True) as running:
         status, text = asked(
-            *(running, "admin", "POST", "/admin/v2/namespaces/public/default/permissions/reader"),
+            running,
+            "admin",
+            "POST",
+            "/admin/v2/namespaces/public/default/permissions/reader",
             body=b'["consume"]',
         )
         assert status == 204, text

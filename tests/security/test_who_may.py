@@ -184,18 +184,22 @@ def test_nothing_is_served_before_it_is_known_who_asks(
 TOPIC = "persistent://public/default/by-hand"
 DENIED: dict[str, tuple[str, dict[str, object], int, str]] = {
     "lookup": (
-        *("lookup_topic", {"topic": TOPIC, "request_id": 1}),
-        *(Type.LOOKUP_RESPONSE, "Client is not authorized to Lookup"),
+        "lookup_topic",
+        {"topic": TOPIC, "request_id": 1},
+        Type.LOOKUP_RESPONSE,
+        "Client is not authorized to Lookup",
     ),
     "partitions": (
-        *("partition_metadata", {"topic": TOPIC, "request_id": 1}),
+        "partition_metadata",
+        {"topic": TOPIC, "request_id": 1},
         Type.PARTITIONED_METADATA_RESPONSE,
         "Client is not authorized to Get Partition Metadata",
     ),
     "topics": (
         "get_topics_of_namespace",
         {"namespace": "public/default", "request_id": 1},
-        *(Type.ERROR, "Client is not authorized to GetTopicsOfNamespace"),
+        Type.ERROR,
+        "Client is not authorized to GetTopicsOfNamespace",
     ),
     "watch": (
         "watch_topic_list",
@@ -205,26 +209,32 @@ DENIED: dict[str, tuple[str, dict[str, object], int, str]] = {
             "watcher_id": 1,
             "topics_pattern": "persistent://public/default/.*",
         },
-        *(Type.ERROR, "Client is not authorized to watchTopicList"),
+        Type.ERROR,
+        "Client is not authorized to watchTopicList",
     ),
     "produce": (
         "producer",
         {"topic": TOPIC, "request_id": 1, "producer_id": 0},
-        *(Type.ERROR, "Client is not authorized to Produce"),
+        Type.ERROR,
+        "Client is not authorized to Produce",
     ),
     "subscribe": (
         "subscribe",
         {"topic": TOPIC, "request_id": 1, "consumer_id": 0, "subscription": "s", "sub_type": 1},
-        *(Type.ERROR, "Client is not authorized to subscribe"),
+        Type.ERROR,
+        "Client is not authorized to subscribe",
     ),
     "schema": (
-        *("get_schema", {"topic": TOPIC, "request_id": 1}),
-        *(Type.GET_SCHEMA_RESPONSE, "Client is not authorized to get schema"),
+        "get_schema",
+        {"topic": TOPIC, "request_id": 1},
+        Type.GET_SCHEMA_RESPONSE,
+        "Client is not authorized to get schema",
     ),
     "new schema": (
         "get_or_create_schema",
         {"topic": TOPIC, "request_id": 1, "schema": {"name": "s", "schema_data": b"", "type": 1}},
-        *(Type.GET_OR_CREATE_SCHEMA_RESPONSE, "Client is not authorized to put schema"),
+        Type.GET_OR_CREATE_SCHEMA_RESPONSE,
+        "Client is not authorized to put schema",
     ),
 }
 
@@ -388,41 +398,65 @@ def test_only_proxies_act_for_others(connect: Connect) -> None:
     ("role", "method", "path", "status", "message"),
     [
         (
-            *("stranger", "GET", "/admin/v2/resourcegroups", 401),
+            "stranger",
+            "GET",
+            "/admin/v2/resourcegroups",
+            401,
             "This operation requires super-user access",
         ),
         (
-            *("stranger", "GET", "/admin/v2/tenants/public", 401),
+            "stranger",
+            "GET",
+            "/admin/v2/tenants/public",
+            401,
             "Unauthorized to validateBothTenantOperationAndSuperUser for originalPrincipal [null] "
             "and clientAppId [stranger] about operation [GET_TENANT] ",
         ),
         (
-            *("stranger", "GET", "/admin/v2/namespaces/public", 401),
+            "stranger",
+            "GET",
+            "/admin/v2/namespaces/public",
+            401,
             "Unauthorized to validateTenantOperation for originalPrincipal [null] and clientAppId "
             "[stranger] about operation [LIST_NAMESPACES] on tenant [public]",
         ),
         (
-            *("stranger", "GET", "/admin/v2/namespaces/public/default/messageTTL", 403),
+            "stranger",
+            "GET",
+            "/admin/v2/namespaces/public/default/messageTTL",
+            403,
             "Unauthorized to validateNamespacePolicyOperation for operation [READ] on namespace "
             "[public/default] on policy [TTL]",
         ),
         (
-            *("stranger", "GET", "/admin/v2/namespaces/public/default/topics", 403),
+            "stranger",
+            "GET",
+            "/admin/v2/namespaces/public/default/topics",
+            403,
             "Unauthorized to validateNamespaceOperation for operation [GET_TOPICS] on namespace "
             "[public/default]",
         ),
         (
-            *("stranger", "GET", "/admin/v2/persistent/public/default/t/stats", 401),
+            "stranger",
+            "GET",
+            "/admin/v2/persistent/public/default/t/stats",
+            401,
             "Unauthorized to validateTopicOperation for operation [GET_STATS] on topic "
             "[persistent://public/default/t]",
         ),
         (
-            *("stranger", "POST", "/admin/v2/persistent/public/default/t/messageTTL", 403),
+            "stranger",
+            "POST",
+            "/admin/v2/persistent/public/default/t/messageTTL",
+            403,
             "Unauthorized to validateTopicPolicyOperation for operation [WRITE] on topic "
             "[persistent://public/default/t] on policy [TTL]",
         ),
         (
-            *("stranger", "GET", "/admin/v2/persistent/public/default/t/permissions", 401),
+            "stranger",
+            "GET",
+            "/admin/v2/persistent/public/default/t/permissions",
+            401,
             "Don't have permission to administrate resources on this tenant",
         ),
         ("stranger", "GET", "/admin/v2/clusters", 200, None),

@@ -36,9 +36,19 @@ async def test_memory_is_the_default() -> None:
 @pytest.mark.parametrize(
     "url",
     [
-        *("", "memory", "memory:x", "/plain/path", "bk://x"),
-        *("file:relative", "file://host/x", "file:///x?y", "file:///x#y"),
-        *("metadata-store:", "metadata-store:memory:", "metadata-store:zk:", "zk:h:2181/ledgers"),
+        "",
+        "memory",
+        "memory:x",
+        "/plain/path",
+        "bk://x",
+        "file:relative",
+        "file://host/x",
+        "file:///x?y",
+        "file:///x#y",
+        "metadata-store:",
+        "metadata-store:memory:",
+        "metadata-store:zk:",
+        "zk:h:2181/ledgers",
     ],
 )
 async def test_what_is_no_url_is_refused_with_what_would_be(url: str) -> None:

@@ -102,8 +102,10 @@ def _stored_json(topic: face.PersistentTopic) -> JsonObject:
     status = "Enabled" if topic.rules.deduplicates else "Disabled"
     compaction = topic.compaction.stats
     figures = (
-        *(compaction.removed, compaction.succeeded_ms),
-        *(compaction.failed_ms, compaction.took_ms),
+        compaction.removed,
+        compaction.succeeded_ms,
+        compaction.failed_ms,
+        compaction.took_ms,
     )
     return {
         "deduplicationStatus": status,

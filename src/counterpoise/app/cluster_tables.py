@@ -130,7 +130,11 @@ def _sums(rows: Sequence[TopicRow]) -> dict[str, Any]:
     return {
         name: sum(getattr(each, name) for each in rows)
         for name in (
-            *("msg_rate_in", "msg_rate_out", "bytes_rate_in", "bytes_rate_out"),
-            *("producers", "consumers"),
+            "msg_rate_in",
+            "msg_rate_out",
+            "bytes_rate_in",
+            "bytes_rate_out",
+            "producers",
+            "consumers",
         )
     }

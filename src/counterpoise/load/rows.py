@@ -66,26 +66,44 @@ COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
 
 # What a bundle's row says.
 SAMPLE: Final = (
-    *("poll_id", "seq", "fetched_at_ms", "broker", "bundle"),
+    "poll_id",
+    "seq",
+    "fetched_at_ms",
+    "broker",
+    "bundle",
     *RATES,
-    *("topics", "producers", "consumers", "cache_size"),
+    "topics",
+    "producers",
+    "consumers",
+    "cache_size",
 )
 # What is remembered of the bundles of a broker's latest report.
-SERVED: Final = (
-    *("poll_id", "seq", "broker", "bundle"),
-    *RATES,
-    *("topics", "producers", "consumers"),
-)
+SERVED: Final = ("poll_id", "seq", "broker", "bundle", *RATES, "topics", "producers", "consumers")
 # What the row of a broker, or of a gap, says.
 USAGE: Final = tuple(f"{name}_{part}" for name in RESOURCES for part in ("usage", "limit"))
 REPORT: Final = (
-    *("poll_id", "seq", "fetched_at_ms", "kind", "broker"),
-    *("report_at_ms", "fresh", "note"),
+    "poll_id",
+    "seq",
+    "fetched_at_ms",
+    "kind",
+    "broker",
+    "report_at_ms",
+    "fresh",
+    "note",
     *RATES,
-    *("topics", "bundles", "producers", "consumers"),
+    "topics",
+    "bundles",
+    "producers",
+    "consumers",
     *USAGE,
-    *("web_service_url", "pulsar_service_url", "broker_version", "load_manager"),
-    *("persistent_topics", "non_persistent_topics", "started_at_ms", "load_average"),
+    "web_service_url",
+    "pulsar_service_url",
+    "broker_version",
+    "load_manager",
+    "persistent_topics",
+    "non_persistent_topics",
+    "started_at_ms",
+    "load_average",
 )
 
 Table = Mapping[str, Column]

@@ -36,8 +36,12 @@ GROUPS_FOR: Final = 10
 ASKED_MOST: Final = 3
 """Brokers that are asked one after the other, before a cluster counts as unreadable."""
 FACTS: Final = (
-    *("broker", "load_manager", "broker_version"),
-    *("persistent_topics", "non_persistent_topics", "topics"),
+    "broker",
+    "load_manager",
+    "broker_version",
+    "persistent_topics",
+    "non_persistent_topics",
+    "topics",
 )
 
 

@@ -47,8 +47,16 @@ class LogCache:
     """One log's cached chunks, in order and without gaps."""
 
     __slots__ = (
-        *("_budget", "_chunks", "_entries", "_firsts", "_ledger", "_messages", "_sizes", "_start"),
-        *("closed", "size"),
+        "_budget",
+        "_chunks",
+        "_entries",
+        "_firsts",
+        "_ledger",
+        "_messages",
+        "_sizes",
+        "_start",
+        "closed",
+        "size",
     )
 
     def __init__(self, budget: EntryCache) -> None:

@@ -183,11 +183,28 @@ def _low_watermark(
 
 #: Commands whose fields mean what they say.
 _AS_THEY_ARE: Final = (
-    *("ping", "pong", "partition_metadata", "lookup_topic", "get_topics_of_namespace"),
-    *("watch_topic_list", "watch_topic_list_close", "producer", "close_producer", "subscribe"),
-    *("seek", "get_last_message_id", "consumer_stats", "unsubscribe", "close_consumer"),
-    *("get_schema", "get_or_create_schema", "tc_client_connect_request", "new_txn"),
-    *("add_partition_to_txn", "add_subscription_to_txn", "end_txn"),
+    "ping",
+    "pong",
+    "partition_metadata",
+    "lookup_topic",
+    "get_topics_of_namespace",
+    "watch_topic_list",
+    "watch_topic_list_close",
+    "producer",
+    "close_producer",
+    "subscribe",
+    "seek",
+    "get_last_message_id",
+    "consumer_stats",
+    "unsubscribe",
+    "close_consumer",
+    "get_schema",
+    "get_or_create_schema",
+    "tc_client_connect_request",
+    "new_txn",
+    "add_partition_to_txn",
+    "add_subscription_to_txn",
+    "end_txn",
 )
 
 _READERS_BY_FIELD: Final[dict[str, Reader]] = {

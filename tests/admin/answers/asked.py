@@ -73,9 +73,14 @@ def _of_topics() -> Iterator[str]:
             yield f"-PUT P/m/n/{plain}/subscription/s"
             yield f"-PUT P/m/n/{parted}/subscription/s"
         for topic in (
-            *(f"P/m/none/x{number}", f"P/m/n/none{number}", f"P/m/n/{parted}-partition-5"),
-            *(f"NP/m/n/none{number}", f"NP/m/n/{passing}"),
-            *(f"P/m/n/{parted}", f"P/m/n/{parted}-partition-1", f"P/m/n/{plain}"),
+            f"P/m/none/x{number}",
+            f"P/m/n/none{number}",
+            f"P/m/n/{parted}-partition-5",
+            f"NP/m/n/none{number}",
+            f"NP/m/n/{passing}",
+            f"P/m/n/{parted}",
+            f"P/m/n/{parted}-partition-1",
+            f"P/m/n/{plain}",
         ):
             yield f"{method} {topic}{'/' if what else ''}{what}"
 

@@ -14,8 +14,17 @@ from tests.apache_tools import LIB, admin_tool
 
 VECTORS = Path(__file__).with_name("pulsar-4.0.7.json")
 GROUPS = (
-    *("brokers", "broker-stats", "namespaces", "topics", "topicPolicies", "resourcegroups"),
-    *("ns-isolation-policy", "clusters", "tenants", "schemas", "transactions"),
+    "brokers",
+    "broker-stats",
+    "namespaces",
+    "topics",
+    "topicPolicies",
+    "resourcegroups",
+    "ns-isolation-policy",
+    "clusters",
+    "tenants",
+    "schemas",
+    "transactions",
 )
 """The groups of commands that the table is about."""
 SETTLE_S = 0.4

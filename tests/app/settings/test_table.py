@@ -140,12 +140,19 @@ def test_names_are_pulsars_own():
         "maxThrottledPublishRequestsPerConnection",
         "maxThrottledPublishBytesPerConnection",
         # Pulsar's providers read these from broker.conf themselves.
-        *("tokenSecretKey", "tokenPublicKey", "tokenPublicAlg", "tokenAuthClaim"),
-        *("tokenAudienceClaim", "tokenAudience", "tokenAllowedClockSkewSeconds"),
+        "tokenSecretKey",
+        "tokenPublicKey",
+        "tokenPublicAlg",
+        "tokenAuthClaim",
+        "tokenAudienceClaim",
+        "tokenAudience",
+        "tokenAllowedClockSkewSeconds",
         "basicAuthConf",
         # In Pulsar every client writes there unless authorization is on.
         "systemTopicsWritableByClients",
         # The shedding strategy of our own.
-        *("counterpoiseMovePrice", "counterpoiseHorizonMinutes", "counterpoiseMaxMovesPerRound"),
+        "counterpoiseMovePrice",
+        "counterpoiseHorizonMinutes",
+        "counterpoiseMaxMovesPerRound",
     }
     assert set(table()) - broker_conf_names() <= renamed | ours

@@ -57,8 +57,11 @@ def attacked(target: Target, attack: Coroutine[Any, Any, Tally], gap_max_s: floa
     began = time.monotonic()
     bystander = subprocess.Popen(
         [
-            *(sys.executable, "-m", "tests.attack.wire.bystander"),
-            *(target.service_url, str(target.process.pid)),
+            sys.executable,
+            "-m",
+            "tests.attack.wire.bystander",
+            target.service_url,
+            str(target.process.pid),
         ],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

@@ -75,9 +75,20 @@ def broker(folder: Path, fault: str = "") -> Iterator[Target]:
     with log_file.open("w") as log:
         process = subprocess.Popen(
             [
-                *(sys.executable, "-m", *program, "broker", "--data", str(folder / "data")),
-                *("--set", "metadataStoreUrl=memory:", "--log-level", "error"),
-                *("--set", "brokerServicePort=0", "--set", "webServicePort=0"),
+                sys.executable,
+                "-m",
+                *program,
+                "broker",
+                "--data",
+                str(folder / "data"),
+                "--set",
+                "metadataStoreUrl=memory:",
+                "--log-level",
+                "error",
+                "--set",
+                "brokerServicePort=0",
+                "--set",
+                "webServicePort=0",
             ],
             stdout=subprocess.PIPE,
             stderr=log,

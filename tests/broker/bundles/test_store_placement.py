@@ -85,9 +85,15 @@ def test_003_l536_a_registration_says_what_lookups_need_and_nothing_of_load() ->
     )
     written = json.loads(write_lookup_data(said))
     assert set(written) == {
-        *("pulsarServiceUrl", "advertisedListeners", "protocols", "persistentTopicsEnabled"),
-        *("nonPersistentTopicsEnabled", "loadManagerClassName", "startTimestamp"),
-        *("brokerVersion", "properties"),
+        "pulsarServiceUrl",
+        "advertisedListeners",
+        "protocols",
+        "persistentTopicsEnabled",
+        "nonPersistentTopicsEnabled",
+        "loadManagerClassName",
+        "startTimestamp",
+        "brokerVersion",
+        "properties",
     }
     read = read_report(write_lookup_data(said))
     assert read.broker_version_string == "4.0.7"

@@ -98,7 +98,10 @@ STEPS = st.one_of(
     steps=[
         ("send", ("a", "1")),
         *[("send", ("b", "1"))] * 4,
-        *(("compact", None), ("acknowledge", None), ("reload", None), ("acknowledge", None)),
+        ("compact", None),
+        ("acknowledge", None),
+        ("reload", None),
+        ("acknowledge", None),
     ],
     keeps_keyless=False,
 )

@@ -192,14 +192,30 @@ def command(clusters: str, folder: Path, chosen: Sequence[str] = ()) -> list[str
         resources.symlink_to(SUITE / "renamed")
     opened = [f"--add-opens=java.base/{each}=ALL-UNNAMED" for each in _OPENED]
     return [
-        *("java", "-Xmx1g", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", *opened),
+        "java",
+        "-Xmx1g",
+        "-XX:+UseSerialGC",
+        "-XX:TieredStopAtLevel=1",
+        *opened,
         "-Dio.netty.tryReflectionSetAccessible=true",
         f"-Dlog4j.configurationFile={folder / 'log4j2.properties'}",
-        *(f"-Dclusters={clusters}", f"-DtimeoutMs={TIMEOUT_MS}"),
-        *("-cp", class_path(lib), "org.testng.TestNG", "-usedefaultlisteners", "false"),
-        *("-listener", "Verdicts", "-verbose", "0", "-excludegroups", "quarantine,flaky"),
-        *("-configfailurepolicy", "continue"),
-        *("-testclass", ",".join(f"{PACKAGE}.{each}" for each in chosen or classes())),
+        f"-Dclusters={clusters}",
+        f"-DtimeoutMs={TIMEOUT_MS}",
+        "-cp",
+        class_path(lib),
+        "org.testng.TestNG",
+        "-usedefaultlisteners",
+        "false",
+        "-listener",
+        "Verdicts",
+        "-verbose",
+        "0",
+        "-excludegroups",
+        "quarantine,flaky",
+        "-configfailurepolicy",
+        "continue",
+        "-testclass",
+        ",".join(f"{PACKAGE}.{each}" for each in chosen or classes()),
     ]
 
 

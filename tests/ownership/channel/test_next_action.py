@@ -47,9 +47,19 @@ RECORDS = st.builds(
 )
 REQUESTS = st.sampled_from(
     [
-        *(None, Acquire(), Acquire(as_split_part=True), Release(None), Release(A), Release(B)),
-        *(Assign(A), Assign(B), OrderRelease(A, None), OrderRelease(A, B), OrderRelease(B, A)),
-        *(SplitCompleted(), Split(("0x00000000_0x40000000", "0x40000000_0x80000000"))),
+        None,
+        Acquire(),
+        Acquire(as_split_part=True),
+        Release(None),
+        Release(A),
+        Release(B),
+        Assign(A),
+        Assign(B),
+        OrderRelease(A, None),
+        OrderRelease(A, B),
+        OrderRelease(B, A),
+        SplitCompleted(),
+        Split(("0x00000000_0x40000000", "0x40000000_0x80000000")),
     ]
 )
 

@@ -192,18 +192,14 @@ FOREIGN = [
 HAPPENINGS = st.one_of(
     st.sampled_from(
         [
-            *(
-                events.Acquire(),
-                events.Acquire(as_split_part=True),
-                events.CheckOwnership(),
-                events.SplitCompleted(),
-            ),
-            *(
-                events.Release(None),
-                events.Release(A),
-                events.Release(B),
-                events.Split(("0x00000000_0x80000000",)),
-            ),
+            events.Acquire(),
+            events.Acquire(as_split_part=True),
+            events.CheckOwnership(),
+            events.SplitCompleted(),
+            events.Release(None),
+            events.Release(A),
+            events.Release(B),
+            events.Split(("0x00000000_0x80000000",)),
         ]
     ),
     st.just(events.SessionChanged()),

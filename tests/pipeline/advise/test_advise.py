@@ -37,8 +37,10 @@ from tests.pipeline.histories import writer_of
 from tests.pipeline.rounds import loads
 
 SET = [
-    *("--strategy", "ThresholdShedder"),
-    *("--set", "loadBalancerBundleUnloadMinThroughputThreshold=0.001"),
+    "--strategy",
+    "ThresholdShedder",
+    "--set",
+    "loadBalancerBundleUnloadMinThroughputThreshold=0.001",
 ]
 
 

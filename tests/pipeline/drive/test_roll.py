@@ -355,9 +355,19 @@ async def test_a_signal_ends_the_command_too_and_the_same_line_goes_on(
     """As a process of its own: signals are for whole processes."""
     pids = tmp_path / "pids"
     words = [
-        *(sys.executable, "-m", "counterpoise", "roll", "--history", str(tmp_path / "history")),
-        *("--admin-url", ",".join(f"http://{name}" for name in roller.cluster.names)),
-        *("--execute", "--settle", "0", "--command", f"sh -c 'echo $$ > {pids}; sleep 600'"),
+        sys.executable,
+        "-m",
+        "counterpoise",
+        "roll",
+        "--history",
+        str(tmp_path / "history"),
+        "--admin-url",
+        ",".join(f"http://{name}" for name in roller.cluster.names),
+        "--execute",
+        "--settle",
+        "0",
+        "--command",
+        f"sh -c 'echo $$ > {pids}; sleep 600'",
     ]
     sheds_not(roller.cluster)
     process = await asyncio.create_subprocess_exec(*words, stdout=asyncio.subprocess.PIPE)

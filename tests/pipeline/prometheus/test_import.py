@@ -317,7 +317,11 @@ async def test_an_import_that_is_killed_goes_on_and_the_history_is_the_same(tmp_
     landed = 0
     for _ in range(2):
         process = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "tests.pipeline.prometheus.slow_import", str(history), *given),
+            sys.executable,
+            "-m",
+            "tests.pipeline.prometheus.slow_import",
+            str(history),
+            *given,
             stdout=asyncio.subprocess.PIPE,
         )
         assert process.stdout is not None

@@ -76,8 +76,11 @@ async def serving_series(series: Sequence[Series], where: Path) -> AsyncIterator
         port = free.getsockname()[1]
     with (where / "prometheus.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
-            *("prometheus", "--config.file=prometheus.yml", "--storage.tsdb.path=db"),
-            *(f"--web.listen-address=127.0.0.1:{port}", "--storage.tsdb.retention.time=100y"),
+            "prometheus",
+            "--config.file=prometheus.yml",
+            "--storage.tsdb.path=db",
+            f"--web.listen-address=127.0.0.1:{port}",
+            "--storage.tsdb.retention.time=100y",
             cwd=where,
             stdout=log,
             stderr=log,

@@ -33,8 +33,10 @@ def test_a_row_group_of_other_bundles_is_not_read() -> None:
     bundles, brokers = (BUNDLE, BUNDLE), ("broker", "broker")
     part = ReportPart(others=False, digests=range(10, 20))
     assert [part.may_be_in(bundles, each) for each in ((0, 9), (0, 10), (19, 30), (20, 30))] == [
-        *(False, True),
-        *(True, False),
+        False,
+        True,
+        True,
+        False,
     ]
     assert (part.may_be_in(brokers, (10, 20)), NO_BUNDLES.may_be_in(brokers, (10, 20))) == (
         False,

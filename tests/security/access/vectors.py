@@ -13,11 +13,16 @@ EXPLAINED: dict[str, str] = {
     **{
         f"{_NS}/{policy}": "Pulsar cannot take this policy back, and takes its name for a bundle's"
         for policy in (
-            *("deduplicationSnapshotInterval", "subscriptionAuthMode", "encryptionRequired"),
+            "deduplicationSnapshotInterval",
+            "subscriptionAuthMode",
+            "encryptionRequired",
             "offloadPolicies",
-            *("schemaCompatibilityStrategy", "schemaAutoUpdateCompatibilityStrategy"),
+            "schemaCompatibilityStrategy",
+            "schemaAutoUpdateCompatibilityStrategy",
             "isAllowAutoUpdateSchema",
-            *("schemaValidationEnforced", "replication", "allowedClusters"),
+            "schemaValidationEnforced",
+            "replication",
+            "allowedClusters",
         )
     },
     "DELETE /admin/v2/{domain}/{tenant}/{namespace}/{topic}/schemaValidationEnforced": (

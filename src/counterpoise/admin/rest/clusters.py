@@ -25,9 +25,15 @@ CLUSTER_DATA = Shape(
             **{
                 name: text()
                 for name in (
-                    *("serviceUrl", "serviceUrlTls", "brokerServiceUrl", "brokerServiceUrlTls"),
-                    *("proxyServiceUrl", "authenticationPlugin", "authenticationParameters"),
-                    *("brokerClientTrustCertsFilePath", "listenerName"),
+                    "serviceUrl",
+                    "serviceUrlTls",
+                    "brokerServiceUrl",
+                    "brokerServiceUrlTls",
+                    "proxyServiceUrl",
+                    "authenticationPlugin",
+                    "authenticationParameters",
+                    "brokerClientTrustCertsFilePath",
+                    "listenerName",
                 )
             },
             "brokerClientTlsEnabled": FLAG,

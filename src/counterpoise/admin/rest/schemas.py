@@ -17,9 +17,27 @@ from counterpoise.names.topic import PERSISTENT, TopicName
 BASE = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 
 TYPES = (
-    *("NONE", "STRING", "JSON", "PROTOBUF", "AVRO", "BOOLEAN", "INT8", "INT16", "INT32", "INT64"),
-    *("FLOAT", "DOUBLE", "DATE", "TIME", "TIMESTAMP", "KEY_VALUE", "INSTANT", "LOCAL_DATE"),
-    *("LOCAL_TIME", "LOCAL_DATE_TIME", "PROTOBUF_NATIVE"),
+    "NONE",
+    "STRING",
+    "JSON",
+    "PROTOBUF",
+    "AVRO",
+    "BOOLEAN",
+    "INT8",
+    "INT16",
+    "INT32",
+    "INT64",
+    "FLOAT",
+    "DOUBLE",
+    "DATE",
+    "TIME",
+    "TIMESTAMP",
+    "KEY_VALUE",
+    "INSTANT",
+    "LOCAL_DATE",
+    "LOCAL_TIME",
+    "LOCAL_DATE_TIME",
+    "PROTOBUF_NATIVE",
 )
 """``SchemaType`` by the protocol's numbers."""
 

@@ -29,9 +29,22 @@ Exit status: 0 when stopped, 2 for an error to correct, 3 when the stream failed
 _OF_PLANS = ("valid_for", "partial")
 
 _NOT_OF_PLANS = (
-    *("strategy", "placement", "master", "spark_conf", "shards", "interval", "decide_every"),
-    *("grace_period", "thrash_span", "costly_span", "once", "metrics", "watchdog", "console"),
-    *("retain_days", "time_travel_days"),
+    "strategy",
+    "placement",
+    "master",
+    "spark_conf",
+    "shards",
+    "interval",
+    "decide_every",
+    "grace_period",
+    "thrash_span",
+    "costly_span",
+    "once",
+    "metrics",
+    "watchdog",
+    "console",
+    "retain_days",
+    "time_travel_days",
 )
 "a plan contains its own moves"
 

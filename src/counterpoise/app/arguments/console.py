@@ -24,8 +24,17 @@ elsewhere. Ctrl-C or SIGTERM ends it.
 """
 
 _OF_ONE_CLUSTER = (
-    *("admin_url", "history", "backtests", "acts", "conf", "settings", "token_file"),
-    *("auth_plugin", "auth_params", "tls_trust_cert_path", "tls_allow_insecure"),
+    "admin_url",
+    "history",
+    "backtests",
+    "acts",
+    "conf",
+    "settings",
+    "token_file",
+    "auth_plugin",
+    "auth_params",
+    "tls_trust_cert_path",
+    "tls_allow_insecure",
     "tls_enable_hostname_verification",
 )
 

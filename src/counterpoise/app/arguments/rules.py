@@ -13,8 +13,14 @@ from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 
 RULES = (
-    *("max_moves_a_round", "max_load_a_round", "max_moves_an_hour", "max_load_an_hour"),
-    *("max_unavailable_an_hour", "stop_at_latency", "window", "leave_alone"),
+    "max_moves_a_round",
+    "max_load_a_round",
+    "max_moves_an_hour",
+    "max_load_an_hour",
+    "max_unavailable_an_hour",
+    "stop_at_latency",
+    "window",
+    "leave_alone",
 )
 """What they are called among a verb's arguments."""
 

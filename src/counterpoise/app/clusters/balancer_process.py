@@ -12,8 +12,15 @@ def balancer_spec(admin_url: str, history: Path, options: Iterable[str]) -> Chil
     return ChildSpec(
         name="balancer",
         argv=[
-            *(sys.executable, "-m", "counterpoise.app.main", "balance", "--execute"),
-            *("--admin-url", admin_url, "--history", str(history)),
+            sys.executable,
+            "-m",
+            "counterpoise.app.main",
+            "balance",
+            "--execute",
+            "--admin-url",
+            admin_url,
+            "--history",
+            str(history),
             *options,
         ],
         is_ready=lambda _: True,

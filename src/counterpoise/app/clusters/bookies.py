@@ -17,7 +17,10 @@ DIRECT_MB: Final = 384
 """Direct memory, in addition to the heap; a bookie of a small cluster takes some 180 MB in all."""
 READY_MARK: Final = "Started component bookie-server"
 _OPENS: Final = (
-    *("java.base/java.lang", "java.base/java.io", "java.base/java.util.zip", "java.base/java.nio"),
+    "java.base/java.lang",
+    "java.base/java.io",
+    "java.base/java.util.zip",
+    "java.base/java.nio",
     "java.base/jdk.internal.misc",
 )
 LOGGING: Final = """\
@@ -55,7 +58,10 @@ class LocalBookies:
         self._java += [w for o in _OPENS for w in ("--add-opens", f"{o}=ALL-UNNAMED")]
         self._java += [
             f"-Dlog4j.configurationFile={home / 'log4j2.properties'}",
-            *("-XX:+UseSerialGC", "-XX:+ExitOnOutOfMemoryError", "-cp", f"{lib}/*"),
+            "-XX:+UseSerialGC",
+            "-XX:+ExitOnOutOfMemoryError",
+            "-cp",
+            f"{lib}/*",
         ]
 
     @classmethod
@@ -105,7 +111,9 @@ class LocalBookies:
                 name="BookKeeper's set-up",
                 argv=[
                     *self._java_with("-Xmx256m"),
-                    *("org.apache.bookkeeper.bookie.BookieShell", "-conf", str(conf)),
+                    "org.apache.bookkeeper.bookie.BookieShell",
+                    "-conf",
+                    str(conf),
                     "initnewcluster",
                 ],
                 is_ready=lambda line: "Successfully initiated cluster" in line,
@@ -132,7 +140,8 @@ class LocalBookies:
                 argv=[
                     *self._java_with(f"-Xmx{HEAP_MB}m", f"-XX:MaxDirectMemorySize={DIRECT_MB}m"),
                     "org.apache.bookkeeper.server.Main",
-                    *("--conf", str(self._conf(number, port))),
+                    "--conf",
+                    str(self._conf(number, port)),
                 ],
                 is_ready=lambda line: READY_MARK in line,
                 log=self.home / f"{name}.log",

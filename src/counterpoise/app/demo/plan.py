@@ -31,7 +31,8 @@ BALANCER_SETTINGS: Mapping[str, str] = {
     "loadBalancerCPUResourceWeight": "0",
 }
 BALANCE_OPTIONS = (
-    *("--interval=2s", "--decide-every=6s"),
+    "--interval=2s",
+    "--decide-every=6s",
     *(f"--set={name}={value}" for name, value in BALANCER_SETTINGS.items()),
 )
 

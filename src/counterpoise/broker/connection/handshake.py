@@ -145,7 +145,9 @@ class Handshake:
         if principal.role != self._principal.role:
             log.warning(
                 "Closing the connection of %s: its role cannot change from %s to %s",
-                *(self._link.address, self._principal.role, principal.role),
+                self._link.address,
+                self._principal.role,
+                principal.role,
             )
             self._admission.close()
             return

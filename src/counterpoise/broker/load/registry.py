@@ -176,9 +176,16 @@ def write_lookup_data(
     """A broker's lookup data as JSON, in the field order of Pulsar's ``BrokerLookupData``."""
     document = report.to_json()
     names = (
-        *("webServiceUrl", "webServiceUrlTls", "pulsarServiceUrl", "pulsarServiceUrlTls"),
-        *("advertisedListeners", "protocols", "persistentTopicsEnabled"),
-        *("nonPersistentTopicsEnabled", "loadManagerClassName", "startTimestamp"),
+        "webServiceUrl",
+        "webServiceUrlTls",
+        "pulsarServiceUrl",
+        "pulsarServiceUrlTls",
+        "advertisedListeners",
+        "protocols",
+        "persistentTopicsEnabled",
+        "nonPersistentTopicsEnabled",
+        "loadManagerClassName",
+        "startTimestamp",
     )
     written = {name: document[name] for name in names if document.get(name) is not None}
     written["brokerVersion"] = report.broker_version_string

@@ -8,8 +8,15 @@ from counterpoise.names.options import option
 from counterpoise.names.topic import TopicName
 
 STRATEGIES: Final = (
-    *("UNDEFINED", "ALWAYS_INCOMPATIBLE", "ALWAYS_COMPATIBLE", "BACKWARD", "FORWARD", "FULL"),
-    *("BACKWARD_TRANSITIVE", "FORWARD_TRANSITIVE", "FULL_TRANSITIVE"),
+    "UNDEFINED",
+    "ALWAYS_INCOMPATIBLE",
+    "ALWAYS_COMPATIBLE",
+    "BACKWARD",
+    "FORWARD",
+    "FULL",
+    "BACKWARD_TRANSITIVE",
+    "FORWARD_TRANSITIVE",
+    "FULL_TRANSITIVE",
 )
 _OF_AUTO_UPDATE: Final = {
     "AutoUpdateDisabled": "ALWAYS_INCOMPATIBLE",

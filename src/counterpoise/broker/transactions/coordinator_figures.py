@@ -5,8 +5,19 @@ from dataclasses import dataclass, field
 from typing import Final
 
 LATENCIES_MS: Final = (
-    *(10, 20, 50, 100, 500, 1000, 5000, 15_000),
-    *(30_000, 60_000, 300_000, 1_500_000, 3_000_000),
+    10,
+    20,
+    50,
+    100,
+    500,
+    1000,
+    5000,
+    15_000,
+    30_000,
+    60_000,
+    300_000,
+    1_500_000,
+    3_000_000,
 )
 """Upper bounds of the classes in which durations are counted, as in Pulsar's metrics; longer
 durations have a class of their own."""

@@ -12,8 +12,14 @@ from counterpoise.picture.treemap import TileKind
 from counterpoise.picture.units import bytes_per_s, messages_per_s, times
 
 BROKER_COLUMNS = (
-    *("Broker", "Load>", "Messages>", "\N{DIVISION SIGN} mean>"),
-    *("Bundles>", "Topics>", "Most used>", "State"),
+    "Broker",
+    "Load>",
+    "Messages>",
+    "\N{DIVISION SIGN} mean>",
+    "Bundles>",
+    "Topics>",
+    "Most used>",
+    "State",
 )
 BUNDLE_COLUMNS = ("Bundle", "Owner", "Load>", "Messages>", "Topics>")
 

@@ -33,26 +33,23 @@ REST = frozenset({LockPhase.FREE, LockPhase.OWNED})
 """Phases without a command in progress or a timer; every other phase waits for one of them."""
 _SETTLING = frozenset(
     {
-        *(
-            LockPhase.READING_HAND_OVER,
-            LockPhase.CHECKING,
-            LockPhase.EXPECTED,
-            LockPhase.ACQUIRING,
-            LockPhase.TAKING_OVER,
-        ),
+        LockPhase.READING_HAND_OVER,
+        LockPhase.CHECKING,
+        LockPhase.EXPECTED,
+        LockPhase.ACQUIRING,
+        LockPhase.TAKING_OVER,
         LockPhase.DOUBTED,
     }
 )
 _HOLDING = frozenset(
     {
-        *(
-            LockPhase.TAKING_OVER,
-            LockPhase.OWNED,
-            LockPhase.DOUBTED,
-            LockPhase.ANNOUNCING,
-            LockPhase.AWAITING,
-        ),
-        *(LockPhase.YIELDING, LockPhase.YIELDED),
+        LockPhase.TAKING_OVER,
+        LockPhase.OWNED,
+        LockPhase.DOUBTED,
+        LockPhase.ANNOUNCING,
+        LockPhase.AWAITING,
+        LockPhase.YIELDING,
+        LockPhase.YIELDED,
     }
 )
 

@@ -9,8 +9,18 @@ from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.page.drawing import new_figure, write_picture
 
 HEADER = (
-    *("rank", "strategy", "max/mean", "worst", "deviation", "uneven"),
-    *("usage", "moves", "load moved", "thrash", "waited", "score"),
+    "rank",
+    "strategy",
+    "max/mean",
+    "worst",
+    "deviation",
+    "uneven",
+    "usage",
+    "moves",
+    "load moved",
+    "thrash",
+    "waited",
+    "score",
 )
 
 NAMED = 24

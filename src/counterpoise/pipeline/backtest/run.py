@@ -220,8 +220,16 @@ def results_table(results: Sequence[BacktestResult]) -> pa.Table:
 
 
 _ADDED: Final = (
-    *("steps", "hours", "moves", "moved", "waited_s", "delayed"),
-    *("thrash", "orphans", "late_moves", "needed"),
+    "steps",
+    "hours",
+    "moves",
+    "moved",
+    "waited_s",
+    "delayed",
+    "thrash",
+    "orphans",
+    "late_moves",
+    "needed",
 )
 _AVERAGED: Final = ("imbalance", "deviation", "uneven", "converged_min")
 

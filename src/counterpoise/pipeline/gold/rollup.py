@@ -29,8 +29,13 @@ HOURS: Final = "gold_bundle_hours"
 SHARED: Final = frozenset({HOURS, "gold_bundle_days", "gold_namespace_hours", "gold_imbalance"})
 """Gold tables from which other gold tables are made."""
 OF_DAYS: Final = (
-    *("bundle_loads", "broker_loads", "gaps", "polls"),
-    *("decisions", "rejections", "outcomes"),
+    "bundle_loads",
+    "broker_loads",
+    "gaps",
+    "polls",
+    "decisions",
+    "rejections",
+    "outcomes",
 )
 OF_SESSION: Final = {"spark.sql.session.timeZone": "UTC"}
 SETTINGS: Final = {

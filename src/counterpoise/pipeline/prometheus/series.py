@@ -22,10 +22,7 @@ from counterpoise.pipeline.prometheus.boundaries import KnownBundles
 TOPICS: Final = "topics"
 BUNDLES: Final = "bundles"
 RATE_SERIES: Final[Mapping[str, tuple[str, ...]]] = {
-    TOPICS: (
-        *("pulsar_rate_in", "pulsar_rate_out"),
-        *("pulsar_throughput_in", "pulsar_throughput_out"),
-    ),
+    TOPICS: ("pulsar_rate_in", "pulsar_rate_out", "pulsar_throughput_in", "pulsar_throughput_out"),
     BUNDLES: tuple(f"pulsar_bundle_{name}" for name in RATES),
 }
 """The series of each of `RATES`."""

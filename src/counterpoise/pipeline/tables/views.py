@@ -23,8 +23,19 @@ from counterpoise.pipeline.tables.schema import (
 
 BUNDLE_LOADS = ("at", "report_at", "broker", "bundle", *RATES, "topics", "producers", "consumers")
 BROKER_LOADS = (
-    *("at", "report_at", "age_ms", "fresh", "broker", *RATES, "topics", "bundles"),
-    *("producers", "consumers", *USAGE, "load_manager", "broker_version"),
+    "at",
+    "report_at",
+    "age_ms",
+    "fresh",
+    "broker",
+    *RATES,
+    "topics",
+    "bundles",
+    "producers",
+    "consumers",
+    *USAGE,
+    "load_manager",
+    "broker_version",
 )
 
 

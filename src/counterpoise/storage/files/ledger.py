@@ -79,8 +79,16 @@ class LedgerFile:
     """A ledger's file, which remembers the offsets of some of its entries."""
 
     __slots__ = (
-        *("_descriptor", "_disk", "_format", "_lock", "_marks", "_open", "_records"),
-        *("ledger_id", "path", "written"),
+        "_descriptor",
+        "_disk",
+        "_format",
+        "_lock",
+        "_marks",
+        "_open",
+        "_records",
+        "ledger_id",
+        "path",
+        "written",
     )
 
     def __init__(

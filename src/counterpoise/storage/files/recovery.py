@@ -230,7 +230,9 @@ def _log_findings(directory: Path, found: LedgerSurvey) -> tuple[Lost, ...]:
         if outcome.torn:
             _log.warning(
                 "%s: ledger %d: %d bytes at its end were not finished and are cut",
-                *(directory, ledger_id, outcome.torn),
+                directory,
+                ledger_id,
+                outcome.torn,
             )
     known = set(found.last.lost)
     new = tuple(each for each in found.lost if each not in known)

@@ -41,8 +41,10 @@ def least_imbalance(windows: Windows, moves: int, seconds: float = SECONDS) -> f
 
     solver = highspy.Highs()
     for name, value in (
-        *(("output_flag", False), ("threads", 1)),
-        *(("time_limit", seconds), ("mip_rel_gap", GAP)),
+        ("output_flag", False),
+        ("threads", 1),
+        ("time_limit", seconds),
+        ("mip_rel_gap", GAP),
     ):
         solver.setOptionValue(name, value)
     solver.passModel(_program(windows, moves))

@@ -103,7 +103,7 @@ def test_of_a_history_without_anything_that_is_said() -> None:
         (7199, "119 min ago"),
         (7200, "2 h ago"),
         (172_799, "47 h ago"),
-        (172_800, "2 days ago"),
+        (172_800, "2 d ago"),
     ],
 )
 def test_how_long_ago_is_said_in_the_largest_unit_of_which_there_are_two(

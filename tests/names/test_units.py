@@ -7,25 +7,58 @@ from counterpoise.names.hosts import is_loopback
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR, is_extensible
 from counterpoise.names.system_topics import is_system_topic
 from counterpoise.names.topic import TopicName
-from counterpoise.names.units import aligned, byte_scale, bytes_text, counted
+from counterpoise.names.units import (
+    aligned,
+    byte_scale,
+    bytes_text,
+    counted,
+    lasted,
+    messages_text,
+    times,
+)
 
 
 @pytest.mark.parametrize(
     ("per_second", "text"),
     [
         (0.0, "0 B/s"),
-        (999.0, "999 B/s"),
-        (1000.0, "1 kB/s"),
-        (1234.0, "1.23 kB/s"),
-        (1e6, "1 MB/s"),
-        (2.5e9, "2.5 GB/s"),
+        (float("nan"), "0 B/s"),
+        (-1.0, "0 B/s"),
+        (0.26, "0.3 B/s"),
+        (999.4, "999 B/s"),
+        (999.6, "1.0 kB/s"),
+        (12_345, "12.3 kB/s"),
+        (123_456, "123 kB/s"),
+        (999_600, "1.0 MB/s"),
+        (5e9, "5.0 GB/s"),
+        (5e19, "50000 PB/s"),
     ],
 )
 def test_a_rate_is_written_in_the_largest_unit_that_it_reaches(
     per_second: float, text: str
 ) -> None:
     assert bytes_text(per_second) == text
-    assert byte_scale(per_second)[1] == text.partition(" ")[2]
+
+
+@pytest.mark.parametrize(
+    ("largest", "scale"),
+    [(999.0, (1.0, "B/s")), (1000.0, (1e3, "kB/s")), (1e6, (1e6, "MB/s")), (5e12, (1e9, "GB/s"))],
+)
+def test_an_axis_has_the_largest_unit_that_it_reaches(
+    largest: float, scale: tuple[float, str]
+) -> None:
+    assert byte_scale(largest) == scale
+
+
+def test_rates_ratios_and_durations_are_rounded() -> None:
+    assert messages_text(4_500) == "4.5k msg/s"
+    assert messages_text(12) == "12 msg/s"
+    assert times(1.26) == "1.3\N{MULTIPLICATION SIGN}"
+    assert lasted(-0.4) == "0 s"
+    assert lasted(119) == "119 s"
+    assert [lasted(2 * size) for size in (60, 3600, 86_400)] == ["2 min", "2 h", "2 d"]
+    assert lasted(600) == "10 min"
+    assert lasted(4 * 86_400) == "4 d"
 
 
 @pytest.mark.parametrize(

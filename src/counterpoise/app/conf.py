@@ -2,10 +2,10 @@
 
 import argparse
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import TypeVar
 
 from counterpoise.app.errors import UserError
+from counterpoise.app.files import read_text
 from counterpoise.names.options import from_conf
 from counterpoise.names.properties import Properties, parse_properties
 
@@ -42,7 +42,7 @@ def read_conf(
 
 def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
     """The settings of a broker.conf, overridden by ``--set``; names are not checked."""
-    properties = parse_properties(_read(path)) if path else Properties()
+    properties = parse_properties(read_text(path)) if path else Properties()
     overrides = {}
     for text in settings:
         name, mark, value = text.partition("=")
@@ -64,12 +64,3 @@ def changing_nothing(settings: Sequence[str], own: Iterable[type]) -> list[str]:
 def settings_from(cls: type[T], properties: Properties) -> T:
     """Make an options dataclass from settings; raises ``ConfigError`` with the invalid line."""
     return from_conf(cls, properties.values, properties.lines)
-
-
-def _read(path: str) -> str:
-    try:
-        return Path(path).read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not a text file in UTF-8") from None

@@ -1,4 +1,4 @@
-"""Output files that the user names: checked before the work, written after it."""
+"""Files that the user names: read; or checked before the work, and written after it."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,16 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 TABLE_FILES: Final = (".parquet", ".csv")
+
+
+def read_text(path: str | Path) -> str:
+    """The text of a file that the user names; raises `UserError`."""
+    try:
+        return Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{path} is not a text file in UTF-8") from None
 
 
 def expect_writable(option: str, path: Path, endings: Sequence[str]) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from counterpoise.app.addresses import admin_urls
 from counterpoise.app.errors import UserError
+from counterpoise.app.files import read_text
 from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.fleet.fleet_watch import FleetCluster
 from counterpoise.security.client import ClientSecurity, Names
@@ -27,13 +28,9 @@ NAME_MOST = 60
 
 def read_fleet(path: str) -> tuple[FleetCluster, ...]:
     """The clusters of a fleet's file; raises `UserError` with the file, the line and the key."""
+    text = read_text(path)
     try:
-        text = Path(path).read_text(encoding="utf-8")
         found = tomllib.loads(text)
-    except OSError as error:
-        raise UserError(f"cannot read {path}: {error.strerror or error}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{path} is not a text file in UTF-8") from None
     except tomllib.TOMLDecodeError as error:
         raise UserError(f"{path} is not TOML: {error}") from None
     if others := found.keys() - {"cluster"}:

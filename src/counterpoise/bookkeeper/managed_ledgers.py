@@ -166,14 +166,13 @@ def _unpacked(value: bytes) -> bytes:
     return unpack(kind, value[begin + size :], header.uncompressedSize)
 
 
-async def managed_ledger_names(store: MetadataReader, below: str = "") -> AsyncIterator[list[str]]:
+async def managed_ledger_names(store: MetadataReader) -> AsyncIterator[list[str]]:
     """The names of all managed ledgers, those of one namespace at a time.
 
-    ``below`` is a tenant, or ``tenant/namespace``. Names of Pulsar 1, with a cluster between tenant
-    and namespace, are found as well.
+    Names of Pulsar 1, with a cluster between tenant and namespace, are found as well.
     """
-    for path in [below] if below else await store.children(ROOT):
-        async for names in _names(store, path, 3 - path.count("/")):
+    for tenant in await store.children(ROOT):
+        async for names in _names(store, tenant, 3):
             yield names
 
 

@@ -18,8 +18,8 @@ from starlette.routing import Route
 from counterpoise.console.guard import OwnSite
 from counterpoise.console.http_server import serve_until
 from counterpoise.names.callbacks import MillisecondClock, Notify
+from counterpoise.names.units import bytes_text, lasted, times
 from counterpoise.picture.figures import UNEVEN
-from counterpoise.picture.units import bytes_per_s, lasted, times
 from counterpoise.pipeline.fleet.cluster_state import BalancerState, ClusterState
 from counterpoise.pipeline.fleet.fleet_watch import FleetCluster, FleetWatch, watching_fleet
 from counterpoise.pipeline.page.render import render
@@ -60,7 +60,7 @@ def card(state: ClusterState, now_ms: int) -> Card:
             else f"{polled.brokers}"
         )
         figures += [("Brokers", brokers, bool(polled.silent))]
-        figures += [("Traffic", bytes_per_s(polled.bytes_per_s), False)]
+        figures += [("Traffic", bytes_text(polled.bytes_per_s), False)]
     elif state.at_ms:
         figures += [("Brokers", "out of reach", True)]
     if uneven is not None:

@@ -14,8 +14,8 @@ from counterpoise.console.parts.listings import Brokers, Bundles
 from counterpoise.console.parts.sign_in import SignIn, default_operator
 from counterpoise.console.parts.summary import Summary
 from counterpoise.console.roles import Operator
+from counterpoise.names.units import lasted
 from counterpoise.picture.cluster_picture import ClusterPicture
-from counterpoise.picture.units import lasted
 
 STYLE = Path(__file__).with_name("style.css").read_text(encoding="utf-8")
 REFRESH_EVERY_S = 0.5

@@ -2,20 +2,49 @@
 
 from collections.abc import Collection, Sequence
 
-_SIZES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3))
+_SIZES = ("B", "kB", "MB", "GB", "TB", "PB")
+_COUNTS = ("", "k", "M", "G", "T")
+_TIMES = (("d", 86_400), ("h", 3600), ("min", 60))
+_AXES = (("GB/s", 1e9), ("MB/s", 1e6), ("kB/s", 1e3))
 
 
 def bytes_text(per_second: float) -> str:
-    """A rate in bytes/s as text, in the largest unit in which the number exceeds 1."""
-    for unit, size in _SIZES:
-        if per_second >= size:
-            return f"{per_second / size:.3g} {unit}"
-    return f"{per_second:.0f} B/s"
+    """A throughput as text, such as ``12.3 MB/s``."""
+    return _scaled(per_second, _SIZES, " ") + "/s"
+
+
+def messages_text(per_second: float) -> str:
+    """A message rate as text, such as ``4.5k msg/s``."""
+    return _scaled(per_second, _COUNTS, "") + " msg/s"
+
+
+def times(ratio: float) -> str:
+    """A load ÷ the mean as text, such as 1.8 with the multiplication sign."""
+    return f"{ratio:.1f}\N{MULTIPLICATION SIGN}"
+
+
+def lasted(seconds: float) -> str:
+    """A duration as text in its largest unit, such as ``5 min``."""
+    for unit, size in _TIMES:
+        if seconds >= 2 * size:
+            return f"{seconds // size:.0f} {unit}"
+    return f"{max(0.0, seconds):.0f} s"
+
+
+def _scaled(value: float, units: tuple[str, ...], space: str) -> str:
+    if not value > 0:
+        return f"0{space}{units[0]}"
+    place = 0
+    while value >= 999.5 and place < len(units) - 1:
+        value /= 1000
+        place += 1
+    digits = 0 if value >= 99.5 or (place == 0 and value >= 9.95) else 1
+    return f"{value:.{digits}f}{space}{units[place]}"
 
 
 def byte_scale(largest: float) -> tuple[float, str]:
     """The divisor and unit name for the axis of a chart of bytes/s up to ``largest``."""
-    return next(((size, unit) for unit, size in _SIZES if largest >= size), (1.0, "B/s"))
+    return next(((size, unit) for unit, size in _AXES if largest >= size), (1.0, "B/s"))
 
 
 def counted(number: int, one: str, many: str = "") -> str:

@@ -14,9 +14,8 @@ from counterpoise.load.view import ClusterView
 from counterpoise.names.bundle import BundleName, namespace_of
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import bound_to_broker, is_left_in_place
-from counterpoise.names.units import counted
+from counterpoise.names.units import bytes_text, counted, times
 from counterpoise.picture.cluster_picture import NO_OWNER, ClusterPicture
-from counterpoise.picture.units import bytes_per_s, times
 
 
 class Action(StrEnum):
@@ -43,8 +42,8 @@ class Effect:
     def sentence(self) -> str:
         """The effect as a sentence."""
         return (
-            f"{self.broker}: {bytes_per_s(self.before)} ({times(self.ratio_before)} the mean) "
-            f"becomes {bytes_per_s(self.after)} ({times(self.ratio_after)})"
+            f"{self.broker}: {bytes_text(self.before)} ({times(self.ratio_before)} the mean) "
+            f"becomes {bytes_text(self.after)} ({times(self.ratio_after)})"
         )
 
 

@@ -3,11 +3,10 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from counterpoise.names.units import counted
+from counterpoise.names.units import bytes_text, counted, messages_text, times
 from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.observed import ObservedHistory
 from counterpoise.picture.reached_limits import ReachedLimit
-from counterpoise.picture.units import bytes_per_s, messages_per_s, times
 
 
 class KeyFigure(NamedTuple):
@@ -32,8 +31,8 @@ def key_figures(
     return (
         KeyFigure("Brokers", answering, bool(silent)),
         KeyFigure("Bundles", f"{len(picture.view.bundles):,}"),
-        KeyFigure("Messages", messages_per_s(float(picture.bundle_messages.sum()))),
-        KeyFigure("Traffic", bytes_per_s(float(picture.bundle_bytes.sum()))),
+        KeyFigure("Messages", messages_text(float(picture.bundle_messages.sum()))),
+        KeyFigure("Traffic", bytes_text(float(picture.bundle_bytes.sum()))),
         KeyFigure("Largest \N{DIVISION SIGN} mean", times(1 + picture.imbalance),
                picture.imbalance > UNEVEN),
         KeyFigure("On their way", f"{len(past.away) + len(picture.twice):,}"),
@@ -50,7 +49,7 @@ def in_words(picture: ClusterPicture) -> str:
     names = picture.view.brokers
     return (
         f"{counted(len(names), 'broker')} with {counted(len(picture.view.bundles), 'bundle')}. "
-        f"The most loaded is {names[most]} with {bytes_per_s(float(loads[most]))}, "
+        f"The most loaded is {names[most]} with {bytes_text(float(loads[most]))}, "
         f"{times(float(picture.ratios[most]))} the mean; the least is {names[least]} with "
-        f"{bytes_per_s(float(loads[least]))}. The tables below say the same in figures."
+        f"{bytes_text(float(loads[least]))}. The tables below say the same in figures."
     )

@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from counterpoise.names.units import counted
-from counterpoise.picture.units import bytes_per_s, lasted, messages_per_s
+from counterpoise.names.units import bytes_text, counted, lasted, messages_text
 
 LEVELS: Mapping[str, str] = {
     "TopicPublishRate": "publish limit of the topic",
@@ -61,8 +60,8 @@ def of_metrics(
 
 
 def _allowed(limit: Mapping[str, Any]) -> str:
-    parts = [messages_per_s(float(limit["messages"]))] if limit["messages"] else []
-    parts += [bytes_per_s(float(limit["bytes"]))] if limit["bytes"] else []
+    parts = [messages_text(float(limit["messages"]))] if limit["messages"] else []
+    parts += [bytes_text(float(limit["bytes"]))] if limit["bytes"] else []
     allowed = " and ".join(parts) or "nothing at all"
     return f"{allowed} may pass, and more is wanted"
 

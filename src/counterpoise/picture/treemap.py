@@ -10,10 +10,9 @@ import numpy as np
 
 from counterpoise.load.rates import Floats, Indices
 from counterpoise.names.bundle import namespace_of, range_of
-from counterpoise.names.units import counted
+from counterpoise.names.units import bytes_text, counted, messages_text, times
 from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.colour import Paint, of_load
-from counterpoise.picture.units import bytes_per_s, messages_per_s, times
 
 TILES_MOST: Final = 300
 """How many bundles are drawn at once; a person sees no more, and a browser stays fluid."""
@@ -100,7 +99,7 @@ class _Brush:
         tiles = [self._bundle(row, peak, heat) for row in shown.tolist()]
         if len(rest):
             tiles.append(self._rest(name, rest, heat))
-        load = bytes_per_s(float(picture.bundle_bytes[rows].sum()))
+        load = bytes_text(float(picture.bundle_bytes[rows].sum()))
         state = "does not answer" if silent else f"{times(ratio)} the mean"
         return Tile(
             TileKind.BROKER,
@@ -115,8 +114,8 @@ class _Brush:
     def _bundle(self, row: int, peak: float, heat: float | None) -> Tile:
         picture, value = self.picture, float(self.values[row])
         name = picture.view.bundles[row]
-        flows = f"{bytes_per_s(float(picture.bundle_bytes[row]))}, "
-        flows += messages_per_s(float(picture.bundle_messages[row]))
+        flows = f"{bytes_text(float(picture.bundle_bytes[row]))}, "
+        flows += messages_text(float(picture.bundle_messages[row]))
         topics = counted(int(picture.view.bundle.topics[row]), "topic")
         return Tile(
             TileKind.BUNDLE,
@@ -154,8 +153,8 @@ Measure = tuple[Callable[[ClusterPicture], Floats], Callable[[float], str]]
 
 MEASURES: Final[Mapping[Area, Measure]] = MappingProxyType(
     {
-        Area.BYTES: (lambda picture: picture.bundle_bytes, bytes_per_s),
-        Area.MESSAGES: (lambda picture: picture.bundle_messages, messages_per_s),
+        Area.BYTES: (lambda picture: picture.bundle_bytes, bytes_text),
+        Area.MESSAGES: (lambda picture: picture.bundle_messages, messages_text),
         Area.TOPICS: (
             lambda picture: picture.view.bundle.topics.astype(float),
             lambda count: counted(round(count), "topic"),

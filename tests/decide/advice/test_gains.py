@@ -44,7 +44,7 @@ def move_of(bundle: str) -> Move:
     ("first", "second", "lacks"),
     [
         ([1, 149], [50], ""),
-        ([0.99, 149.01], [50], "it carries 1 B/s, less than 1% of the 100 B/s that a broker"),
+        ([0.99, 149.01], [50], "it carries 1.0 B/s, less than 1% of the 100 B/s that a broker"),
         ([40, 61], [60], ""),
         ([40, 60], [60], "change places: b1 carries 100 B/s, b2 60 B/s"),
         ([40], [60], "change places: b1 carries 40 B/s, b2 60 B/s"),

@@ -130,7 +130,7 @@ def test_what_is_hot_now_and_was_not_in_the_long_run_waits() -> None:
     snapshot = SplitEvidence(cluster_view(state, START), topics={WHOLE: even()})
     [found] = advise_splits(snapshot, SplitOptions())
     assert found.verdict == "wait"
-    assert "it carries 237 kB/s now and 90 kB/s in the long run" in found.why
+    assert "it carries 237 kB/s now and 90.0 kB/s in the long run" in found.why
 
 
 def test_a_namespace_with_enough_bundles_is_left() -> None:

@@ -73,15 +73,10 @@ def add_placement(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def add_interval(parser: argparse.ArgumentParser, default_s: float = 5.0) -> None:
+def add_interval(parser: argparse.ArgumentParser) -> None:
     """Add ``--interval``, the seconds between two polls of a cluster."""
-    parser.add_argument(
-        "--interval",
-        type=some_time,
-        default=default_s,
-        metavar="TIME",
-        help=f"time between two looks at the cluster, such as 5s or 500ms ({default_s:g}s)",
-    )
+    what = "time between two looks at the cluster, such as 5s or 500ms"
+    number(parser, "--interval", "TIME", some_time, 5.0, what, "s")
 
 
 def add_thrash_span(

@@ -133,28 +133,19 @@ class LocalCluster:
             self.brokers = [_described(child) for child in children]
             self._stack = undo.pop_all()
 
-    def add_broker(self) -> BrokerProcess:
-        """Start another broker, and return it."""
-        added = self._start_broker(len(self.brokers))
-        self.brokers.append(added)
-        return added
-
     def restart(self, broker: BrokerProcess) -> BrokerProcess:
         """Restart a broker that ended; on its ports if the options name them.
 
         Raises ``UserError`` if it is not ready in time, and leaves no process of it then.
         """
         number = self.brokers.index(broker)
-        again = self.brokers[number] = self._start_broker(number)
-        return again
-
-    def _start_broker(self, number: int) -> BrokerProcess:
         child = self._launch(number, self._stack)
         try:
-            return _described(child)
+            again = self.brokers[number] = _described(child)
         except BaseException:
             child.stop()
             raise
+        return again
 
     def restart_server(self, name: str) -> None:
         """Restart the cluster's own ZooKeeper, or a bookie, that ended; raises ``UserError``.

@@ -19,11 +19,7 @@ def bad_values(setup: Setup) -> Iterator[Diagnosis]:
         shown = str(default).lower() if isinstance(default, bool) else str(default)
         yield finding(
             "bad-value",
-            {
-                error.name: Shown(
-                    setup.properties.values[error.name], setup.properties.lines.get(error.name)
-                )
-            },
+            setup.written(error.name),
             {error.name: shown},
             name=error.name,
             problem=error.problem,
@@ -38,11 +34,7 @@ def misspelled(setup: Setup) -> Iterator[Diagnosis]:
         alike = get_close_matches(name, sorted(broker_conf_names()), n=1, cutoff=_ALIKE)
         if alike:
             yield finding(
-                "misspelled-name",
-                {name: Shown(value, setup.properties.lines.get(name))},
-                {alike[0]: value},
-                name=name,
-                alike=alike[0],
+                "misspelled-name", setup.written(name), {alike[0]: value}, name=name, alike=alike[0]
             )
 
 
@@ -75,14 +67,7 @@ def unread_here(setup: Setup) -> Iterator[Diagnosis]:
     """Find settings that work in Apache Pulsar and have no effect in this product's own brokers."""
     names = set_and_unread(setup.properties.values)
     if names:
-        yield finding(
-            "unread-by-counterpoise",
-            {
-                name: Shown(setup.properties.values[name], setup.properties.lines.get(name))
-                for name in names
-            },
-            count=len(names),
-        )
+        yield finding("unread-by-counterpoise", setup.written(*names), count=len(names))
 
 
 _QUORUMS = (

@@ -85,6 +85,11 @@ class Setup:
         """The values of these settings with where they are from, for a `Diagnosis`."""
         return {name: self._shown(name) for name in names}
 
+    def written(self, *names: str) -> dict[str, Shown]:
+        """These settings as they were given, also under names that Pulsar does not know."""
+        values, lines = self.properties.values, self.properties.lines
+        return {name: Shown(values[name], lines.get(name)) for name in names}
+
     def _shown(self, name: str) -> Shown:
         if self.given(name):
             text = self.properties.values[name].strip()

@@ -12,6 +12,7 @@ from pathlib import Path
 from counterpoise.app.addresses import admin_urls, is_http_url
 from counterpoise.app.client import client_session
 from counterpoise.app.errors import UserError
+from counterpoise.app.files import read_text
 from counterpoise.app.output import say_with_time
 from counterpoise.app.progress import while_waiting
 from counterpoise.app.times import moment_or_ago_ms
@@ -126,7 +127,7 @@ def _prometheus_security(args: argparse.Namespace) -> ClientSecurity:
         plugin = "token"
         parameters = Path(args.prometheus_token_file).absolute().as_uri()
     elif args.prometheus_user_file:
-        user, mark, password = _text_of(Path(args.prometheus_user_file)).partition(":")
+        user, mark, password = read_text(args.prometheus_user_file).strip().partition(":")
         if not mark:
             raise UserError(f"{args.prometheus_user_file}: expected user:password")
         plugin, parameters = "basic", json.dumps({"userId": user, "password": password})
@@ -139,14 +140,6 @@ def _prometheus_security(args: argparse.Namespace) -> ClientSecurity:
         verify_host=True,
     )
     return ClientSecurity(options, _NAMES)
-
-
-def _text_of(path: Path) -> str:
-    try:
-        return path.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
-        raise UserError(f"cannot read {path}: {why}") from None
 
 
 @asynccontextmanager

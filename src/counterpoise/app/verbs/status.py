@@ -15,6 +15,7 @@ from counterpoise.app.fleet_file import read_fleet
 from counterpoise.app.histories import open_history, trail_of
 from counterpoise.decide.balancing.approval import HOUR_MS
 from counterpoise.decide.balancing.moves import MoveStatus
+from counterpoise.names.units import lasted
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.action_trail import ActionMove, OperatorAction, cordoned
 from counterpoise.pipeline.fleet.cluster_state import ClusterState
@@ -143,7 +144,4 @@ def actions_json(actions: Sequence[OperatorAction], now_ms: int) -> dict[str, ob
 def _ago(found: BalancerStatus, at_ms: int) -> str:
     seconds = max(0, found.now_ms - at_ms) // 1000
     when = f"{datetime.fromtimestamp(at_ms / 1000, UTC):%Y-%m-%d %H:%M:%S} UTC"
-    for unit, size in (("days", 86_400), ("h", 3600), ("min", 60)):
-        if seconds >= 2 * size:
-            return f"{seconds // size} {unit} ago ({when})"
-    return f"{seconds} s ago ({when})"
+    return f"{lasted(seconds)} ago ({when})"

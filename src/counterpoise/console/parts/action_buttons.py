@@ -10,6 +10,7 @@ from counterpoise.console.page_session import PageSession
 from counterpoise.console.parts.confirm import Confirm
 from counterpoise.decide.balancing.moves import Round
 from counterpoise.names.callbacks import SentenceSink
+from counterpoise.names.units import times
 from counterpoise.picture.action_plans import (
     Action,
     ActionPlan,
@@ -20,7 +21,6 @@ from counterpoise.picture.action_plans import (
 )
 from counterpoise.picture.tables import broker_lines, bundle_line
 from counterpoise.picture.treemap import TileKind
-from counterpoise.picture.units import times
 from counterpoise.pipeline.drive.action_trail import ActionKind, NewAction
 from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
 from counterpoise.pipeline.drive.snapshot import SnapshotReader

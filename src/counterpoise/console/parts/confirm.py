@@ -8,8 +8,8 @@ from counterpoise.console.actions import BusyError
 from counterpoise.console.elements import Grid, Lines, Row, Text, attributes, button
 from counterpoise.console.page_session import PageSession
 from counterpoise.console.roles import Standing, standing
+from counterpoise.names.units import bytes_text, times
 from counterpoise.picture.action_plans import ActionPlan
-from counterpoise.picture.units import bytes_per_s, times
 
 Act = Callable[[ActionPlan], object]
 """Carries a plan out; may raise `BusyError`."""
@@ -101,8 +101,8 @@ class Confirm:
                     each.broker,
                     (
                         each.broker,
-                        bytes_per_s(each.before),
-                        bytes_per_s(each.after),
+                        bytes_text(each.before),
+                        bytes_text(each.after),
                         times(each.ratio_before),
                         times(each.ratio_after),
                     ),

@@ -5,11 +5,11 @@ from nicegui import background_tasks, ui
 from counterpoise.console.elements import Text, attributes
 from counterpoise.console.page_session import PageSession
 from counterpoise.names.callbacks import Notify
+from counterpoise.names.units import bytes_text
 from counterpoise.picture.charts import line_options
 from counterpoise.picture.observed import LoadCurve
 from counterpoise.picture.recorded_load import RecordedLoad
 from counterpoise.picture.treemap import TileKind
-from counterpoise.picture.units import bytes_per_s
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 SPANS = {
@@ -79,6 +79,6 @@ class Curve:
         known = [value for value in curve.bytes_per_s if value is not None]
         words = "No load is known yet."
         if known:
-            words = f"Load over time: {bytes_per_s(min(known))} to {bytes_per_s(max(known))}, "
-            words += f"{bytes_per_s(known[-1])} now."
+            words = f"Load over time: {bytes_text(min(known))} to {bytes_text(max(known))}, "
+            words += f"{bytes_text(known[-1])} now."
         attributes(self._picture, aria_label=words)

@@ -14,12 +14,11 @@ from counterpoise.load.usage import RESOURCES
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.topic import TopicName
-from counterpoise.names.units import counted
+from counterpoise.names.units import bytes_text, counted, messages_text, times
 from counterpoise.picture.observed import OwnerChange
 from counterpoise.picture.round_summary import about
 from counterpoise.picture.tables import broker_lines, bundle_line
 from counterpoise.picture.treemap import TileKind
-from counterpoise.picture.units import bytes_per_s, messages_per_s, times
 
 SHOWN = 12
 
@@ -72,7 +71,7 @@ class Details:
             self._facts.show(
                 [
                     f"owner {of.owner or 'none'}",
-                    f"{bytes_per_s(of.bytes_per_s)}, {messages_per_s(of.messages_per_s)}, "
+                    f"{bytes_text(of.bytes_per_s)}, {messages_text(of.messages_per_s)}, "
                     f"{counted(of.topics, 'topic')}",
                 ]
             )
@@ -100,8 +99,8 @@ class Details:
             self._facts.show(
                 [
                     state,
-                    f"{bytes_per_s(found.bytes_per_s)}, {times(found.ratio)} the mean; "
-                    f"{messages_per_s(found.messages_per_s)}",
+                    f"{bytes_text(found.bytes_per_s)}, {times(found.ratio)} the mean; "
+                    f"{messages_text(found.messages_per_s)}",
                     f"{counted(found.bundles, 'bundle')}, {counted(found.topics, 'topic')}",
                 ]
             )

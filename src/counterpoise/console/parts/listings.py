@@ -6,10 +6,9 @@ from nicegui import ui
 
 from counterpoise.console.elements import Grid, Row, Text, button, section
 from counterpoise.console.page_session import PageSession
-from counterpoise.names.units import counted
+from counterpoise.names.units import bytes_text, counted, messages_text, times
 from counterpoise.picture.tables import PAGE_ROWS, ListedPage, broker_page, bundle_page
 from counterpoise.picture.treemap import TileKind
-from counterpoise.picture.units import bytes_per_s, messages_per_s, times
 
 BROKER_COLUMNS = (
     "Broker",
@@ -97,8 +96,8 @@ class Brokers(Listing):
                 row.broker,
                 (
                     row.broker,
-                    bytes_per_s(row.bytes_per_s),
-                    messages_per_s(row.messages_per_s),
+                    bytes_text(row.bytes_per_s),
+                    messages_text(row.messages_per_s),
                     times(row.ratio),
                     f"{row.bundles:,}",
                     f"{row.topics:,}",
@@ -131,8 +130,8 @@ class Bundles(Listing):
                 (
                     row.bundle,
                     row.owner or "none",
-                    bytes_per_s(row.bytes_per_s),
-                    messages_per_s(row.messages_per_s),
+                    bytes_text(row.bytes_per_s),
+                    messages_text(row.messages_per_s),
                     f"{row.topics:,}",
                 ),
                 row.bundle == self._session.key,

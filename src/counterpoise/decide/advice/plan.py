@@ -183,6 +183,13 @@ class AdvisedPlan:
             sum(step.cost.messages_out_per_s for step in self.steps),
         )
 
+    @property
+    def brokers(self) -> list[tuple[BrokerLoad, BrokerLoad]]:
+        """Each broker's load before and after the plan, the most loaded first."""
+        after = {each.broker: each for each in self.after.brokers}
+        before = sorted(self.before.brokers, key=lambda each: (-each.bytes_per_s, each.broker))
+        return [(each, after[each.broker]) for each in before]
+
     def sealed(self) -> "AdvisedPlan":
         """The plan with its id, a digest of its content, so that later edits are noticed."""
         # As it will be read: 1 and 1.0 are the same figure.

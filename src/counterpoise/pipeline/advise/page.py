@@ -11,12 +11,9 @@ TEMPLATE = Path(__file__).with_name("page.html")
 
 def page_of(plan: AdvisedPlan) -> str:
     """A plan as an HTML page."""
-    after = {each.broker: each for each in plan.after.brokers}
-    ordered = sorted(plan.before.brokers, key=lambda each: (-each.bytes_per_s, each.broker))
     return render(
         TEMPLATE,
         plan=plan,
-        brokers=[(each, after[each.broker]) for each in ordered],
         brokers_plot=brokers_plot(plan),
         steps_plot=steps_plot(plan) if plan.steps else "",
     )

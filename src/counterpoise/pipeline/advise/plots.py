@@ -13,8 +13,7 @@ NAMED_MOST = 40
 
 def brokers_plot(plan: AdvisedPlan) -> str:
     """An SVG of each broker's bytes/s before and after the plan, the most loaded first."""
-    after = {each.broker: each for each in plan.after.brokers}
-    shown = sorted(plan.before.brokers, key=lambda each: (-each.bytes_per_s, each.broker))
+    shown, after = ([change[side] for change in plan.brokers] for side in (0, 1))
     if len(shown) > NAMED_MOST:
         return _curves(plan, shown)
     scale, unit = _scale(plan)
@@ -22,7 +21,7 @@ def brokers_plot(plan: AdvisedPlan) -> str:
     places = list(range(len(shown)))
     for brokers, shift, colour, label in (
         (shown, -0.2, drawing.BEFORE, "before"),
-        ([after[each.broker] for each in shown], 0.2, drawing.AFTER, "after"),
+        (after, 0.2, drawing.AFTER, "after"),
     ):
         axes.barh(
             [place + shift for place in places],

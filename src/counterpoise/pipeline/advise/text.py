@@ -1,6 +1,6 @@
 """A plan on a terminal."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from counterpoise.decide.advice.plan import AdvisedPlan, BrokerLoad, PlanStep, SplitAdvice
 from counterpoise.names.units import aligned, bytes_text, counted
@@ -70,22 +70,16 @@ def split_lines(advice: SplitAdvice) -> Iterator[str]:
 
 
 def _brokers(plan: AdvisedPlan) -> Iterator[str]:
-    after = {each.broker: each for each in plan.after.brokers}
     rows: list[tuple[str, ...]] = [
         ("broker", "bytes/s", "", "msg/s", "", "used", "", "bundles", "")
     ]
-    shown = sorted(plan.before.brokers, key=lambda each: (-each.bytes_per_s, each.broker))
-    rows += [(each.broker, *_pairs(each, after[each.broker])) for each in _ends(shown)]
+    shown, more = plan.brokers, len(plan.brokers) - BROKERS_MOST
+    if more > 0:  # the most and the least loaded ones
+        shown = [*shown[: BROKERS_MOST // 2], *shown[-BROKERS_MOST // 2 :]]
+    rows += [(before.broker, *_pairs(before, after)) for before, after in shown]
     yield from aligned(rows)
-    if (more := len(shown) - BROKERS_MOST) > 0:
+    if more > 0:
         yield f"and {more} brokers between them (--json, --html)"
-
-
-def _ends(brokers: list[BrokerLoad]) -> Iterable[BrokerLoad]:
-    """The most and the least loaded brokers, if there are too many for a screen."""
-    if len(brokers) <= BROKERS_MOST:
-        return brokers
-    return [*brokers[: BROKERS_MOST // 2], *brokers[-BROKERS_MOST // 2 :]]
 
 
 def _pairs(before: BrokerLoad, after: BrokerLoad) -> Iterator[str]:

@@ -4,7 +4,7 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
-from tests.client.conftest import SOON, assert_no_more, payloads, receive_all
+from tests.client.conftest import SOON, Target, assert_no_more, payloads, receive_all
 
 pytestmark = pytest.mark.client
 
@@ -168,4 +168,12 @@ def test_a_batch_comes_back_without_what_was_acknowledged_of_it(kind: pulsar.Con
         consumer.close()
         consumer = client.subscribe(topic, "s", kind, batch_index_ack_enabled=True)
         assert_no_more(consumer)
+        at = consumer.get_last_message_id()
+        consumer.close()
+        middle = {"ledgerId": at.ledger_id(), "entryId": at.entry_id(), "batchIndex": 67}
+        reset = "persistent/public/default/batches/subscription/s/resetcursor"
+        target = Target(cluster.service_url, cluster.admin_url)
+        target.admin("POST", reset, {**middle, "excluded": True})
+        consumer = client.subscribe(topic, "s", kind, batch_index_ack_enabled=True)
+        assert receive_all(consumer, 2, ack=False) == [b"message-68", b"message-69"]
         client.close()

@@ -37,7 +37,12 @@ from counterpoise.broker.topic.lookback import earliest_in_backlog, first_publis
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.broker.topic.producer import Producer
-from counterpoise.broker.topic.stored_message import StoredMessage, last_message_id, stored_message
+from counterpoise.broker.topic.stored_message import (
+    StoredMessage,
+    batch_from,
+    last_message_id,
+    stored_message,
+)
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topic_compaction import COMPACTION
@@ -103,6 +108,7 @@ __all__ = [
     "Topic",
     "TransactionId",
     "WorkBudget",
+    "batch_from",
     "bundles_json",
     "earliest_in_backlog",
     "find_version",

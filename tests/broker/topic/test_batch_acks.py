@@ -5,6 +5,7 @@ import pytest
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.subscription import UNREAD_WORDS_MAX
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import Position
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import World, batch, entry, publish
 
@@ -57,3 +58,18 @@ async def test_of_a_batch_that_memory_has_not_few_words_are_kept(
     part = (1,) * words
     kept = part if words == UNREAD_WORDS_MAX else ()
     assert await left_of_a_batch(store, 1000, part, in_memory=False) == kept
+
+
+@pytest.mark.parametrize(("is_enabled", "delivered"), [(True, (0b110,)), (False, ())])
+async def test_a_seek_into_a_batch_delivers_what_it_asks_of_it(
+    store: MemoryLedgerStore, is_enabled: bool, delivered: tuple[int, ...]
+) -> None:
+    world = World(store, options=TopicOptions(batch_index_acks=is_enabled))
+    publish(await world.producer(), 0, 0, batch(3))
+    consumer = await world.consumer(SubscriptionType.Exclusive)
+    await world.wire.until(lambda: bool(world.wire.deliveries))
+    [(ledger_id, entry_id, _)] = world.wire.ids(consumer)
+    await consumer.seek_to(Position(ledger_id, entry_id), (0b110,))
+    again = await world.consumer(SubscriptionType.Exclusive)
+    await world.wire.until(lambda: bool(world.wire.ids(again)))
+    assert tuple(world.wire.deliveries[-1][1][4]) == delivered

@@ -138,7 +138,7 @@ async def expire_to_position(request: web.Request) -> None:
         request, topic, "Expire message at position is not supported for partitioned-topic"
     )
     found = await require_subscription(request, topic)
-    position = await position_in(found, requested)
+    position, _ = await position_in(found, requested)
     if position > face.last_message_id(found.log):
         raise conflict(
             f"Expire message by position not issued on topic {topic} for subscription "

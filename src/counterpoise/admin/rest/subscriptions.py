@@ -1,7 +1,7 @@
 """The subscriptions of a topic: list, create, delete, skip messages, reset the cursor."""
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 
 from aiohttp import web
@@ -18,7 +18,7 @@ from counterpoise.broker.face import (
     InitialPosition,
     PersistentTopic,
     Subscription,
-    stored_message,
+    batch_from,
 )
 from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
@@ -142,23 +142,24 @@ async def reset_to_position(request: web.Request) -> None:
         request, topic, "Reset-cursor at position is not allowed for partitioned-topic"
     )
     found = await require_subscription(request, topic)
-    await found.seek_to(await position_in(found, requested))
+    await found.seek_to(*await position_in(found, requested))
 
 
-async def position_in(subscription: Subscription, requested: Json) -> Position:
+async def position_in(
+    subscription: Subscription, requested: Json
+) -> tuple[Position, Sequence[int]]:
     """The position that a message id in a body names, or the next one with ``excluded``.
 
-    With more messages in its batch it stays there, so that none of them is skipped.
+    In the middle of a batch it is the batch's, with what is left of it as words of bits.
     """
     at = Position(int(requested["ledgerId"]), int(requested["entryId"]))
-    if not (requested.get("excluded") or requested.get("isExcluded")):
-        return at
-    log, number = subscription.log, requested.get("batchIndex")
-    if number is not None and number >= 0:
-        found = await stored_message(log, log.index(at))
-        if found is not None and number + 1 < found.metadata.num_messages_in_batch:
-            return at
-    return Position(at.ledger_id, at.entry_id + 1)
+    excluded = bool(requested.get("excluded") or requested.get("isExcluded"))
+    number = requested.get("batchIndex")
+    first = -1 if number is None or number < 0 else number + excluded
+    log = subscription.log
+    if first > 0 and (left := await batch_from(log, log.index(at), first)):
+        return at, left
+    return Position(at.ledger_id, at.entry_id + excluded), ()
 
 
 async def require_subscription(request: web.Request, topic: TopicName) -> Subscription:

@@ -201,7 +201,8 @@ class ClientConsumers:
     async def seek(self, consumer: Consumer, event: commands.CommandSeek) -> bytes:
         """SEEK: move a consumer's subscription to a message or a publish time."""
         if event.HasField("message_id"):
-            await consumer.seek_to(_position(event.message_id))
+            named = event.message_id
+            await consumer.seek_to(_position(named), tuple(named.ack_set))
         elif event.HasField("message_publish_time"):
             await consumer.seek_to_time(event.message_publish_time)
         else:

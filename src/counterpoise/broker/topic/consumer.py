@@ -82,9 +82,9 @@ class Consumer(Recipient):
         """Deliver these unacknowledged entries (ledger, entry) again, or all of this consumer's."""
         self.subscription.redeliver(self, positions)
 
-    async def seek_to(self, position: Position) -> None:
+    async def seek_to(self, position: Position, ack_set: Sequence[int] = ()) -> None:
         """Move the subscription to a message; its consumers have to reconnect."""
-        await self.subscription.seek_to(position, self.sink)
+        await self.subscription.seek_to(position, ack_set, self.sink)
 
     async def seek_to_time(self, publish_time_ms: int) -> None:
         """Move the subscription to the first message published at or after this time."""

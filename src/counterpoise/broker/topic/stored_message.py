@@ -1,15 +1,20 @@
 """A stored entry as shown to a person: its metadata and payload."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.log_parts import entry_at
 from counterpoise.storage.port import NO_POSITION, Position
+from counterpoise.wire.bit_words import words_of
 from counterpoise.wire.entry import BadEntry, metadata_of, split
 from counterpoise.wire.proto.metadata_pb2 import CompressionType, MessageMetadata
 
-__all__ = ["MessageMetadata", "StoredMessage", "last_message_id", "stored_message"]
+__all__ = ["MessageMetadata", "StoredMessage", "batch_from", "last_message_id", "stored_message"]
+
+BATCH_MAX = 100_000
+"""Larger batches are delivered whole after a reset: metadata may state any size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,3 +48,10 @@ async def stored_message(log: Log[Any], index: int) -> StoredMessage | None:
         return StoredMessage(log.position(index), metadata_of(entry), bytes(split(entry)[1]))
     except BadEntry:
         return None
+
+
+async def batch_from(log: Log[Any], index: int, first: int) -> Sequence[int]:
+    """The messages of a batch from its ``first`` on, as 64-bit words; empty if there are none."""
+    found = await stored_message(log, index)
+    size = 0 if found is None else found.metadata.num_messages_in_batch
+    return words_of((1 << size) - (1 << first)) if first < size <= BATCH_MAX else ()

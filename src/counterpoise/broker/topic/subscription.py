@@ -260,11 +260,16 @@ class Subscription(SubscriptionCursor):
                 indexes = [index for index in found if index is not None]
             self.dispatcher.redeliver(consumer, indexes)
 
-    async def seek_to(self, position: Position, who: object = None) -> None:
-        """Deliver from ``position`` on next; ``who`` is the client that asks (`DeliveryTurns`)."""
+    async def seek_to(
+        self, position: Position, ack_set: Sequence[int] = (), who: object = None
+    ) -> None:
+        """Deliver from ``position`` on next, of a batch there ``ack_set`` if that is not empty;
+        ``who`` is the client that asks (`DeliveryTurns`).
+        """
         async with self._seeking(who):
             first = position.ledger_id < 0
-            self._reset(self.log.begin if first else min(self.log.index(position), self.log.end))
+            index = self.log.begin if first else min(self.log.index(position), self.log.end)
+            self._reset(index, ack_set if self.log.find(position) == index else ())
 
     async def seek_to_time(self, publish_time_ms: int, who: object = None) -> None:
         """Deliver from the first entry published at or after this time on."""
@@ -341,8 +346,10 @@ class Subscription(SubscriptionCursor):
                 ServerError.NotAllowedError, f"{self.topic} stores nothing: it cannot be sought"
             )
 
-    def _reset(self, index: int) -> None:
+    def _reset(self, index: int, ack_set: Sequence[int] = ()) -> None:
         self.acks.reset(index - 1)
+        if ack_set and not self._ack_part(index, ack_set):
+            self.acks.ack(index)
         self.pass_over(self.log.lost)
         if self.hidden is not None:
             self.hide(self.hidden.ranges())

@@ -263,9 +263,7 @@ class Subscription(SubscriptionCursor):
     async def seek_to(
         self, position: Position, ack_set: Sequence[int] = (), who: object = None
     ) -> None:
-        """Deliver from ``position`` on next, of a batch there ``ack_set`` if that is not empty;
-        ``who`` is the client that asks (`DeliveryTurns`).
-        """
+        """Deliver from ``position`` on next, of a batch ``ack_set``; ``who`` asks."""
         async with self._seeking(who):
             first = position.ledger_id < 0
             index = self.log.begin if first else min(self.log.index(position), self.log.end)

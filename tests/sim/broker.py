@@ -1,6 +1,7 @@
 """A broker in a history: its own ownership, election and lookups; logs that are only numbers."""
 
 import asyncio
+import dataclasses
 import enum
 from collections.abc import Callable, Collection, Coroutine, Mapping
 from functools import partial
@@ -367,19 +368,40 @@ class _LoggedProtocol:
         after, effects = self._protocol.advance(state, record)
         if after != state or effects:
             bundle = getattr(state, "bundle", "")
-            self._broker.log("%s: %s (%s → %s)", bundle, _Brief(record), state, after)
+            self._broker.log("%s: %s (%s)", bundle, _Brief(record), _Change(state, after))
         return after, effects
 
 
 class _Brief:
-    """A record in a few words."""
+    """A record, or a part of a state, in a few words: what it is made of, without the defaults."""
 
     def __init__(self, record: object) -> None:
         self._record = record
 
     def __str__(self) -> str:
-        fields = [
-            value.name if isinstance(value, enum.Enum) else str(value)
-            for value in (getattr(self._record, name) for name in self._record.__slots__)  # type: ignore[attr-defined]
+        record = self._record
+        if isinstance(record, enum.Enum):
+            return record.name
+        if not dataclasses.is_dataclass(record):
+            return str(record)
+        values = [
+            str(_Brief(getattr(record, each.name)))
+            for each in dataclasses.fields(record)
+            if getattr(record, each.name) not in (each.default, {})
         ]
-        return f"{type(self._record).__name__} {' '.join(fields)}".strip()
+        return " ".join([type(record).__name__, *values])
+
+
+class _Change:
+    """What a step changed of a state."""
+
+    def __init__(self, before: Any, after: Any) -> None:
+        self._before, self._after = before, after
+
+    def __str__(self) -> str:
+        changes = [
+            f"{each.name}: {_Brief(had)} → {_Brief(has)}"
+            for each in dataclasses.fields(self._after)
+            if (had := getattr(self._before, each.name)) != (has := getattr(self._after, each.name))
+        ]
+        return ", ".join(changes) or "nothing changes"

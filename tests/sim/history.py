@@ -181,8 +181,6 @@ class History:
                 self.loop.thaw(broker.machine)
             if not broker.machine.dead:
                 broker.session.repair_all()
-            if broker.link is not None:
-                broker.link.hangs_until = 0.0
         for broker in [each for each in self.brokers if each.machine.dead]:
             self.start(broker.machine.name)
 
@@ -380,7 +378,9 @@ def lose_the_topic(history: History) -> None:
         broker.link.lose("its connection breaks")
     else:
         broker.log("hears nothing of the records' topic for a while")
-        broker.link.hangs_until = history.loop.time() + history.rng.uniform(0.1, 5.0)
+        # What was held back until then stays so, even if a later fault is shorter.
+        until = history.loop.time() + history.rng.uniform(0.1, 5.0)
+        broker.link.hangs_until = max(broker.link.hangs_until, until)
 
 
 def expire(history: History) -> None:

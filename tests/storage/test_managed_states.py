@@ -26,6 +26,7 @@ from counterpoise.storage.port import (
     EntryGroup,
     LogFencedError,
     Lost,
+    Position,
     StorageError,
 )
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper, MemoryClient
@@ -82,6 +83,8 @@ class World:
         self.unknown: set[bytes] = set()
         self.refusals: set[bytes] = set()
         self.saved = NO_POSITION
+        #: By ledger that may have been deleted: how far the cursor was by then.
+        self.trimmed: dict[int, Position] = {}
         #: Whether some broker did not reach the bookies: what it could not delete stays.
         self.unreachable = False
         self.numbers = itertools.count()
@@ -119,6 +122,9 @@ class World:
         marks = log.cursors.get("s")
         mark = marks.mark_delete if marks is not None else NO_POSITION
         assert mark >= self.saved, "the cursor went back"
+        left = {each.ledger_id for each in log.ledgers}
+        for ledger, known in self.trimmed.items():
+            assert ledger in left or mark >= known, "what was known of deleted entries went, too"
         self.saved = mark
 
     def append(self, owner: Owner, count: int, size: int = 6) -> None:
@@ -225,10 +231,14 @@ class Story:
         await store.put(path, codec.write(record, stored.value))
 
     async def trim(self, number: int) -> None:
+        """The cursor goes to the end, and what is before it is deleted."""
         log = self.world.owner.log
-        before = log.begin
+        before, ledgers, mark = log.begin, log.ledgers, log.position(log.end - 1)
+        log.save_cursor(CursorState("s", mark))
         log.trim(log.end - number)
         del self.world.acknowledged[: log.begin - before]
+        gone = {each.ledger_id for each in ledgers} - {each.ledger_id for each in log.ledgers}
+        self.world.trimmed |= dict.fromkeys(gone, mark)
 
     async def run(self, steps: list[tuple[str, int]]) -> None:
         world = self.world

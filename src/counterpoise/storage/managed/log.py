@@ -67,6 +67,7 @@ class ManagedLog(StoredLog[C]):
         self._keeper = taken.keeper
         self._reads = LedgerReads(context.client)
         self._tasks: set[asyncio.Task[None]] = set()
+        self._trimmed: set[int] = set()
         self._mark_deletes_per_s = persistence.mark_deletes_per_s
         self._save_timer: asyncio.TimerHandle | None = None
         self._saved_at = -math.inf
@@ -252,16 +253,21 @@ class ManagedLog(StoredLog[C]):
 
     def _delete_ledgers(self, ledger_ids: list[int]) -> None:
         self._reads.forget(ledger_ids)
-        self._chain.drop(ledger_ids)
+        self._trimmed.update(ledger_ids)
         self._keep(self._trim())
 
     async def _trim(self) -> None:
+        trimmed = set(self._trimmed)
         try:
+            # Before they are deleted: what cursors know of them, such as producers' sequence ids.
+            await self._persist()
+            self._trimmed -= trimmed
+            self._chain.drop(trimmed)
             await self._chain.trim()
         except LogFencedError as error:
             self._fail(error)
         except StorageError as error:
-            # They are listed still; the next change of the list leaves them out.
+            # They are listed still, until the next trim.
             _log.warning("%s: %s", self.name, error)
 
     def set_persistence(self, persistence: Persistence | None) -> None:

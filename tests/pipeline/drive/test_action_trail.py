@@ -1,7 +1,9 @@
 """What operators do by hand is kept with who and why, held back by a pause, and heeded."""
 
+import asyncio
 import getpass
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 
@@ -269,12 +271,24 @@ def draining(
     )
 
 
-async def test_a_drain_is_kept_with_each_of_its_moves(
-    uneven: FakeCluster, http: aiohttp.ClientSession, trail: ActionTrail
+async def test_a_drain_is_kept_with_each_of_its_moves_and_waits_alone_for_the_disk(
+    uneven: FakeCluster,
+    http: aiohttp.ClientSession,
+    trail: ActionTrail,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     drain = draining(
         uneven, http, trail, replace(QUICK, moves=replace(QUICK.moves, verify_within_s=60.0))
     )
+    loop, goes_on, keep = asyncio.get_running_loop(), threading.Event(), ActionTrail.keep
+
+    def hang(self: ActionTrail, action: OperatorAction) -> None:
+        loop.call_soon_threadsafe(goes_on.set)
+        assert goes_on.wait(5), "everything stands still with the disk"
+        goes_on.clear()
+        keep(self, action)
+
+    monkeypatch.setattr(ActionTrail, "keep", hang)
     found = await drain.carry_out(await drain.plan())
     [action] = trail.actions()
     assert (action.kind, action.broker, action.who) == (ActionKind.DRAIN, uneven.names[0], "ann")

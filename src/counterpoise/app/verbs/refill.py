@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import json
 import sys
 from dataclasses import replace
@@ -25,7 +26,7 @@ from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.pipeline.advise.plan_inputs import connections_of, move_time, move_time_by_hand
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.clock import wall_clock_ms
-from counterpoise.pipeline.drive.action_trail import ActionKind, NewAction
+from counterpoise.pipeline.drive.action_trail import ActionKind, ActionRefusedError, NewAction
 from counterpoise.pipeline.drive.approved import ApprovedOptions, ApprovedPlan, CarriedOut
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
@@ -130,11 +131,11 @@ async def _carry_out(
         approved = ApprovedPlan(session, addresses, writer, plan, wall_clock_ms, say, options)
         carried = await approved.carry_out()
         action = NewAction(trail_of(args.history, may_be_new=True), ActionKind.REFILL)
-        if not await action.withheld():
+        # In a pause it was cut short, and leaves the brokers as they were.
+        with contextlib.suppress(ActionRefusedError):
             for broker in args.broker:
-                log = action.begin(wall_clock_ms(), broker)
-                for outcome in carried.outcomes:
-                    if outcome.destination == broker:
-                        log.ended(outcome)
-                log.close(wall_clock_ms())
+                async with action.recorded(wall_clock_ms, broker) as log:
+                    for outcome in carried.outcomes:
+                        if outcome.destination == broker:
+                            await asyncio.to_thread(log.ended, outcome)
         return carried

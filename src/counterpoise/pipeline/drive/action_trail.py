@@ -10,6 +10,7 @@ import asyncio
 import getpass
 import json
 import socket
+import threading
 import uuid
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
@@ -240,18 +241,22 @@ class ActionRefusedError(ExplainedError):
 class ActionLog:
     """Records one action while it is carried out; without a trail nothing is recorded.
 
-    Raises `HistoryFaultError`: an action that cannot be recorded does not continue.
+    Its methods wait for the disk, and may be called from several threads. They raise
+    `HistoryFaultError`: an action that cannot be recorded does not continue.
     """
 
     def __init__(self, trail: ActionTrail | None, action: OperatorAction | None) -> None:
         self._trail = trail
         self._action = action
+        #: Moves end side by side, and each writes the whole action.
+        self._turn = threading.Lock()
 
     def ended(self, outcome: MoveOutcome, part: float = 0.0) -> None:
         """Record a move's outcome; ``part`` is the bundle's part (0 to 1) of all bytes/s."""
         if self._action is not None and self._trail is not None:
-            self._action = self._action.with_outcome(outcome, part)
-            self._trail.keep(self._action)
+            with self._turn:
+                self._action = self._action.with_outcome(outcome, part)
+                self._trail.keep(self._action)
 
     async def carry_out(
         self,
@@ -265,8 +270,7 @@ class ActionLog:
         parts = {move.id: move.part for move in moves}
 
         async def kept(outcome: MoveOutcome) -> None:
-            # Here, not in a thread: moves end side by side, and each writes the whole action.
-            self.ended(outcome, parts[outcome.id])
+            await asyncio.to_thread(self.ended, outcome, parts[outcome.id])
             done(outcome)
 
         await executor.carry_out(moves, brokers, kept, first)
@@ -274,7 +278,8 @@ class ActionLog:
     def close(self, at_ms: int) -> None:
         """Record that the action has ended."""
         if self._action is not None and self._trail is not None:
-            self._trail.keep(replace(self._action, ended_ms=max(1, at_ms)))
+            with self._turn:
+                self._trail.keep(replace(self._action, ended_ms=max(1, at_ms)))
 
 
 @dataclass(frozen=True, slots=True)

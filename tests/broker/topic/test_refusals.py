@@ -87,6 +87,23 @@ async def test_a_producer_does_not_create_a_subscription_where_that_is_not_allow
     assert not (await world.topic()).subscriptions
 
 
+@pytest.mark.parametrize("strict", [False, True])
+async def test_strict_names_are_asked_of_subscriptions_that_consumers_create(strict: bool) -> None:
+    world = World(MemoryLedgerStore(), options=TopicOptions(strict_names=strict))
+    topic = await world.topic()
+    assert isinstance(topic, PersistentTopic)
+    await topic.create_subscription("by/command")
+    for name in ("by/command", "a-=:._1"):
+        await world.consumer(subscription=name)
+    if strict:
+        with pytest.raises(BrokerError, match="'a/b' must be letters") as refused:
+            await world.consumer(subscription="a/b")
+        assert refused.value.code is ServerError.ProducerBusy
+    else:
+        await world.consumer(subscription="a/b")
+    assert ("a/b" in topic.subscriptions) is not strict
+
+
 async def test_a_subscription_is_created_at_a_message(world: World) -> None:
     await world.publish(await world.producer(), *"abc")
     topic = await world.topic()

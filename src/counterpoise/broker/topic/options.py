@@ -148,6 +148,8 @@ class TopicOptions:
     """The types of subscription that consumers may ask for."""
     creates_subscriptions: bool = option(True, "allowAutoSubscriptionCreation", dynamic=True)
     """Whether a consumer creates a durable subscription that is not there."""
+    strict_names: bool = option(False, "strictlyVerifySubscriptionName", dynamic=True)
+    """Whether consumers create subscriptions only with names of letters, digits and ``-=:._``."""
     key_shared: bool = option(True, "subscriptionKeySharedEnable")
     """Whether consumers may ask for Key_Shared, whatever the policies say."""
     key_shared_ring: bool = option(True, "subscriptionKeySharedUseConsistentHashing")

@@ -233,6 +233,8 @@ class Topic(ABC):
         await self.commons.turns.take(ATTACH_WORK, sink)
         self.check_open()
         self.rules.admit_type(self.name, request.type)
+        if request.subscription not in self.subscriptions:
+            self.rules.admit_name(request.subscription)
         subscription = await self._subscription_for(request)
         consumer = Consumer(request, sink, subscription)
         try:

@@ -8,6 +8,8 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic import retention
 from counterpoise.broker.topic.backlog_quota import BacklogQuota, quotas_of
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.names.errors import InvalidName
+from counterpoise.names.namespace import check_entity
 from counterpoise.names.system_topics import is_system_topic
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import Persistence, Quorums
@@ -54,6 +56,8 @@ class TopicRules:
     """How long what is not used is kept."""
     persistence: Persistence | None = None
     """How its log is kept on bookies; None: as broker.conf has it."""
+    strict_names: bool = False
+    """Whether the names of subscriptions that consumers create are those of a tenant, say."""
 
     def admit_producer(self, topic: TopicName, attached: int, *, encrypted: bool) -> None:
         """Raise `BrokerError` if one more producer is not allowed."""
@@ -122,6 +126,15 @@ class TopicRules:
                 "(allowAutoSubscriptionCreation)",
             )
 
+    def admit_name(self, name: str) -> None:
+        """Raise `BrokerError` if a consumer may not create a subscription of this name."""
+        if self.strict_names:
+            try:
+                check_entity(name, "subscription's name", name)
+            except InvalidName as error:
+                # The code of Pulsar's NamingException.
+                raise BrokerError(ServerError.ProducerBusy, str(error)) from None
+
     def admit_subscription(self, topic: TopicName, present: int) -> None:
         """Raise `BrokerError` (NotAllowedError) if one more subscription is not allowed."""
         if 0 < self.subscriptions <= present and not is_system_topic(topic):
@@ -179,6 +192,7 @@ def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> Topic
             limit("subscription_expiration_time_minutes", options.subscription_minutes),
         ),
         persistence=persistence_of(found),
+        strict_names=options.strict_names,
     )
 
 

@@ -5,13 +5,14 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from counterpoise.broker.topic.options import TopicOptions
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
 
 
 @pytest.fixture(scope="module")
 def broker() -> Iterator[OneBroker]:
-    with OneBroker() as broker:
+    with OneBroker(options=TopicOptions(batch_index_acks=True)) as broker:
         yield broker
 
 

@@ -229,13 +229,14 @@ def test_a_seek_disconnects_then_succeeds(client: RawClient, topic: str) -> None
         "seek",
         consumer_id=0,
         request_id=3,
-        message_id={"ledger_id": first.ledger_id, "entry_id": 2},
+        message_id={"ledger_id": first.ledger_id, "entry_id": 2, "ack_set": [1]},
     )
     answers = {client.receive().type for _ in range(2)}
     assert answers == {Type.CLOSE_CONSUMER, Type.SUCCESS}
     client.subscribe(topic)
     flow(client, 10)
-    assert take(client, 3) == [2, 3, 4]
+    got = [client.receive(Type.MESSAGE).message for _ in range(3)]
+    assert [(it.message_id.entry_id, [*it.ack_set]) for it in got] == [(2, [1]), (3, []), (4, [])]
 
 
 def test_a_seek_to_a_time_is_in_milliseconds(client: RawClient, topic: str) -> None:

@@ -3,6 +3,7 @@
 import pytest
 
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.stored_message import batch_from
 from counterpoise.broker.topic.subscription import UNREAD_WORDS_MAX
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Position
@@ -69,7 +70,10 @@ async def test_a_seek_into_a_batch_delivers_what_it_asks_of_it(
     consumer = await world.consumer(SubscriptionType.Exclusive)
     await world.wire.until(lambda: bool(world.wire.deliveries))
     [(ledger_id, entry_id, _)] = world.wire.ids(consumer)
-    await consumer.seek_to(Position(ledger_id, entry_id), (0b110,))
+    at, deleted = Position(ledger_id, entry_id), Position(ledger_id - 1, entry_id)
+    left = [await batch_from(consumer.subscription.log, each, 1) for each in (at, deleted)]
+    assert left == [[0b110], ()], "what follows a deleted batch is another"
+    await consumer.seek_to(at, left[0])
     again = await world.consumer(SubscriptionType.Exclusive)
     await world.wire.until(lambda: bool(world.wire.ids(again)))
     assert tuple(world.wire.deliveries[-1][1][4]) == delivered

@@ -338,6 +338,14 @@ class Story:
             self.model.ack(client, each)
         consumer.ack_individual([*self._ids(chosen), (99_999, 0, ()), (0, 77, ())])
 
+    def _messages_of(self, index: int, m: int) -> list[int]:
+        """Some messages of an entry, or none."""
+        return [each for each in range(self.model.log[index].messages) if (m + 1) >> each & 1]
+
+    @staticmethod
+    def _words_of(messages: Sequence[int]) -> list[int]:
+        return words_of(sum(1 << each for each in messages))
+
     async def part(self, n: int, m: int) -> None:
         """A consumer acknowledges some messages of a batch."""
         if (picked := self.pick(n)) is None:
@@ -347,8 +355,8 @@ class Story:
         if not batches:
             return
         index = batches[m % len(batches)]
-        left = [each for each in range(self.model.log[index].messages) if (m + 1) >> each & 1]
-        words = words_of(sum(1 << each for each in left))
+        left = self._messages_of(index, m)
+        words = self._words_of(left)
         if not left:
             client.got.remove(index)
             self.model.ack(client, index)
@@ -366,15 +374,15 @@ class Story:
         if picked is None or not self.model.log:
             return
         client, consumer = picked
-        index = m % len(self.model.log)
+        index, words = m % len(self.model.log), list[int]()
         ledger_id, entry_id = self.model.log[index].at
         if n > 9:
-            # All there is, and more.
-            index, ledger_id = len(self.model.log) - 1, 99_999
+            # All there is, and more: what it says of its batch is not about the last entry.
+            index, ledger_id, words = len(self.model.log) - 1, 99_999, [1 << m] * (n % 2)
         if self.model.single:
             self.model.ack_through(client, index)
             client.got = [each for each in client.got if each > index]
-        consumer.ack_cumulative(ledger_id, entry_id)
+        consumer.ack_cumulative(ledger_id, entry_id, words)
 
     async def nack(self, n: int, m: int) -> None:
         if (picked := self.pick(n)) is not None:
@@ -412,8 +420,16 @@ class Story:
             await self.subscription.seek_to(LATEST)
             self.model.seek(len(log))
         elif log and n < 9:
-            await self.subscription.seek_to(Position(*log[m % len(log)].at))
-            self.model.seek(m % len(log))
+            index = m % len(log)
+            at, left = Position(*log[index].at), self._messages_of(index, m)
+            await self.subscription.seek_to(at, self._words_of(left) if n > 3 else ())
+            self.model.seek(index)
+            if n > 3 and left and index >= self.model.first and self.setting.batch_index_acks:
+                self.model.left[index] = set(left)
+        elif n == 9:
+            # Whatever it says of a batch that is yet to come.
+            await self.subscription.seek_to(self.topic.log.position(self.topic.log.end), [1 << m])
+            self.model.seek(len(log))
         else:
             await self.subscription.seek_to_time(self.now_ms() + 1)
             self.model.seek(len(log))

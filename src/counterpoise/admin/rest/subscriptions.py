@@ -156,8 +156,7 @@ async def position_in(
     excluded = bool(requested.get("excluded") or requested.get("isExcluded"))
     number = requested.get("batchIndex")
     first = -1 if number is None or number < 0 else number + excluded
-    log = subscription.log
-    if first > 0 and (left := await batch_from(log, log.index(at), first)):
+    if first > 0 and (left := await batch_from(subscription.log, at, first)):
         return at, left
     return Position(at.ledger_id, at.entry_id + excluded), ()
 

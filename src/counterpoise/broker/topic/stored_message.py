@@ -50,8 +50,9 @@ async def stored_message(log: Log[Any], index: int) -> StoredMessage | None:
         return None
 
 
-async def batch_from(log: Log[Any], index: int, first: int) -> Sequence[int]:
+async def batch_from(log: Log[Any], position: Position, first: int) -> Sequence[int]:
     """The messages of a batch from its ``first`` on, as 64-bit words; empty if there are none."""
-    found = await stored_message(log, index)
+    index = log.find(position)
+    found = None if index is None else await stored_message(log, index)
     size = 0 if found is None else found.metadata.num_messages_in_batch
     return words_of((1 << size) - (1 << first)) if first < size <= BATCH_MAX else ()

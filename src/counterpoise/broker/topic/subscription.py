@@ -208,9 +208,10 @@ class Subscription(SubscriptionCursor):
         if self.type not in CUMULATIVE or self.dispatcher is None or self.closed:
             return
         index = min(self.log.index(position), self.log.end - 1)
-        if self.log.position(index) > position:
+        found = self.log.position(index)
+        if found > position:
             index -= 1  # it was trimmed, or never was
-        elif ack_set and self._ack_part(index, ack_set):
+        elif ack_set and found == position and self._ack_part(index, ack_set):
             index -= 1
         mark = self.acks.mark
         self._acknowledged(consumer, self.acks.ack_through(index), mark)
@@ -346,7 +347,7 @@ class Subscription(SubscriptionCursor):
 
     def _reset(self, index: int, ack_set: Sequence[int] = ()) -> None:
         self.acks.reset(index - 1)
-        if ack_set and not self._ack_part(index, ack_set):
+        if ack_set and index < self.log.end and not self._ack_part(index, ack_set):
             self.acks.ack(index)
         self.pass_over(self.log.lost)
         if self.hidden is not None:

@@ -153,7 +153,7 @@ def _load(
 ) -> LoadParts:
     def fold_options() -> FoldOptions:
         kept_ms = context.config.load_report.kept_ms
-        # A broker publishes what is new only, so that it is silent is no gap.
+        # A broker publishes a report only when its load has changed: silence is no gap.
         return FoldOptions(forget_after_ms=kept_ms, lapse_after_ms=kept_ms)
 
     cluster = ClusterLoad(registry, context.metadata, clock_ms=wall_clock_ms, options=fold_options)

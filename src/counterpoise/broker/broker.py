@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STOP_WITHIN_S: Final = 15.0
-"""How long a broker that stops hands its bundles over, before it just leaves."""
+"""How long a stopping broker tries to hand its bundles over before it leaves without."""
 
 
 class AdminServer(Protocol):
@@ -57,7 +57,7 @@ class AdminServerFactory(Protocol):
     """Creates the server of a broker's admin API."""
 
     def __call__(self, broker: "Broker") -> AdminServer:
-        """The server, not started yet."""
+        """Create the server without starting it."""
 
 
 class Broker:
@@ -300,7 +300,7 @@ class Broker:
         try:
             async with asyncio.timeout(self._stop_within_s()):
                 await self._end_placements()
-                # Twice: a broker that did not know yet may have placed bundles here.
+                # Twice: a broker that had not noticed yet may have placed more bundles here.
                 await self.namespaces.moves.leave(self._unloads_per_s)
                 await self.parts.load.registry.unregister()
                 await self.namespaces.moves.leave(self._unloads_per_s)
@@ -308,16 +308,16 @@ class Broker:
             log.warning("%s leaves without handing everything over: %s", self.id, error)
 
     async def _end_placements(self) -> None:
-        """Have no more bundles placed here, however long the hand-over of its own takes."""
+        """Keep other brokers from placing bundles here while this one hands its own over."""
         registry = self.parts.load.registry
         if self.parts.ownership.protocol.changes_by_record:
             await registry.announce_leaving(self.load_report())
         else:
-            # Its locks hold without it (``ModularLoadManagerImpl.disableBroker``).
+            # Bundles stay locked without it (``ModularLoadManagerImpl.disableBroker``).
             await registry.unregister()
 
     def _stop_within_s(self) -> float:
-        """Seconds for handing bundles over; a limit of their rate needs more."""
+        """Return how many seconds the hand-over may take; more if `request_stop` set a rate."""
         if self._unloads_per_s <= 0:
             return STOP_WITHIN_S
         return STOP_WITHIN_S + len(self.namespaces.owned()) / self._unloads_per_s

@@ -15,7 +15,7 @@ from counterpoise.names.bundle import BundleName
 _log = logging.getLogger(__name__)
 
 PREPARE_S: Final = 0.8
-"""How long a broker reads ahead for a bundle's topics: a little less than its owner waits."""
+"""How long a bundle's successor reads ahead for its topics; its owner waits a little longer."""
 
 
 class BundleTopics:
@@ -41,7 +41,7 @@ class BundleTopics:
         """Close a bundle's topics, and redirect their clients to ``destination`` if not None."""
         config, report = self._context.config, None
         if destination is not None and config.ownership.names_owner:
-            # Without the store clients are not sent on; they look the owner up themselves.
+            # If the store does not answer, clients are not redirected; they look the owner up.
             with contextlib.suppress(StoreUnavailable):
                 report = await self._registry.report(destination)
         await self._topics.unload_bundle(
@@ -57,7 +57,10 @@ class BundleTopics:
         )
 
     async def prepare(self, bundle: BundleName) -> None:
-        """Read what opening a bundle's topics needs, while its owner waits for that."""
+        """Read ahead what this broker, a bundle's successor, needs to open the bundle's topics.
+
+        The owner serves them meanwhile, and waits.
+        """
         names = await self._context.policies.topics(bundle.namespace)
         await self._bundles.get(bundle.namespace)
         mine = [name for name in names if name in bundle]

@@ -39,9 +39,9 @@ class MetricsOptions:
     """Whether each bundle has metrics of its own (Pulsar's default is false: there one cannot see
     by them what the balancer sees)."""
     topics: bool = option(True, "exposeTopicLevelMetricsInPrometheus")
-    """Whether each topic and subscription has metrics of its own, or their namespace does."""
+    """Whether each topic and subscription has metrics of its own, or only their namespace."""
     consumers: bool = option(False, "exposeConsumerLevelMetricsInPrometheus")
-    """Whether each consumer has metrics of its own, where topics have."""
+    """Whether each consumer has metrics of its own, if topics have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,13 +53,15 @@ class BrokerConfig:
     advertised_address: str = option("localhost", "advertisedAddress")
     """The host that clients and other brokers reach this broker at."""
     bind_address: str = option("127.0.0.1", "bindAddress")
-    """The address that both ports listen on."""
+    """The address that the ports of the binary protocol and of the admin API listen on."""
     advertised_listeners: tuple[str, ...] = option((), "advertisedListeners")
     """Further addresses for clients that name a listener: name:pulsar://host:port, …."""
     internal_listener_name: str = option("", "internalListenerName")
-    """Which of advertisedListeners brokers and clients use that name none; blank: the first."""
+    """The one of advertisedListeners for brokers, and for clients that name none; blank: the
+    first."""
     bind_addresses: tuple[str, ...] = option((), "bindAddresses")
-    """Further sockets, name:pulsar://host:port; their clients get addresses of that listener."""
+    """Additional sockets to listen on, each as listener:pulsar://host:port; its clients get the
+    addresses of that listener."""
     broker_service_port: int | None = option(
         6650, "brokerServicePort", low=0, high=65535, blank_is_none=True
     )
@@ -79,30 +81,32 @@ class BrokerConfig:
     http_connections_max: int = option(2048, "maxHttpServerConnections", "connections", low=0)
     """How many connections the admin API has at most; more are closed at once (0: no limit)."""
     http_requests_limited: bool = option(False, "httpRequestsLimitEnabled")
-    """Whether the admin API answers at most httpRequestsMaxPerSecond, and 429 beyond that."""
+    """Whether the admin API serves at most httpRequestsMaxPerSecond, and answers 429 beyond it."""
     http_requests_per_s: float = option(100.0, "httpRequestsMaxPerSecond", "requests/s", low=1.0)
     """How many requests a second the admin API answers, if httpRequestsLimitEnabled."""
     metadata_store_url: str = option("memory:", "metadataStoreUrl")
-    """Where the cluster keeps its metadata."""
+    """The URL of the cluster's metadata store."""
     metadata_store_session_timeout_ms: int = option(
         30000, "metadataStoreSessionTimeoutMillis", "ms", low=100
     )
-    """How long a silent broker keeps its bundles before others take them over."""
+    """How long a broker may be silent before its session with the metadata store ends, and others
+    take its bundles over."""
     metadata_store_operation_timeout_s: int = option(
         30, "metadataStoreOperationTimeoutSeconds", "s", low=1
     )
-    """After this long without an answer a metadata operation has failed."""
+    """How long the metadata store may take to answer before an operation fails."""
     default_number_of_namespace_bundles: int = option(
         4, "defaultNumberOfNamespaceBundles", "bundles", low=1, dynamic=True
     )
-    """How many bundles a namespace gets that does not ask for a number."""
+    """How many bundles a namespace gets whose creation names no number."""
     namespace_bundle_unloading_timeout_ms: int = option(
         60000, "namespaceBundleUnloadingTimeoutMs", "ms", low=1, high=INT64_MAX, dynamic=True
     )
-    """After this long an unload releases the bundle even if a topic has not closed."""
+    """How long an unload waits for the bundle's topics to close before it releases the bundle
+    anyway."""
     load_balancer_enabled: bool = option(True, "loadBalancerEnabled")
-    """Whether load is reported, averaged and shed, and bundles are placed by it; off, brokers run
-    no load task, and the broker that is asked takes the bundle."""
+    """Whether load is reported, averaged and shed, and bundles are placed by it; if false, brokers
+    run no load task, and the broker that gets an unowned bundle's lookup takes the bundle."""
     auto_topic_creation: AutoTopicCreation = field(default_factory=AutoTopicCreation)
     creation_limits: CreationLimits = field(default_factory=CreationLimits)
     forced_deletion: ForcedDeletion = field(default_factory=ForcedDeletion)
@@ -128,8 +132,8 @@ class BrokerConfig:
 def check_supported(config: BrokerConfig, started: BrokerConfig | None = None) -> None:
     """Raise `ConfigError` for a value that Pulsar knows and this broker does not support.
 
-    Settings changed since it ``started`` may only name built-in strategies: modules to import, and
-    the load manager, are chosen at the start.
+    ``started``: the settings at the start of a broker that runs already. Those that have changed
+    since may name built-in strategies only, and no other load manager.
     """
     manager = config.filters.load_manager_class
     if manager not in PROTOCOLS:

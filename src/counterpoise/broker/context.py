@@ -40,11 +40,11 @@ class BrokerContext:
     as_client: ClientSecurity
     """The credentials and TLS of this broker as a client of the others."""
     cluster_key: ClusterKey
-    """What the producers of this cluster's brokers show on the system topics."""
+    """The secret by which brokers recognise each other's producers on the system topics."""
     security: Security
-    """Authentication and authorization of its clients."""
+    """Authentication and authorization of this broker's clients."""
     system_topics: SystemTopicGuard
-    """Which clients write to the brokers' own topics."""
+    """Decides which clients may write to the brokers' system topics."""
 
     @classmethod
     def of(

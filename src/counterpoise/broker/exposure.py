@@ -8,7 +8,7 @@ from counterpoise.names.hosts import is_loopback
 
 
 def exposures(config: BrokerConfig) -> Iterator[str]:
-    """Warnings about ports that anyone on the network may use; none for loopback addresses."""
+    """Yield a warning for each risk of ports that are open to other machines (not loopback)."""
     further = [
         each
         for each in bind_addresses_of(config.bind_addresses)

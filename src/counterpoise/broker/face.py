@@ -129,33 +129,33 @@ class BrokerFace(Protocol):
     id: str
     """``host:webPort``."""
     addresses: Addresses
-    """Where others reach it."""
+    """The addresses at which clients and other brokers reach it."""
     security: Security
     """Authentication and authorization."""
     system_topics: SystemTopicGuard
-    """Which callers may change the topics of brokers' own."""
+    """Decides which callers may write to the brokers' system topics."""
     as_client: ClientSecurity
     """The credentials and TLS of this broker as a client of the others."""
     policies: Policies
     """Clusters, tenants, namespaces and topics as the metadata store has them."""
     namespaces: NamespaceService
-    """Bundles: who owns them, and how they change hands."""
+    """Bundles: their owners, lookups, unloads and splits."""
     catalog: TopicCatalog
     """Which topics exist."""
     topics: TopicRegistry
     """The topics that this broker serves now."""
     upkeep: TopicUpkeep
-    """What is done to topics from time to time."""
+    """The periodic work on topics, such as expiring messages."""
     schemas: SchemaRegistry
     """The schemas of topics."""
     transactions: Coordinators
-    """The transaction coordinators that it has."""
+    """The transaction coordinators that this broker runs."""
     listener: ClientListener
-    """Its clients' connections."""
+    """The connections of its clients."""
     shedding: LeaderShedding
-    """What it did, and did not, while it led."""
+    """The shedding that this broker does while it leads, with its last rounds."""
     load_data: LoadDataExchange | None
-    """Under the extensible load manager: what brokers publish of their load."""
+    """The load data that brokers publish under the extensible load manager; None otherwise."""
 
     def request_stop(self, unloads_per_s: int = 0) -> None:
         """Make the process that runs this broker stop it.

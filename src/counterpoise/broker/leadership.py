@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class LeadershipProgram(Protocol):
-    """A function that starts (True) and ends (False) a program beside a broker while it leads."""
+    """Runs a further program beside a broker for as long as the broker leads."""
 
     def __call__(self, leads: bool) -> None:
-        """The broker became leader, or lost its leadership."""
+        """Start the program, since the broker became leader (True), or end it (False)."""
 
 
 def no_program(leads: bool) -> None:
@@ -48,7 +48,7 @@ class Leadership:
         return self._election.is_leader and self._store.connected
 
     async def gone_brokers(self, known: Iterable[str]) -> list[str]:
-        """On the leader, which of these brokers have left; on other brokers always empty."""
+        """Return which of the ``known`` brokers have left, sorted; nothing if not the leader."""
         if not self._election.is_leader:
             return []
         return sorted(set(known) - set(await self._registry.active()))
@@ -76,7 +76,7 @@ class LeaderDuties:
         self._program = program
 
     def leadership_changed(self, leads: bool) -> None:
-        """This broker became the leader (True), or no longer is."""
+        """Start a leader's duties, since this broker became the leader (True), or end them."""
         if leads:
             self._repairs.check_soon()
         elif self._records is not None:
@@ -85,7 +85,7 @@ class LeaderDuties:
         self._program(leads)
 
     def leader_changed(self, leader: LeaderBroker | None) -> None:
-        """Another broker is the leader now, or (None) there is none."""
+        """Have the records of bundles read from the new leader; None: there is none."""
         if leader is not None and self._records is not None:
             self._records.led_by(leader.broker_id)
 

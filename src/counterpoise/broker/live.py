@@ -46,9 +46,10 @@ class LiveSettings:
         self._news = asyncio.Event()
         self._leave: StopListening | None = None
         self.config: BrokerConfig = started
-        """What holds now."""
+        """The settings in force now."""
         self.changed: Mapping[str, str] = MappingProxyType({})
-        """What an administrator changed, as text by Pulsar's names; other rooms' settings too."""
+        """The dynamic settings that were changed, as text by name, whether brokers read them or
+        not."""
 
     async def start(self, background: BackgroundTasks) -> None:
         """Read the dynamic settings, and follow their changes; raises `StoreUnavailable`."""
@@ -108,7 +109,7 @@ class LiveSettings:
         try:
             check_supported(with_dynamic(self._started, {name: value}), self._started)
         except ConfigError as error:
-            # Refused where it enters; another program may have written it.
+            # The admin API refuses such a value, but another program may have written it.
             log.warning("dynamic configuration: ignored: %s", error)
             return False
         return True

@@ -22,7 +22,7 @@ class ServerSocket:
     socket: socket.socket
     tls: ssl.SSLContext | None
     listener: str = ""
-    """Which of ``advertisedListeners`` its clients get the addresses of; blank: the default."""
+    """The one of ``advertisedListeners`` whose addresses its clients get; blank: the default."""
 
     @property
     def port(self) -> int:
@@ -39,7 +39,7 @@ class ServerSockets:
     web: tuple[ServerSocket, ...]
 
     def addresses(self, config: BrokerConfig) -> Addresses:
-        """The addresses that the broker advertises: of its listeners, or else of its host."""
+        """Return what the broker advertises: advertisedListeners, or else its host and ports."""
         host = config.advertised_address
         web, web_tls = _ports(self.web)
         listeners = listeners_of(config.advertised_listeners, config.internal_listener_name)
@@ -58,7 +58,7 @@ class ServerSockets:
 
 
 def _broker_id(host: str, port: int) -> str:
-    """How a broker registers under ``/loadbalance/brokers``: by the port of its web service."""
+    """Return the id under which a broker registers: its host and its web port."""
     name = f"{host}:{port}"
     if not host or "/" in host:
         raise InvalidName(name, "expected host:port, the host must not be empty")
@@ -66,7 +66,7 @@ def _broker_id(host: str, port: int) -> str:
 
 
 def _ports(sockets: tuple[ServerSocket, ...]) -> tuple[int | None, int | None]:
-    """The plain port and the TLS port."""
+    """Return the plain and the TLS port, without sockets of a named listener; None: no port."""
     found = {each.tls is not None: each.port for each in sockets if not each.listener}
     return found.get(False), found.get(True)
 
@@ -126,7 +126,7 @@ def open_server_sockets(config: BrokerConfig, stack: contextlib.ExitStack) -> Se
 def _bind(address: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in address else socket.AF_INET
     made = socket.create_server((address, port), family=family)
-    # What is accepted inherits it. Not every event loop does so itself, and a receipt that
-    # waits for a client's acknowledgement of the one before takes 40 ms.
+    # Accepted connections inherit the option, which not every event loop sets. Without it, a
+    # receipt may wait 40 ms for the client's TCP acknowledgement of the one before.
     made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return made

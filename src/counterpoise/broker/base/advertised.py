@@ -21,7 +21,7 @@ _URLS: Final = {
     "https": "brokerHttpsUrl",
 }
 _URLS_MAX: Final = 2
-"""More URLs than these Pulsar refuses for one listener, whatever they are."""
+"""How many URLs Pulsar accepts for one listener, whatever their schemes."""
 
 Listeners = Mapping[str, Mapping[str, Any]]
 """Listeners by name, each with its URLs, as brokers write them into their records."""
@@ -32,8 +32,8 @@ def listeners_of(entries: Sequence[str], internal: str = "") -> dict[str, dict[s
     """Parse ``name:pulsar://host:port`` entries to each listener's URLs, the ``internal`` listener
     first.
 
-    Raises `ConfigError`, also for a missing or unknown scheme, with which Pulsar makes a listener
-    without an address. Otherwise Pulsar's rules.
+    Raises `ConfigError` by Pulsar's rules, and also for a missing or unknown scheme, which gives a
+    listener without an address in Pulsar.
     """
     setting = "advertisedListeners"
     found: dict[str, dict[str, str]] = {}

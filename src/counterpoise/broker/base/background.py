@@ -21,7 +21,7 @@ class BackOff:
     first_s: float = 1.0
     most_s: float = 60.0
     steady_s: float = 60.0
-    """What ran this long had started well: its next failure waits the first pause again."""
+    """A task that ran longer than this had recovered: its next failure waits `first_s` again."""
 
     def after(self, pause_s: float, ran_s: float) -> float:
         """The next pause in seconds, after one of ``pause_s`` (0: none) and a run of ``ran_s``."""
@@ -46,7 +46,7 @@ class BackgroundTasks:
     def __init__(self, back_off: BackOff = _BACK_OFF) -> None:
         self._back_off = back_off
         self._tasks: set[asyncio.Task[Any]] = set()
-        #: How often each has failed, by name.
+        #: How often each task has failed, by its name.
         self.failures: Counter[str] = Counter()
 
     @property
@@ -80,7 +80,7 @@ class BackgroundTasks:
             try:
                 await work()
             except asyncio.CancelledError as error:
-                # Ours to obey if this task was cancelled; otherwise something it waited for was.
+                # Raised only if this task was cancelled; else something that it awaited was.
                 task = asyncio.current_task()
                 if task is None or task.cancelling():
                     raise
@@ -103,7 +103,7 @@ class BackgroundTasks:
     def _log_failure(self, name: str, error: BaseException, what_follows: str) -> None:
         self.failures[name] += 1
         if what_follows and isinstance(error, StoreUnavailable):
-            # Sessions end, and this work goes on in the next one.
+            # Sessions with the metadata store end; the work goes on in the next one.
             log.warning("%s: %s%s", name, error, what_follows)
             return
         why = str(error) or "no reason given"

@@ -9,7 +9,7 @@ def wall_clock_ms() -> int:
 
 
 class WallClock:
-    """A settable time of day for one broker's topics, in seconds since 1970."""
+    """The wall clock of one broker's topics, in seconds since 1970; tests can advance it."""
 
     __slots__ = ("_ahead_s",)
 
@@ -17,9 +17,9 @@ class WallClock:
         self._ahead_s = 0.0
 
     def __call__(self) -> float:
-        """The time."""
+        """Return the time, in seconds since 1970."""
         return time.time() + self._ahead_s
 
     def advance(self, seconds: float) -> None:
-        """Move the clock forward."""
+        """Move the clock forward by ``seconds``."""
         self._ahead_s += seconds

@@ -25,7 +25,7 @@ _BYTES: Final = 32
 
 
 class ClusterKey:
-    """The secret in the metadata store that a cluster's brokers show each other as producers."""
+    """The secret in the metadata store by which brokers recognise each other's producers."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

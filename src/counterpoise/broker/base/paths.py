@@ -46,7 +46,7 @@ def bundle_data(bundle: str) -> str:
 
 
 def resource_quota(bundle: str) -> str:
-    """The path of the load that a bundle is expected to have; ``default``: all other bundles."""
+    """The path of a bundle's resource quota; ``default``: that of bundles without their own."""
     return f"{RESOURCE_QUOTA}/{bundle}"
 
 

@@ -82,7 +82,7 @@ class FlightTicket(Generic[T]):
 
     @property
     def answer(self) -> T:
-        """The result of the query found; raises its exception."""
+        """The result of the last query that ended; raises the query's exception."""
         if self._known.error is not None:
             raise self._known.error.with_traceback(None)
         return self._known.value

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 MINUTE_S: Final = 60.0
 EVERY_TIME: Final = frozenset({"maximum_bundles", "neighbour_splitting", "failure"})
-"""Rules by which a bundle stays whole although it is too big."""
+"""Why a bundle over a limit is not split: the rules of rejections that are logged."""
 READ_ONLY: Final = (
     f"no bundle is split automatically: policies are read-only; delete {paths.POLICIES_READ_ONLY} "
     "from the metadata store to allow splits"
@@ -90,7 +90,7 @@ class AutoSplit:
                 unload=self._finder.unloads and options.auto_unload_enabled,
             )
         except (BrokerError, MetadataError, InvalidName) as error:
-            # Split meanwhile, or moved: the next look finds it as it is then.
+            # It was split or moved meanwhile; the next check sees its new state.
             log.warning("%s was not split: %s", decision.bundle, error)
             return []
         if not parts:

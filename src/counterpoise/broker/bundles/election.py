@@ -16,17 +16,17 @@ from counterpoise.ownership.records import LeaderBroker, record_or_none
 log = logging.getLogger(__name__)
 
 RESIGN_WITHIN_S: Final = 5.0
-"""How long a broker that stops waits for the store; after that its session ends anyway."""
+"""How long a stopping leader tries to remove its node; later, the node goes with its session."""
 
 
 class LeadershipListener(Protocol):
     """Is notified of election results."""
 
     def leader_changed(self, leader: LeaderBroker | None) -> None:
-        """Another broker is the leader now, or (None) there is none."""
+        """Called when the leader has changed; None: there is none."""
 
     def leadership_changed(self, leads: bool) -> None:
-        """This broker became the leader (True), or no longer is."""
+        """Called when this broker became the leader (True), or no longer is (False)."""
 
 
 class LeaderElection:
@@ -99,8 +99,8 @@ class LeaderElection:
             unsubscribe()
         self._runner.close()
 
-    def _feed(self, record: object) -> None:
-        self._runner.feed(LEADER_NODE, record)
+    def _feed(self, event: object) -> None:
+        self._runner.feed(LEADER_NODE, event)
 
     async def _execute(self, _: str, command: Command) -> object:
         return await execute(self._store, command)

@@ -24,7 +24,8 @@ from counterpoise.wire.errors import ServerError
 log = logging.getLogger(__name__)
 
 SplitPoints = Callable[[BundleName, str | None, Sequence[int]], Awaitable[Sequence[int]]]
-"""Where to cut a bundle, by the name of an algorithm and the boundaries asked for."""
+"""Finds the hashes at which to cut a bundle, by an algorithm's name (None: the default one) and
+boundaries that are passed to it."""
 
 
 class BundleMoves:
@@ -109,7 +110,7 @@ class BundleMoves:
         await asyncio.gather(*(hand_over(turn, bundle) for turn, bundle in enumerate(owned)))
 
     async def _choose_other(self, bundle: BundleName) -> str | None:
-        """Another broker if the policies allow one, otherwise this one again.
+        """Return another broker if the policies allow one, otherwise this one as a rule.
 
         In Pulsar the broker that unloaded a bundle competes for it as well and often gets it back.
         """
@@ -131,7 +132,7 @@ class BundleMoves:
     ) -> tuple[BundleName, ...]:
         """Split a bundle owned here; returns its parts, or nothing if the algorithm sees no need.
 
-        ``boundaries`` are passed to the algorithm; ``at`` is a boundary that needs no algorithm.
+        ``boundaries`` are passed to the algorithm; ``at`` are boundaries that need no algorithm.
         The parts are owned before the parent is released, so topics stay open. With ``unload`` each
         part then moves to the broker that placement chooses. Raises `BrokerError` or `InvalidName`.
         """
@@ -141,8 +142,8 @@ class BundleMoves:
             expected=(BrokerError, MetadataError, InvalidName),
         )
         with store_errors_as_not_ready():
-            # A split goes on when its caller goes away: the parts of half a split would be kept
-            # from the next owner of the whole.
+            # A split goes on if its caller is cancelled: otherwise this broker would go on owning
+            # parts that the next owner of the whole bundle needs.
             children = await asyncio.shield(splitting)
             for child in children if unload else ():
                 await self.unload(child)
@@ -151,7 +152,7 @@ class BundleMoves:
     async def _split_in_turn(
         self, split: Callable[[], Awaitable[tuple[BundleName, ...]]]
     ) -> tuple[BundleName, ...]:
-        # One at a time: another one may be cutting this very bundle.
+        # One at a time: another split may be cutting this very bundle.
         async with self._splitting:
             with counted(self._tally.split) as outcome:
                 children = await split()
@@ -189,7 +190,7 @@ class BundleMoves:
                     await self._ownership.replaced(child)
             raise
         finally:
-            # What is announced cannot be taken back.
+            # A split that was announced in the bundle's record can only be finished.
             self._ownership.finish_split(bundle)
         return children
 
@@ -213,8 +214,8 @@ class BundleMoves:
         if await self._ownership.acquire(child, as_split_part=True):
             return
         where = await self._ownership.locate(child)
+        # On the state channel, a broker that began to finish this split may own the part already.
         if where.owner is None or not self._ownership.changes_by_record:
-            # A broker that was to finish this split before us may own it; then that step is done.
             raise BrokerError(
                 ServerError.ServiceNotReady, f"{child}, a part of {bundle}, is owned elsewhere"
             )

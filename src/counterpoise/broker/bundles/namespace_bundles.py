@@ -79,7 +79,7 @@ class NamespaceBundleCache:
         node = self._policies.local_policies(namespace)
         local = await node.get()
         if local is None:
-            # Pulsar copies the bundles once, from the policies that all clusters share.
+            # As in Pulsar, bundles are copied once from the policies that all clusters share.
             bundles = _bundles_of(namespace, policies)
             try:
                 await node.create(local_policies_json(bundles))

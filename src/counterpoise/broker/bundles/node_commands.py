@@ -8,7 +8,7 @@ from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.ownership import events
 
 _ROUNDS: Final = 8
-"""How often the write of a node is tried that others write meanwhile."""
+"""How many times to try to write a node that other sessions write at the same time."""
 
 
 async def _write_own(store: MetadataStore, path: str, value: bytes) -> None:

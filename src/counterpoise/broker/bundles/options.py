@@ -17,7 +17,7 @@ class StateChannelOptions:
     in_flight_ms: int = option(
         30_000, "loadBalancerInFlightServiceUnitStateWaitingTimeInMillis", "ms", low=1
     )
-    """A change of a bundle's owner that takes longer is ended by the leader."""
+    """How long a change of a bundle's owner may take before the leader repairs it."""
     tombstone_delay_s: int = option(
         3600, "loadBalancerServiceUnitStateTombstoneDelayTimeInSeconds", "s", low=1
     )
@@ -32,12 +32,12 @@ class StateChannelOptions:
     )
     """How many bundles whose ownership needs repair the leader repairs at the same time."""
     names_owner: bool = option(True, "loadBalancerMultiPhaseBundleUnload")
-    """Whether clients of a bundle that moves are sent to its new owner; off, they are disconnected
-    and look it up."""
+    """Whether clients of a bundle that moves are redirected to its new owner; if false, they are
+    disconnected and look it up."""
     clients_may_write: bool = option(False, "systemTopicsWritableByClients")
     """Whether every client may write to the topics of pulsar/system, as in Pulsar without
-    authorization; else brokers and super users alone: a client that writes bundles' states there
-    can stop bundles."""
+    authorization. If false, only brokers and super users may: a client that writes bundles' states
+    there can make bundles unavailable."""
     table_view: str = option(
         ON_TOPIC, "loadManagerServiceUnitStateTableViewClassName", choices=(ON_TOPIC, IN_STORE)
     )

@@ -81,7 +81,7 @@ class BundleOwnership:
         """Bundles whose split is being carried out here."""
         self._splits: Final = BackgroundTasks()
         self.on_split: Callable[[BundleName, Sequence[BundleName]], Awaitable[None]] = _no_split
-        """Cuts a bundle into parts, or what is left to do of that."""
+        """Splits a bundle into parts, or completes a split that was begun."""
         self._waiters: Final = BundleWaiters()
         self._values: Final = {
             root: MetadataCache(store, root, lambda value: value) for root in protocol.roots
@@ -112,7 +112,7 @@ class BundleOwnership:
         return state.serves and not state.in_progress
 
     def settling(self, bundle: BundleName) -> bool:
-        """Whether a client should wait, since it is being decided which broker serves it."""
+        """Whether clients should wait, since it is being decided which broker serves the bundle."""
         return self._runner.state(bundle).settling
 
     def taking_over(self, bundle: BundleName) -> bool:
@@ -158,12 +158,15 @@ class BundleOwnership:
         """Wait until a condition, checked at each event of the bundle, holds; returns whether."""
         return await self._waiters.until(bundle, condition, timeout_s)
 
-    # Requests. One goes on when its caller goes away.
+    # Requests. They are carried out even if their caller is cancelled.
 
     async def request(
         self, bundle: BundleName, request: events.Request, within_s: float = PATIENCE_S
     ) -> None:
-        """Send a request to a bundle's machine; returns at rest, or after ``within_s``."""
+        """Send a request to a bundle's state machine, and wait until it has been carried out.
+
+        Returns after ``within_s`` seconds even if it has not.
+        """
         self._runner.feed(bundle, request)
 
         async def at_rest() -> bool:
@@ -188,7 +191,8 @@ class BundleOwnership:
     async def wait_until_served(
         self, bundle: BundleName, is_released: Callable[[], Awaitable[bool]] = _surely
     ) -> bool:
-        """Whether this broker serves a bundle, after waiting for a transfer to it if there is one.
+        """Wait for a transfer of a bundle to this broker, if there is one; returns whether topics
+        may be opened here.
 
         It first reads the bundle's record if necessary. While this broker is `taking_over`,
         ``is_released`` says whether the former owner has closed the client's topic; it is called
@@ -309,7 +313,7 @@ class BundleOwnership:
         finally:
             if isinstance(command, events.WriteRecord):
                 self._tally.wrote(command.value, failed=failed)
-            # Our own write is known before the store's notification of it.
+            # The store notifies this broker of its own write only later: forget the old value now.
             if not isinstance(command, events.ReadNode):
                 path = getattr(command, "path", "")
                 for root, values in self._values.items():

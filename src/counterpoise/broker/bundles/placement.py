@@ -22,7 +22,7 @@ class Placer(Protocol):
     """Chooses a broker for a bundle."""
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
-        """The chosen broker's id, if any. Brokers in ``without`` are leaving, and never chosen."""
+        """Return the chosen broker's id, None if there is none; never one of ``without``."""
 
 
 class PolicyPlacer(Placer, Protocol):
@@ -53,7 +53,7 @@ class LoadPlacer:
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
         """The id of the chosen broker; None if there is none."""
-        # One at a time: each choice counts on what the one before assigned.
+        # One at a time: each choice takes into account what the one before assigned.
         async with self._turn:
             return await self._choose(bundle, without)
 

@@ -23,7 +23,7 @@ from counterpoise.ownership.port import BundleProtocol, Repair
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
-"""Pause after the store did not answer."""
+"""Pause between the write of an invalid record and its repair."""
 
 
 class OwnershipRepairs:
@@ -69,9 +69,9 @@ class OwnershipRepairs:
         self._due = asyncio.Event()
         self._news = asyncio.Event()
         self._written: Final[set[str]] = set()
-        """Nodes of records that were written since the last look, while this broker leads."""
+        """Paths of the records written since they were last checked, while this broker leads."""
         self._missing: set[NamespaceName] = set()
-        """Namespaces that the look before did not find."""
+        """Namespaces that the last check did not find."""
         self._wary_until = 0.0
         self._sound = True
         self._values = {root: MetadataCache(store, root, lambda v: v) for root in protocol.roots}
@@ -126,7 +126,7 @@ class OwnershipRepairs:
         The store may not show a namespace yet that was created a moment ago.
         """
         if not self._protocol.changes_by_record:
-            return []  # A lock goes with its broker.
+            return []  # An ephemeral lock goes with its broker's session.
         names = {BundleName.parse(bundle).namespace for bundle in bundles}
         known = {SYSTEM_NAMESPACE}
         for tenant in sorted({name.tenant for name in names}):
@@ -175,7 +175,9 @@ class OwnershipRepairs:
         return self._sound and asyncio.get_running_loop().time() >= self._wary_until
 
     def _pause_s(self) -> float:
-        """Seconds to wait for a reason to check; at most ``wary_s`` after a lost session."""
+        """Seconds until the next check, if nothing happens before; after a lost session, no longer
+        than repairs are suspended.
+        """
         left_s = self._wary_until - asyncio.get_running_loop().time()
         return min(left_s, self._every_s) if left_s > 0 else self._every_s
 
@@ -197,11 +199,11 @@ class OwnershipRepairs:
         if event is metadata.SessionEvent.SESSION_REESTABLISHED:
             self._wary_until = asyncio.get_running_loop().time() + self._wary_s
         if self._sound:
-            # A broker that left meanwhile was not seen leaving, or not believed to be gone.
+            # A broker may have left unnoticed while the session was interrupted.
             self._due.set()
 
     async def _watch(self) -> None:
-        """Check each record when it is written. An invalid record is repaired in a second."""
+        """Check each record when it is written; repair an invalid one after `RETRY_S`."""
         while True:
             await self._news.wait()
             self._news.clear()

@@ -1,8 +1,8 @@
-"""Runs state machines: feeds events to a table and carries out the effects that follow.
+"""Runs state machines: feeds events to them and carries out the effects that they return.
 
-An event is applied at once. Each `Command` that follows becomes a task of the runner, which does
-not end with its caller, and its result comes back as an event. A command that raises, is cancelled
-or takes too long results in `CommandFailed`; the table says what to do then.
+An event is applied at once. Each `Command` among the effects becomes a task, which goes on if the
+code that fed the event is cancelled; its result is fed to the machine as an event. A command that
+raises, is cancelled or takes too long results in the event `CommandFailed`.
 """
 
 import asyncio
@@ -35,12 +35,13 @@ class Runner(Generic[K, S]):
         prepare: Callable[[K], Awaitable[None]] | None = None,
         report_release: Callable[[K], Awaitable[None]] | None = None,
     ) -> None:
-        """``changed`` gets every new state before its effects begin; it must not block.
+        """``changed`` is called with the state before and after a change, before the effects begin;
+        it must not block.
 
         ``prepare`` carries out `Prepare`, and ``report_release`` `ReportRelease`; neither has a
         result event.
 
-        A ``forgettable`` state is not kept: the next event starts from a ``new`` one.
+        A state that is ``forgettable`` is not kept: the next event starts from a ``new`` one.
         """
         self._new = new
         self._advance = advance

@@ -27,7 +27,7 @@ class NamespaceService:
         moves: BundleMoves,
         leads: Callable[[], bool] | None = None,
     ) -> None:
-        """``leads`` says whether this broker leads, if the leader serves `SYSTEM_TOPICS`."""
+        """``leads`` says whether this broker leads; None if the leader serves no system topics."""
         self._leads = leads
         self._bundles = bundles
         self._ownership = ownership
@@ -59,7 +59,7 @@ class NamespaceService:
             bundle = bundles.bundle_of(topic)
             if self._ownership.serves(bundle) or self._ownership.taking_over(bundle):
                 return True
-        # During a split the parent's lock still counts for what its parts do not cover yet.
+        # During a split this broker owns the parent until it owns every part.
         serving = filter(self._ownership.serves, self._ownership.owned())
         return any(topic in bundle for bundle in serving)
 
@@ -79,7 +79,7 @@ class NamespaceService:
             raise _not_served(topic)
 
     def opened(self, topic: TopicName) -> None:
-        """Notify those who wait for this topic that it is open here."""
+        """Wake the calls that wait for the topic's bundle, since the topic is open here now."""
         bundles = self._bundles.peek(topic.namespace_name)
         if bundles is not None:
             self._ownership.look_again(bundles.bundle_of(topic))
@@ -103,7 +103,10 @@ class NamespaceService:
         return self._ownership.owned()
 
     def lookup_now(self, topic: TopicName) -> LookupResult | None:
-        """This broker, if it surely serves the topic (`LookupService.served_here`); else None."""
+        """Return this broker's addresses if it surely serves the topic, otherwise None.
+
+        As `LookupService.served_here`.
+        """
         bundles = self._bundles.peek(topic.namespace_name)
         if bundles is None or self.goes_with_leader(topic):
             return None

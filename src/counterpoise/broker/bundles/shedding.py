@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 8
-"""Bundles that one round moves side by side."""
+"""How many bundles a round moves at the same time."""
 REMEMBERED: Final = 100
-"""Rounds that are kept to be looked at."""
+"""How many of the last rounds are kept, for the admin API."""
 
 
 BundleUnloader = Callable[[Move], Awaitable[None]]
@@ -71,9 +71,9 @@ class LeaderShedding:
         tally: BundleTally,
         clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
-        """``source`` is created for the first round.
+        """``source`` creates the source of the cluster's load, at the first round.
 
-        ``leads``: whether the metadata store last named this broker leader.
+        ``leads``: whether this broker is the leader and connected to the metadata store.
         """
         self._make_source = source
         self._unload = unload
@@ -89,20 +89,20 @@ class LeaderShedding:
         self._unloaded: dict[str, int] = {}
         self._said: frozenset[str] = frozenset()
         self.rounds: Final[deque[Round]] = deque(maxlen=REMEMBERED)
-        """The last rounds, whose moves were seen through."""
+        """The last rounds whose moves have ended, oldest first."""
 
     def lead(self, leads: bool) -> None:
-        """This broker became the leader, or no longer is; a running round is cancelled."""
+        """Cancel a running round; if this broker became the leader, begin as after a restart."""
         if self._round is not None:
             self._round.cancel()
         if leads:
-            # What a former leader remembered is gone; this one begins as after a restart.
+            # The memory of former rounds is the former leader's, and lost.
             self._memory, self._unloaded, self._said = RoundMemory(), {}, frozenset()
             self._began = asyncio.get_running_loop().time()
         self._news.set()
 
     def settings_changed(self) -> None:
-        """Settings changed: use the new interval."""
+        """Wait for the next round by the interval that is set now."""
         self._news.set()
 
     async def run(self) -> None:
@@ -178,7 +178,7 @@ class LeaderShedding:
             await asyncio.gather(*map(carry, made.moves))
         finally:
             self._tally.shed_brokers += len(sources)
-            if self._memory is made.memory:  # else this broker leads again, and starts empty
+            if self._memory is made.memory:  # else this broker became leader again meanwhile
                 self._memory = made.memory.after(ended, span_ms=0)
 
     async def _move(self, move: Move) -> bool:
@@ -191,7 +191,7 @@ class LeaderShedding:
         try:
             await self._unload(move)
         except (BrokerError, MetadataError, InvalidName) as error:
-            # Moved, split or gone meanwhile: the next round sees it as it is then.
+            # It was moved, split or deleted meanwhile; the next round sees its new state.
             log.warning("%s was not moved: %s", move.bundle, error)
             self._tally.shed[FAILURE, "Unknown"] += 1
             return False
@@ -203,7 +203,7 @@ class LeaderShedding:
         every = list(rejections)
         for each in every:
             self._tally.shed[SKIP, each.rule] += 1
-        # Figures change all the time; the same rule about the same subject is nothing new.
+        # The sentence has figures, which always change: compare the subject and the rule.
         now = {f"{each.subject} {each.rule}": each.sentence for each in every}
         for what in sorted(now.keys() - self._said):
             log.info("%s", now[what])

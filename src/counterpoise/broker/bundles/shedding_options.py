@@ -16,7 +16,7 @@ _STRATEGIES: Any = make_dataclass(
     frozen=True,
     slots=True,
 )()
-"""The settings of every registered strategy, a section each."""
+"""The settings of every registered strategy: a field for each class of options."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,15 +24,15 @@ class SheddingConfig:
     """The leader's shedding strategy, and the settings of every strategy."""
 
     strategy: str = option(THRESHOLD_SHEDDER, "loadBalancerLoadSheddingStrategy", dynamic=True)
-    """Which strategy takes bundles from busy brokers."""
+    """The class name of the strategy that chooses the bundles to take from busy brokers."""
     balance: BalanceOptions = _BALANCE
     strategies: Any = _STRATEGIES
     """The settings of each registered strategy."""
     own: Any = None
-    """The settings of a strategy that is not registered, or of one as they are made in code."""
+    """Settings made in code: of a strategy that is not registered, or instead of `strategies`."""
 
     def options_of(self, kind: type[Any]) -> Any:
-        """The settings that are of this options class; its defaults if there are none."""
+        """Return the settings whose options class is ``kind``; its defaults if there are none."""
         if type(self.own) is kind:
             return self.own
         sections = {each: name for name, each in sections_of(type(self.strategies))}

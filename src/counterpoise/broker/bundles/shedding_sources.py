@@ -27,7 +27,10 @@ log = logging.getLogger(__name__)
 
 
 class _Choice:
-    """The strategy that the settings name, if this load manager has the data that it reads."""
+    """Chooses the shedding strategy: the one that the settings name, or else a default one.
+
+    The default is used if the named one reads data (``view``) that only the other load manager has.
+    """
 
     def __init__(self, view: type[Any], otherwise: str) -> None:
         self._view: Final = view
@@ -121,7 +124,7 @@ class LoadStoreSheddingSource:
         )
 
     async def policies(self, made: Shed) -> PlacementPolicies | None:
-        """The policies by which to place bundles to be shed; None if their owners place them."""
+        """None: the round chooses no destinations (`TransferShedder` has done so)."""
         del made
         return None
 

@@ -77,9 +77,9 @@ class OwnFinder:
         bundles: NamespaceBundleCache,
         points: Callable[[BundleName], Awaitable[SplitPoints]],
     ) -> None:
-        """``splitting``: the bundles of a namespace that any broker is splitting.
+        """``splitting`` returns those bundles of the given namespaces that any broker is splitting.
 
-        ``points``: where the default algorithm splits a bundle.
+        ``points`` finds where the default algorithm splits a bundle.
         """
         self._me = me
         self._report = report

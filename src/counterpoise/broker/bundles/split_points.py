@@ -29,14 +29,15 @@ class SplitPointFinder:
     ) -> Sequence[int]:
         """The boundaries at which to split; none if the algorithm sees no need.
 
-        An unknown ``name`` means the default algorithm; ``positions`` are boundaries given to it.
+        No ``name`` or an unknown one means the default algorithm; ``positions`` are boundaries
+        given to it.
         """
         return (await self.found(bundle, name, positions)).boundaries
 
     async def found(
         self, bundle: BundleName, name: str | None = None, positions: Sequence[int] = ()
     ) -> SplitPoints:
-        """The boundaries at which to split, and the algorithm's reason for them."""
+        """As `points`, with the algorithm's reason for the boundaries."""
         topics: dict[str, TopicLoad | None] = {
             str(topic): None
             for topic in await self._catalog.topics_of(bundle.namespace, "ALL")

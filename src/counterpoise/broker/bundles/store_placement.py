@@ -1,4 +1,4 @@
-"""Chooses the broker for a bundle under the extensible load manager: by what brokers publish."""
+"""Chooses the broker for a bundle by the load data of the extensible load manager."""
 
 import logging
 from collections import Counter, defaultdict

@@ -47,32 +47,33 @@ def counted(counts: Counter[str]) -> Iterator[CountedResult]:
 class BundleTally:
     """Counts what happens to bundles at one broker, under the labels of Pulsar's metrics.
 
-    Of the state channel's counts only lookups are counted under ephemeral locks.
+    Under the modular load manager, which has no state channel, no records are counted.
     """
 
     def __init__(self) -> None:
         #: Placements of bundles: Success, Failure (no broker), Skip (another was faster).
         self.assigned: Counter[str] = Counter()
-        #: Unloads asked of this broker, by result.
+        #: Unloads requested from this broker, by result.
         self.unloaded: Counter[str] = Counter()
-        #: How many of those were ordered by the leader, which sheds load.
+        #: How many of these unloads the leader ordered, to shed load.
         self.ordered = 0
-        #: What this broker, leading, did about load and did not, by result and reason.
+        #: Bundles that this broker shed as the leader, or rejected, by result and reason.
         self.shed: Counter[tuple[str, str]] = Counter()
-        #: From how many brokers this one, leading, moved bundles away, summed over its rounds.
+        #: From how many brokers this one, as the leader, moved bundles away, summed over rounds.
         self.shed_brokers = 0
-        #: Splits asked of this broker, by result; Skip where the algorithm saw no need.
+        #: Splits requested from this broker, by result; Skip where the algorithm saw no need.
         self.split: Counter[str] = Counter()
-        #: How many of those this broker did by itself, by the limit that was exceeded.
+        #: How many of these splits were automatic, by the limit that was exceeded.
         self.split_for: Counter[str] = Counter()
         #: Lookups of the owner of a bundle, by the state it was found in and the result.
         self.lookups: Counter[tuple[str, str]] = Counter()
         #: Records that this broker wrote because of an order or a repair, by event and result.
         self.published: Counter[tuple[str, str]] = Counter()
-        #: Records of others and of its own that this broker took up, by their state.
+        #: Records that this broker's state machines read, its own included, by their state.
         self.records_read: Counter[str] = Counter()
-        #: How often brokers that came or went made this one look for bundles without an owner.
+        #: Checks of all records because a broker came or went, by result; Skip if not the leader.
         self.cleanups: Counter[str] = Counter()
+        #: Records that this broker, as the leader, overwrote, and that it removed.
         self.orphans = 0
         self.tombstones = 0
 
@@ -92,7 +93,7 @@ class BundleTally:
             self.lookups[state.value, FAILURE] += 1
 
     def found_owner(self) -> None:
-        """Count a lookup whose answer was known without asking: the bundle is owned here."""
+        """Count a lookup of a bundle that this broker owns, answered without the store."""
         self.lookups[ServiceUnitState.OWNED.value, TOTAL] += 1
 
     def wrote(self, record: bytes, *, failed: bool) -> None:
@@ -105,7 +106,7 @@ class BundleTally:
             self._publish(event, failed=failed)
 
     def repaired(self, *, removed: bool) -> None:
-        """Count a record of a dead broker that the leader overwrote or removed."""
+        """Count a record that the leader repaired, by overwriting or removing it."""
         if removed:
             self.tombstones += 1
         else:
@@ -118,7 +119,9 @@ class BundleTally:
             self.published[event, FAILURE] += 1
 
     def moved_on(self, before: object, after: object) -> None:
-        """Count a state change of a bundle's state machine, given both states."""
+        """Count the record that a bundle's state machine has read, given its states before and
+        after; nothing if the record is the same.
+        """
         if not isinstance(before, ChannelBundle) or not isinstance(after, ChannelBundle):
             return
         if after.record is not None and after.record != before.record:

@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 WITHIN_S: Final = 8.0
 """How long a request waits for the topic: less than a request to the store may take."""
 _REMOVES: Final = "removes"
-"""A property of tombstones: the version of the record that they are about."""
+"""A property of tombstones: the version of the record that they delete."""
 _TOKEN: Final = "token"  # noqa: S105 - no secret
-"""A property by which a broker knows its own messages again."""
+"""A property by which a broker recognises its own messages when it reads them."""
 _BELOW: Final = f"{RECORDS}/"
 
 
@@ -84,8 +84,8 @@ class TopicRecords:
         self.compaction: Final = Compaction(TopicName.parse(SERVICE_UNIT_STATE), KEEPER, live)
         """The compaction of the topic, for the broker that serves it."""
         self._within_s = within_s
-        # Before any other listener: one that reads again after a lost session must not read what
-        # was known before it.
+        # Subscribed before any other listener: one that reads again after a lost session must not
+        # get records that were read before.
         self._leave_session = store.subscribe_session(self._on_session)
         self._link = link(
             peers.SystemTopicListener(self._on_begin, self._on_message, self._on_caught_up)
@@ -137,7 +137,10 @@ class TopicRecords:
         expected_version: int | None = None,
         ephemeral: bool = False,
     ) -> int:
-        """Write a node, creating its parents; returns its new version, which is the record's."""
+        """Write a node, creating its parents; returns its new version.
+
+        Raises `BadVersion` also if the record is one that brokers ignore.
+        """
         bundle = _bundle_of(path)
         if bundle is None:
             return await self._store.put(
@@ -193,7 +196,7 @@ class TopicRecords:
         return await self.get(path) is not None
 
     def subscribe(self, listener: StoreListener) -> metadata.Unsubscribe:
-        """Call the listener for every change below the root of this store."""
+        """Call the listener for every change of a node, in the topic or in the underlying store."""
         self._listeners.append(listener)
         leave = self._store.subscribe(listener)
 
@@ -213,11 +216,11 @@ class TopicRecords:
         return self._store.connected
 
     async def close(self) -> None:
-        """End the session: its ephemeral nodes vanish now."""
+        """Stop reading the topic; the underlying store stays open."""
         self.stop()
 
     def kill(self) -> None:
-        """Drop the session as a crash would; its ephemeral nodes vanish when the store notices."""
+        """As `close`."""
         self.stop()
 
     # How the topic is read and written.
@@ -248,7 +251,8 @@ class TopicRecords:
                 return await verdict
         except (peers.PeerError, TimeoutError) as error:
             why = str(error) or "it was written, and is not read"
-            # It may be valid, and other brokers may have acted on it: only reading shows that.
+            # The message may have been stored, and other brokers may have acted on it: only reading
+            # the topic shows that.
             self._read_again(f"what became of a record of {bundle} is not known")
             raise metadata.StoreUnavailable(path, why) from None
         finally:
@@ -291,15 +295,15 @@ class TopicRecords:
         """Read the topic again after a lost session, since other brokers may have changed its
         records.
 
-        Messages of that time may be unread, or on a connection whose other end is gone.
+        Their messages may never arrive on the present connection, if its other end is gone.
         """
         if event is metadata.SessionEvent.SESSION_LOST:
             self._read_again("this broker's session was lost")
 
     def led_by(self, leader: str) -> None:
-        """The leader, which serves the topic, has changed: read the topic from the new one.
+        """Read the topic again if ``leader``, which serves it, is not the leader of before.
 
-        The former leader may never close the connection.
+        A former leader may never close the connection.
         """
         former, self._leader = self._leader, leader
         if former not in (None, leader):
@@ -314,7 +318,7 @@ class TopicRecords:
         for verdict in self._verdicts.values():
             if not verdict.done():
                 verdict.set_exception(peers.PeerError(why))
-                verdict.exception()  # The writer that awaits it gets it.
+                verdict.exception()  # Else asyncio logs it if the writer no longer awaits it.
 
 
 def live(entries: Sequence[bytes]) -> list[bytes]:

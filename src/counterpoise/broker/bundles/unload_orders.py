@@ -25,7 +25,10 @@ class RecordUnloads:
         self._placer = placer
 
     async def __call__(self, move: Move) -> None:
-        """Return when the bundle is released; raises `BrokerError` or `MetadataError`."""
+        """Unload the bundle; returns when it is released. Without a destination placement chooses.
+
+        Raises `BrokerError` or `MetadataError`.
+        """
         bundle = BundleName.parse(move.bundle)
         destination = move.destination or await self._placer.choose(bundle, without={move.source})
         if not await self._orders.release(bundle, move.source, destination):
@@ -58,7 +61,10 @@ class UnloadOrders:
         self._within_s = within_s
 
     async def __call__(self, move: Move) -> None:
-        """Return when the bundle is released; raises `BrokerError` or `MetadataError`."""
+        """Unload the bundle; returns when it is released. Without a destination the owner chooses.
+
+        Raises `BrokerError` or `MetadataError`.
+        """
         bundle, destination = BundleName.parse(move.bundle), move.destination or None
         if move.source == self._me:
             await self._moves.unload(bundle, destination)

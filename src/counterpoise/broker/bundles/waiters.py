@@ -16,7 +16,7 @@ class BundleWaiters:
     async def until(
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
     ) -> bool:
-        """Return True once the condition holds, False after the time-out."""
+        """Wait until the condition holds; returns True then, or False after ``timeout_s``."""
         clock = asyncio.get_running_loop().time
         deadline = clock() + timeout_s
         while True:

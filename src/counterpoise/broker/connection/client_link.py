@@ -28,7 +28,7 @@ log = logging.getLogger("counterpoise.broker")
 
 Refuse = Callable[[ServerError, str], bytes | None]
 Serve = Callable[[Any], Coroutine[None, None, bytes | None]]
-"""What serves a command of a client, and returns the frame that answers it."""
+"""Serves a client's command; returns the frame that answers it, None for no answer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -46,22 +46,22 @@ class ClientLink:
     pause: ReadingPause
     address: str
     permits: ClientPermissions
-    """What the client may do."""
+    """Checks what the client may do."""
     listener: str = ""
-    """See `Connection`."""
+    """The advertised listener whose socket the client connected to; blank: the default."""
     client_version: str = field(default="", init=False)
     protocol_version: int = field(default=0, init=False)
     closed: bool = field(default=False, init=False)
     """Whether the client is gone."""
     begun: int = field(default=0, init=False)
-    """How many requests were begun, ever."""
+    """How many requests have begun since the client connected."""
     listing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
-    """Listing a namespace's topics takes long and answers much: one at a time."""
+    """Held while the client's list of topics is made: it is long, so one is made at a time."""
     round_trips: RoundTrips = field(init=False)
     _under_way: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
-        """Measure round trips by the outbox as it is now, without faults that are set later."""
+        """Send PINGs to the outbox as it is now, so that no fault injected later strikes them."""
         ping = partial(self.outbox.write, encode.PING)
         self.round_trips = RoundTrips(asyncio.get_running_loop(), ping)
 
@@ -118,7 +118,7 @@ class ClientLink:
 
 
 def _named(error: BrokerError) -> str:
-    """The message of an error; of a refused schema, Pulsar's exception too: tests look for it."""
+    """Return an error's message; for a refused schema with Pulsar's exception, which tests need."""
     if error.code is ServerError.IncompatibleSchema:
         return f"IncompatibleSchemaException: {error.message}"
     return error.message

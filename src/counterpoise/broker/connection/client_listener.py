@@ -169,7 +169,7 @@ class ClientListener:
         self._stop_listening_in(_TURNS_TO_ACCEPT)
 
     def _accept_no_more(self) -> None:
-        """Close sockets that were just accepted, and accept no more."""
+        """Accept no more clients, and disconnect those that are just being accepted."""
         self._shared.connections.closed = True
         loop = asyncio.get_running_loop()
         for server in self._servers:

@@ -28,7 +28,7 @@ from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.protocol import ServerProtocol
 from counterpoise.wire.states import ConnectionState
 
-#: What CONNECTED says, in the form a 4.0.7 broker says it.
+#: The server version in CONNECTED, in the form in which a 4.0.7 broker sends it.
 SERVER_VERSION = "Pulsar Server4.0.7"
 
 STEP: Final = 64
@@ -65,7 +65,7 @@ class Connection(asyncio.Protocol):
         self._turn_is_due = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client has connected."""
+        """Build the connection's parts, and admit the client that has connected."""
         loop = asyncio.get_running_loop()
         self._transport = transport = cast("asyncio.Transport", transport)
         peer = transport.get_extra_info("peername")
@@ -245,7 +245,7 @@ class Connection(asyncio.Protocol):
         ends, begun = 0.0, self._link.begun
         receive, handlers, pause = self._protocol.receive, self._handlers, self.pause
         share = self._rounds.share
-        # With nothing left of the round it only keeps what has come.
+        # If the round's time is used up, the bytes are only buffered.
         most = max(int(STEP * share), 1) if self._rounds.left > 0 else 0
         while True:
             step = receive(data, most)
@@ -262,7 +262,7 @@ class Connection(asyncio.Protocol):
                 self._producing.after_reading()
                 pause.release(_TURNS)
                 return
-            # The clock is a system call: what ends with its first step never looks at it.
+            # The clock is a system call: a turn of one step does not read it.
             now = time.thread_time()
             ends = ends or now + TURN_S * share
             if requests or pause.other_than(_TURNS) or now > ends or not most:
@@ -332,11 +332,11 @@ class Connection(asyncio.Protocol):
         self._consuming.resume_all()
 
     def pause_writing(self) -> None:
-        """The socket's buffer is full."""
+        """Stop writing, since the socket's buffer is full."""
         self._outbox.pause()
 
     def resume_writing(self) -> None:
-        """The socket's buffer has drained."""
+        """Write again, since the socket's buffer has drained."""
         self._outbox.resume()
 
     def close(self) -> None:
@@ -349,7 +349,7 @@ class Connection(asyncio.Protocol):
         self._transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has disconnected: detach its producers and consumers."""
+        """Detach the producers and consumers of the client that has disconnected."""
         self._shared.connections.remove(self, self._ip)
         self._keep_alive.stop()
         self._handshake.stop()

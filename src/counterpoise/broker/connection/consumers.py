@@ -37,7 +37,7 @@ class ClientConsumers:
         self._consumers: dict[int, Consumer] = {}
         #: Closed consumers whose clients may not have read CLOSE_CONSUMER yet.
         self._leaving: dict[int, Consumer] = {}
-        #: Requests under way: by consumer id, so that a close can overtake them.
+        #: SUBSCRIBE requests under way, by consumer id, so that a close can cancel them.
         self._opening: dict[int, commands.CommandSubscribe] = {}
         #: By consumer id, the consumer's epoch (PIP-84): written on each message, so that the
         #: client drops messages that were under way when it asked for a redelivery of all.
@@ -77,7 +77,7 @@ class ClientConsumers:
             raise
         later = self._after_success.pop(consumer_id, b"")
         if self._opening.get(consumer_id) is not event:
-            # Closed by the client, or the connection is gone, while the topic was at work.
+            # The client has closed it, or has disconnected, while the topic subscribed it.
             consumer.close()
             return None
         del self._opening[consumer_id]
@@ -121,7 +121,7 @@ class ClientConsumers:
             self._answer_ack(event, ServerError.ServiceNotReady, "The topic has been unloaded")
             return
         if event.validation_error is not None and not consumer.discards:
-            # Once for each consumer: it may be unable to read any message of a topic.
+            # Logged once for each consumer: it may be unable to read any message of a topic.
             consumer.discards = True
             log.warning(
                 "%s: consumer %d discards messages that it cannot read (validation error %d), "
@@ -271,7 +271,7 @@ class ClientConsumers:
             self._link.outbox.write(frame)
 
     def close_consumer(self, consumer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """CLOSE_CONSUMER: make the client reconnect, to this broker if its URLs are given.
+        """Send CLOSE_CONSUMER: the client reconnects, to the broker of these URLs if not None.
 
         Used when the topic is unloaded or the cursor was reset.
         """
@@ -293,7 +293,7 @@ class ClientConsumers:
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
     ) -> asyncio.Future[None]:
         """Close a consumer as `close_consumer` does; the future is done when the client has read
-        that.
+        CLOSE_CONSUMER.
 
         Acknowledgements that the client sent before still count.
         """
@@ -310,17 +310,17 @@ class ClientConsumers:
             del self._leaving[consumer_id]
 
     def reached_end(self, consumer_id: int) -> None:
-        """REACHED_END_OF_TOPIC: the topic was terminated, and all messages are acknowledged."""
+        """Send REACHED_END_OF_TOPIC: the topic is terminated, and all is acknowledged."""
         reached = commands.CommandReachedEndOfTopic(consumer_id=consumer_id)
         self._write_after_success(consumer_id, encode.frame(reached))
 
     def resume_all(self) -> None:
-        """The connection is writable again: resume delivery to all its consumers."""
+        """Resume delivery to all consumers, since the connection is writable again."""
         for consumer in list(self._consumers.values()):
             consumer.resume()
 
     def detach_all(self) -> None:
-        """The connection is closed: detach all its consumers."""
+        """Detach all consumers, since the connection is closed."""
         consumers = deque(self._consumers.values())
         self._consumers.clear()
         self._leaving.clear()

@@ -56,14 +56,19 @@ class Interceptor(Protocol):
         """The fault's effect on an operation that begins; None: serve it normally."""
 
     def lost(self, address: str) -> None:
-        """A client's connection has ended."""
+        """Called when the connection of the client at this address has ended."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Intercepted:
-    """How one type of event is intercepted: its operation, and the peer whose order it keeps."""
+    """How events of one type are intercepted.
+
+    ``peer`` is "producer" or "consumer" if the event must not overtake earlier ones of the same
+    producer or consumer; ``opens`` and ``closes`` say that it creates or ends that.
+    """
 
     operation: Operation | None
+    """The operation that faults name; None if they cannot strike it."""
     peer: str = ""
     opens: bool = False
     closes: bool = False
@@ -90,14 +95,14 @@ _KINDS: Final[Mapping[type, _Intercepted]] = {
     commands.CommandUnsubscribe: _Intercepted(Operation.UNSUBSCRIBE, _CONSUMER),
     commands.CommandCloseConsumer: _Intercepted(None, _CONSUMER, closes=True),
 }
-"""What can be struck, and what only has to wait behind it."""
+"""The events that faults can strike, and those (without operation) that only keep their place."""
 
 _MESSAGE_ALONE: Final = {
     ServerError.ChecksumError,
     ServerError.NotAllowedError,
     ServerError.TopicTerminatedError,
 }
-"""Errors to a SEND that clients take for that message alone; after others they connect again."""
+"""Errors to a SEND after which clients fail that message alone; after others they reconnect."""
 
 _Waiting = deque[tuple[float, Notify]]
 
@@ -141,7 +146,7 @@ class FaultGate:
         kind = _KINDS[type(event)]
         peer = _peer(kind, event)
         if kind.closes and peer in self._waiting and self._attached(peer) is None:
-            # It overtakes the request that would have opened it.
+            # The close cancels the delayed request that would have opened the producer or consumer.
             del self._waiting[peer]
         if kind.opens or kind.closes:
             self._refused.pop(peer, None)
@@ -198,10 +203,10 @@ class FaultGate:
 
     def _strike(self, kind: _Intercepted, event: events.Event, effect: FaultEffect | None) -> None:
         peer = _peer(kind, event)
-        # An acknowledgement may come as late as that without a fault.
+        # An ACK may arrive after its consumer has ended without a fault, too.
         goes_on = not kind.peer or kind.opens or kind.closes or kind.operation is Operation.ACK
         if not goes_on and self._attached(peer) is None:
-            # Its topic has moved meanwhile: the client sends it again where it reconnects.
+            # The topic has moved meanwhile: the client sends the event again where it reconnects.
             return
         if effect is None or effect.kind is EffectKind.DELAY:
             self._served[type(event)](event)
@@ -253,7 +258,7 @@ class FaultGate:
         )
 
     def _of_peer(self, operation: Operation, peer: tuple[str, int]) -> Occurrence | None:
-        """An operation of an attached producer or consumer."""
+        """Describe an operation of a producer or consumer; None if it is not attached."""
         broker, (kind, number) = self._interceptor.broker, peer
         if kind == _PRODUCER and (producer := self._producers.find(number)) is not None:
             topic = str(producer.topic.name)
@@ -343,7 +348,7 @@ def _peer(kind: _Intercepted, event: events.Event) -> tuple[str, int]:
 
 
 def _full(topic: str | None) -> str | None:
-    """The full name of a topic as a client wrote it; None if it is invalid."""
+    """Return the full name of a topic that a client named; an invalid name as it is."""
     try:
         return None if topic is None else str(TopicName.parse(topic))
     except InvalidName:

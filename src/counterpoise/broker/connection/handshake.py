@@ -17,7 +17,7 @@ from counterpoise.wire.errors import ServerError
 REFRESH: Final = b"PulsarAuthRefresh"
 """What a challenge says that asks for newer credentials (``AuthData.REFRESH_AUTH_DATA``)."""
 NO_REQUEST: Final = (1 << 64) - 1
-"""The request id of an error that answers none: -1 in 64 bits."""
+"""The request id of an ERROR that answers no request: -1 in 64 bits."""
 
 
 class HandshakeRefused(Exception):
@@ -34,13 +34,13 @@ class Admission:
     """The methods of a connection that its handshake calls."""
 
     accept: Callable[[events.Connect], None]
-    """Say CONNECTED."""
+    """Responds with CONNECTED."""
     close: Notify
-    """End the connection once everything is written."""
+    """Ends the connection once everything is written."""
     clock: Clock
     """Seconds since the epoch."""
     challenge: Callable[[str], bytes]
-    """The frame that asks for newer credentials of a method."""
+    """Makes the AUTH_CHALLENGE that asks for newer credentials of an authentication method."""
 
 
 class Handshake:
@@ -65,7 +65,8 @@ class Handshake:
         self._authenticate_original = authenticate_original
         self._connect: events.Connect | None = None
         self._principal = Principal("")
-        """Whose credentials expire: the client's, or its client's if a proxy hands them on."""
+        """Whose credentials are watched: the client's, or those of a proxy's client that the proxy
+        forwards."""
         self._challenged = False
         self._timer: asyncio.TimerHandle | None = None
 
@@ -83,7 +84,7 @@ class Handshake:
             )
 
     def stop(self) -> None:
-        """The client has disconnected: stop watching its credentials."""
+        """Stop checking whether the client's credentials have expired."""
         if self._timer is not None:
             self._timer.cancel()
 

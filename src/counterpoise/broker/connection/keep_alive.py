@@ -7,7 +7,7 @@ from typing import Final
 from counterpoise.names.callbacks import Notify
 
 UNREAD_PINGS: Final = 6
-"""Pings an interval for a client that is not being read."""
+"""How many PINGs an interval a client gets whose connection is not read."""
 
 
 class KeepAlive:

@@ -80,7 +80,10 @@ class Listings:
     def difference(
         self, before: TopicNames, now: TopicNames
     ) -> tuple[list[TopicName], list[TopicName]]:
-        """The topics only ``now`` has, and those only ``before`` has; computed once for all."""
+        """Return the topics only in ``now``, and those only in ``before``.
+
+        The last result is kept, since all watches of a namespace ask for the same.
+        """
         if self._compared[0] is not before or self._compared[1] is not now:
             old, new = set(before), set(now)
             self._difference = (sorted(new - old, key=str), sorted(old - new, key=str))

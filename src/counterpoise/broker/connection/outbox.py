@@ -12,11 +12,11 @@ MIB: Final = 1024 * 1024
 HIGH_WATER: Final = MIB
 """With more than this many bytes waiting, topics stop delivering to the connection."""
 LOW_WATER: Final = MIB // 4
-"""Below this many they start again."""
+"""Below this many waiting bytes, topics deliver to the connection again."""
 UNREAD_MAX: Final = 4 * MIB
-"""With more than this many bytes waiting, the client is not read: it does not read its answers."""
+"""With more than this many bytes waiting, the client's requests are not read either."""
 GIVE_UP_AT: Final = 32 * MIB
-"""A client for which this much waits is disconnected: nothing that it may still ask helps it."""
+"""With more than this many bytes waiting, the client is disconnected."""
 _JOIN_AVERAGE_MAX: Final = 8 * 1024
 """Above this average size of a frame, copying the frames together costs more than it saves."""
 
@@ -129,7 +129,7 @@ class Outbox:
         self._size += size
 
     def flush(self) -> None:
-        """Write everything now."""
+        """Write all collected frames to the transport now."""
         frames, self._frames = self._frames, []
         size, self._size = self._size, 0
         if not frames or self._transport.is_closing():
@@ -165,18 +165,18 @@ class Outbox:
                 self._pause.release(PauseReason.UNREAD_ANSWERS)
 
     def pause(self) -> None:
-        """Keep frames back: the socket's buffer is full."""
+        """Be not `writable`, since the socket's buffer is full."""
         self._paused = True
         self._room.clear()
 
     def resume(self) -> None:
-        """The socket's buffer has drained."""
+        """Be `writable` again, and read the client again, since the socket's buffer has drained."""
         self._paused = False
         self._room.set()
         self._pause.release(PauseReason.UNREAD_ANSWERS)
         self._on_writable()
 
     def close(self) -> None:
-        """The client has disconnected: be writable no more, so that topics send nothing to it."""
+        """Be not `writable` for good, so that topics send nothing to a client that is gone."""
         self._paused = True
         self._room.set()

@@ -16,9 +16,9 @@ class PauseReason(StrEnum):
     UNREAD_ANSWERS = "answers not read"
     REQUESTS = "requests under way"
     HANDSHAKE = "being authenticated"
-    #: It sent much at once: other clients are served before the rest of it.
+    #: The client sent much at once: other clients are served before the rest of it.
     TURNS = "taking turns"
-    #: A test has the broker stand still.
+    #: A test has frozen the broker: it neither reads nor writes.
     FROZEN = "frozen"
 
 
@@ -42,7 +42,7 @@ class ReadingPause:
         self._held: dict[tuple[PauseReason, object], float] = {}
         #: How often reading stopped.
         self.pauses = 0
-        #: How often each reason began to be held, by any holder.
+        #: How often each reason began, by any holder.
         self.times: Counter[PauseReason] = Counter()
 
     def __bool__(self) -> bool:
@@ -62,7 +62,7 @@ class ReadingPause:
 
     def release(self, reason: PauseReason, by: object = None) -> None:
         """Release a reason; reading resumes if no other is left. Ignored if it is not held."""
-        # Asked after every read and every receipt, and mostly nothing is held.
+        # Called after every read and every receipt, mostly while there is no reason to pause.
         if not self._held or self._held.pop((reason, by), None) is None:
             return
         if self._transport.is_closing():

@@ -30,13 +30,16 @@ class ClientPermissions:
 
     @property
     def unlimited(self) -> bool:
-        """Whether this broker lets every client do everything: nothing has to be asked."""
+        """Whether every client may do everything, since authorization is off."""
         return not self._authorization.enabled
 
     async def topic(
         self, topic: TopicName, operation: str, refusal: str, subscription: str | None = None
     ) -> None:
-        """Raise, with the message ``refusal``, unless the client may do this to a topic."""
+        """Raise, with the message ``refusal``, unless the client may do ``operation`` on a topic.
+
+        ``subscription``: the one to consume from.
+        """
         if not self._authorization.enabled:
             return
         with store_errors_as_not_ready():
@@ -53,7 +56,7 @@ class ClientPermissions:
             raise BrokerError(ServerError.AuthorizationError, refusal)
 
     async def write(self, topic: TopicName, properties: Mapping[str, str]) -> None:
-        """Raise unless the client's producer, with these properties, may publish to a topic."""
+        """Raise unless a producer of the client with these properties may publish to a topic."""
         await self.topic(topic, "PRODUCE", "Client is not authorized to Produce")
         if self._system_topics is not None:
             await self._system_topics.check(topic, self.caller, properties)
@@ -66,7 +69,7 @@ class ClientPermissions:
             return await self._authorization.super_user(self.caller)
 
     async def namespace(self, namespace: NamespaceName, operation: str, refusal: str) -> None:
-        """Raise, with the message ``refusal``, unless the client may do this to a namespace."""
+        """Raise, with the message ``refusal``, unless the client may do ``operation`` there."""
         if not self._authorization.enabled:
             return
         with store_errors_as_not_ready():

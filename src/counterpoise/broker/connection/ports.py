@@ -16,7 +16,7 @@ from counterpoise.security.gate import Security
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
 
 Handlers = dict[type[Any], Callable[[Any], None]]
-"""What serves each kind of event of a connection."""
+"""The function that serves the events of each type."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class ConnectionConfig:
     max_message_size: int = option(DEFAULT_MAX_MESSAGE_SIZE, "maxMessageSize", "bytes", low=1)
     """The largest message a client may send; frames may be 10 KiB larger."""
     keep_alive_interval_s: float = option(30, "keepAliveIntervalSeconds", "s")
-    """How often a client is pinged; silent until the next ping, it is disconnected."""
+    """How often a client is pinged; one that sends nothing until the next ping is disconnected."""
     max_pending_publish_requests: int = option(
         1000, "maxPendingPublishRequestsPerConnection", "messages", low=1
     )
@@ -74,6 +74,6 @@ class ConnectionConfig:
     authenticate_original: bool = False
     """``authenticateOriginalAuthData``."""
     pattern_evaluation: bool = option(True, "enableBrokerSideSubscriptionPatternEvaluation")
-    """Whether a pattern subscription's topics are matched here, and may be watched."""
+    """Whether the broker matches a pattern subscription's topics, and clients may watch them."""
     pattern_length_max: int = option(50, "subscriptionPatternMaxLength", "characters", low=0)
     """A longer pattern is left to the client, since matching it costs this broker."""

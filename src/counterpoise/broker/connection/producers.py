@@ -38,11 +38,13 @@ class _Attached:
 
     producer: Producer
     pending: int = 0
-    #: Bytes of those. A receipt does not say which entry it is for: each is charged the average.
+    #: Bytes of the pending publishes. A receipt does not say which entry it is for, so each is
+    #: charged the average size.
     pending_bytes: int = 0
-    #: Set by CLOSE_PRODUCER: the request to answer once nothing is pending.
+    #: Id of the CLOSE_PRODUCER request, which is answered once nothing is pending; None: none.
     close_request: int | None = None
-    #: While it waits for exclusive access: the request to answer a second time.
+    #: Id of the PRODUCER request of a producer that waits for exclusive access: it is answered
+    #: again when the producer has it. None: not waiting.
     ready_request: int | None = None
 
     def settle(self, count: int) -> int:
@@ -71,11 +73,11 @@ class ClientProducers:
         self._link = link
         self._services = services
         self._attached: dict[int, _Attached] = {}
-        #: Requests under way: by producer id, so that a close can overtake them.
+        #: PRODUCER requests under way, by producer id, so that a close can cancel them.
         self._opening: dict[int, commands.CommandProducer] = {}
         self._pending = 0
         self._pending_max = config.max_pending_publish_requests
-        #: Producers that were closed before all they published was stored.
+        #: By `Producer`: those that were closed before all that they published was stored.
         self._left: dict[object, _Attached] = {}
         self._share = share
         #: Entries that wait for a publish rate limit, and not for the disk: they are not pending.
@@ -126,7 +128,7 @@ class ClientProducers:
                 return None
             producer = topic.add_producer(request, self)
         except BaseException:
-            # It may have been closed meanwhile, and opened again.
+            # The client may have closed the producer meanwhile, and opened it again.
             if self._opening.get(producer_id) is event:
                 del self._opening[producer_id]
                 self._link.protocol.change_producer(producer_id, PeerChange.REFUSED)
@@ -273,7 +275,7 @@ class ClientProducers:
         self._answered(producer_id, len(published))
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
-        """SEND_ERROR: an entry was refused."""
+        """Send SEND_ERROR: an entry was refused."""
         self._link.outbox.write(
             encode.send_error(producer_id, sequence_id, error.code, error.message)
         )
@@ -291,7 +293,10 @@ class ClientProducers:
             self._end(producer_id, attached)
 
     def count_throttled(self, entries: int, size: int) -> None:
-        """Count throttled entries of this connection (fewer if negative)."""
+        """Count ``entries`` of ``size`` bytes together as throttled, no longer as pending.
+
+        Negative: they have passed the rate limit, and are pending again.
+        """
         self._pending -= entries
         self._share.settle(size)
         self._held.add(entries, size)
@@ -299,7 +304,7 @@ class ClientProducers:
             self._link.pause.hold(_PENDING)
 
     def settled(self, producer: object, count: int) -> None:
-        """Uncount pending entries of a closed producer, which are now stored or lost."""
+        """Subtract ``count`` pending entries of a closed producer: they are stored or lost."""
         left = self._left.get(producer)
         if left is not None:
             self._share.settle(left.settle(count))
@@ -307,7 +312,7 @@ class ClientProducers:
                 del self._left[producer]
 
     def producer_ready(self, producer_id: int, topic_epoch: int | None) -> None:
-        """PRODUCER_SUCCESS: a producer that waited for exclusive access has it now."""
+        """Send PRODUCER_SUCCESS: a producer that waited for exclusive access has it now."""
         attached = self._attached.get(producer_id)
         if attached is None or attached.ready_request is None:
             return
@@ -317,7 +322,7 @@ class ClientProducers:
         )
 
     def producer_refused(self, producer_id: int, error: BrokerError) -> None:
-        """ERROR: a producer that waits for exclusive access does not get it."""
+        """Send ERROR: a producer that waits for exclusive access does not get it."""
         attached = self._attached.get(producer_id)
         if attached is None or attached.ready_request is None or attached.close_request is not None:
             return
@@ -326,7 +331,7 @@ class ClientProducers:
         self._link.outbox.write(encode.error(attached.ready_request, error.code, error.message))
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """CLOSE_PRODUCER: make the client reconnect, to this broker if its URLs are given.
+        """Send CLOSE_PRODUCER: the client reconnects, to the broker of these URLs if not None.
 
         Pending entries get no response: the client sends them again where it reconnects.
         """
@@ -343,14 +348,14 @@ class ClientProducers:
         self._link.outbox.write(encode.close_producer(producer_id, *whereto))
 
     def detach_all(self) -> None:
-        """The connection is closed: detach all its producers."""
+        """Detach all producers, since the connection is closed."""
         self._opening.clear()
         self._share.book()
         self._share.leave()
         one_by_one(deque(self._attached), self._leave)
 
     def _leave(self, producer_id: int) -> None:
-        # It may have had to leave its topic since.
+        # Its topic may have closed the producer meanwhile.
         attached = self._attached.pop(producer_id, None)
         if attached is None:
             return

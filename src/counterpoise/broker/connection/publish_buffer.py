@@ -8,10 +8,10 @@ from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 class PublishBuffer:
     """Counts bytes that wait for storage, and pauses reading from the clients that sent them.
 
-    From half of the limit on, a connection with more than its share is paused until there is room
-    again; at the limit, every connection with a producer is. A share is the limit divided by the
-    number of connections with waiting bytes. So one client that publishes too much to a disk that
-    does not respond does not stop clients that publish little or elsewhere.
+    From half of the limit on, a connection is paused if it has at least the average of all
+    connections with waiting bytes; at the limit, every connection with a producer is. All are read
+    again at a quarter of the limit. So one client that publishes too much to a disk that does not
+    respond does not stop clients that publish little, or to other disks.
     """
 
     def __init__(self, limit: int) -> None:
@@ -40,7 +40,7 @@ class PublishBuffer:
             self._release_all()
 
     def share(self, pause: ReadingPause) -> PublishShare:
-        """Make the share of a new connection, which ``pause`` stops from being read."""
+        """Create the share of a new connection; ``pause`` pauses reading from it."""
         return PublishShare(self, pause)
 
     def join(self, share: PublishShare) -> None:
@@ -71,7 +71,7 @@ class PublishBuffer:
             self._shrunk(share)
 
     def _grown(self, share: PublishShare) -> None:
-        """Pause connections, since more than half of the limit is waiting."""
+        """Pause this connection if it has at least the average; all at the limit."""
         if share.waiting * len(self._waiting) >= self.waiting:
             self._hold(share)
         if self.waiting >= self._limit and not self._full:
@@ -106,7 +106,7 @@ class PublishShare:
         self._buffer = buffer
         self.pause = pause
         self.waiting = 0
-        #: Bytes of what is being served: what comes and goes meanwhile never waits.
+        #: Bytes accepted since the last `book`; those settled before it never count as waiting.
         self.new = 0
 
     def join(self) -> None:
@@ -114,7 +114,7 @@ class PublishShare:
         self._buffer.join(self)
 
     def leave(self) -> None:
-        """The connection is closed: count it no more."""
+        """Do not pause this connection any more, since it is closed."""
         self._buffer.leave(self)
 
     def book(self) -> None:
@@ -124,7 +124,7 @@ class PublishShare:
             self.new = 0
 
     def settle(self, size: int) -> None:
-        """Uncount bytes that have been stored or lost."""
+        """Subtract bytes that have been stored or lost."""
         if self.new:
             self.new -= size
         elif size:

@@ -1,4 +1,4 @@
-"""Fair reading: for how long each of a broker's connections is served before the others."""
+"""Fair reading: how long a broker serves one connection before the others get their turn."""
 
 import asyncio
 import logging
@@ -16,16 +16,16 @@ _log = logging.getLogger(__name__)
 TURN_S: Final = 0.005
 """How long one connection is served before the others have their turn, in processor time.
 
-On a busy machine, time in which this thread did not run would cut turns, and commits, into pieces
-without anybody being served sooner."""
+By the wall clock, turns on a busy machine would also include time in which this thread did not run:
+they, and group commits, would be smaller, and no client would be served sooner."""
 
 ROUND_S: Final = 0.02
 """How long all connections together are served before the loop looks at its sockets again."""
 REQUEST_S: Final = 0.0001
-"""What a request counts of a round: it is begun in its client's turn and served after it."""
+"""What a request is charged of a round, since it is begun in a turn and served after it."""
 
 SHARE_MIN: Final = 1 / 32
-"""What is left of a turn where hundreds want one: to begin it costs something, too."""
+"""The smallest fraction of a full turn, however many connections wait: beginning one costs time."""
 _AT_ONCE: Final = ROUND_S / TURN_S
 
 
@@ -68,8 +68,8 @@ class ReadingRounds:
     def _renew(self) -> None:
         self._renews = False
         self.left = ROUND_S
-        # A connection that waits for another turn has it in the next round, which the turns of
-        # this one ask for.
+        # Only those that wait now: a connection that asks for another turn in its turn gets it in
+        # the next round.
         for _ in range(len(self._line)):
             if self.left <= 0:
                 break
@@ -80,9 +80,10 @@ class ReadingRounds:
 
 
 def one_by_one(leaving: deque[T], close: Callable[[T], None]) -> None:
-    """Close each connection in turn, and let other tasks run between: one may take seconds.
+    """Call ``close`` for each producer or consumer that is leaving, some in each turn of the loop.
 
-    An exception does not keep the rest from being closed.
+    With many, all of them would take seconds. An exception does not keep the rest from being
+    closed.
     """
     ends = time.thread_time() + TURN_S
     try:

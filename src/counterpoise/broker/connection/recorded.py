@@ -1,4 +1,4 @@
-"""Connections whose traffic is recorded; a class of its own, so that others cost no more."""
+"""Connections whose traffic is recorded: a class of its own, so that others have no overhead."""
 
 import asyncio
 import struct
@@ -53,7 +53,7 @@ class RecordedConnection(Connection):
         self._recorder = recorder
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The client has connected."""
+        """Begin to record the client that has connected, and serve it."""
         self._number = self._recorder.opened()
         self._partial: bytearray | None = bytearray()
         super().connection_made(
@@ -70,7 +70,7 @@ class RecordedConnection(Connection):
         super().data_received(data)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The client has disconnected: detach its producers and consumers."""
+        """End the recording, and detach the producers and consumers."""
         self._recorder.closed(self._number)
         super().connection_lost(exc)
 
@@ -79,7 +79,7 @@ class RecordedConnection(Connection):
         while len(partial) - at >= _SIZES.size:
             total, size = _SIZES.unpack_from(partial, at)
             if not size + _LENGTH.size <= total <= _FRAME_MAX:
-                # The connection ends for this frame: nothing after it is a command.
+                # This frame is invalid and ends the connection: nothing after it is a command.
                 self._partial = None
                 return
             end = at + _LENGTH.size + total
@@ -102,7 +102,7 @@ class RecordedTransport(asyncio.Transport):
         self._transport = transport
         self._recorder = recorder
         self._number = number
-        # What does not write is the transport's own.
+        # All methods that do not write are the transport's.
         self.abort = transport.abort  # type: ignore[method-assign]
         self.close = transport.close  # type: ignore[method-assign]
         self.is_closing = transport.is_closing  # type: ignore[method-assign]
@@ -127,7 +127,7 @@ class RecordedTransport(asyncio.Transport):
 
 
 def without_secrets(frame: bytes) -> bytes:
-    """A frame without the client's credentials; empty if it contains nothing else."""
+    """Return a frame without the client's credentials; b"" if it is there only to carry them."""
     try:
         [(command, _)] = cut_frames(frame)
     except DecodeError:

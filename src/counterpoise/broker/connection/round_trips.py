@@ -9,8 +9,8 @@ from counterpoise.names.callbacks import Notify
 class RoundTrips:
     """The PINGs of one connection, and the futures that wait for their PONGs.
 
-    Clients answer in order: once a PONG arrives, so has everything that the client sent before it
-    read the frames before that PING.
+    Clients handle frames in order: when the PONG arrives, the client has read every frame before
+    the PING, and all that it sent before the PONG has arrived here.
     """
 
     __slots__ = ("_heard", "_loop", "_sent", "_waiting", "_write")
@@ -41,7 +41,7 @@ class RoundTrips:
         self._release(self._heard)
 
     def end(self) -> None:
-        """The client has disconnected: complete all futures."""
+        """Complete all futures, since the client has disconnected."""
         self._release(self._sent)
 
     def _release(self, number: int) -> None:

@@ -59,8 +59,9 @@ class Connections:
         self._by_ip: Counter[str] = Counter()
         self.open: set[Connection] = set()
         self.closed = False
-        """Whether the broker stops: a client that is just being accepted is disconnected."""
+        """Whether new clients are disconnected at once, as when the broker stops."""
         self.admitted = 0
+        """How many clients were accepted since the start."""
         self._former_pauses: Counter[PauseReason] = Counter()
 
     def why_not(self, ip: str) -> str | None:
@@ -108,7 +109,7 @@ class Lookups:
 
     @property
     def full(self) -> bool:
-        """Whether as many are running as may: the next is refused."""
+        """Whether the limit is reached, so that the next lookup is refused."""
         return self._under_way >= self._most
 
     @contextlib.contextmanager

@@ -5,8 +5,8 @@ from typing import Final
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 
 RESUME_PART: Final = 64
-"""Reading goes on when this part of what may be held is free: soon, since other producers of the
-connection wait for it too, and at the rate of the one that is throttled."""
+"""Reading resumes when 1/64 of the entries and bytes that may be throttled is free: early, since
+the connection's other producers wait too while it is paused."""
 
 
 class ThrottledMemory:
@@ -45,7 +45,9 @@ class ThrottledPublishes:
         self.size = 0
 
     def add(self, entries: int, size: int) -> None:
-        """Count throttled entries (fewer if negative); pause or resume reading."""
+        """Count throttled entries of ``size`` bytes together, negative for entries that wait no
+        longer; pause or resume reading.
+        """
         self.entries += entries
         self.size += size
         self._memory.size += size

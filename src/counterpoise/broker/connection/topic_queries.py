@@ -36,7 +36,7 @@ class TopicQueries:
         self._listings = shared.listings
 
     async def partitions(self, event: commands.CommandPartitionedTopicMetadata) -> bytes:
-        """PARTITIONED_METADATA: a topic's number of partitions."""
+        """PARTITIONED_METADATA: respond with a topic's number of partitions, 0 if it has none."""
         topic = topic_name(event.topic)
         with self._lookups.one():
             await self._link.permits.topic(
@@ -51,7 +51,7 @@ class TopicQueries:
         )
 
     def lookup(self, event: commands.CommandLookupTopic) -> None:
-        """LOOKUP: the broker that serves a topic, at once where this one surely does."""
+        """LOOKUP: respond with the broker that serves a topic; at once if this one surely does."""
         if self._link.permits.unlimited and not self._lookups.full:
             try:
                 found = self._services.namespaces.lookup_now(TopicName.parse(event.topic))
@@ -59,7 +59,7 @@ class TopicQueries:
                     self._link.outbox.write(self._where(event, found))
                     return
             except (BrokerError, InvalidName):
-                pass  # It is refused below, as any request is.
+                pass  # `_lookup` raises the same error, which is then sent to the client.
         self._link.answer(self._lookup(event), partial(encode.refuse, event))
 
     async def _lookup(self, event: commands.CommandLookupTopic) -> bytes:
@@ -86,7 +86,7 @@ class TopicQueries:
         )
 
     async def topics(self, event: commands.CommandGetTopicsOfNamespace) -> None:
-        """GET_TOPICS_OF_NAMESPACE: a namespace's topics."""
+        """GET_TOPICS_OF_NAMESPACE: respond with a namespace's topics."""
         namespace = NamespaceName.parse(event.namespace)
         await self._link.permits.namespace(
             namespace, "GET_TOPICS", "Client is not authorized to GetTopicsOfNamespace"
@@ -133,9 +133,9 @@ class TopicQueries:
         )
 
     async def get_schema(self, event: commands.CommandGetSchema) -> bytes:
-        """GET_SCHEMA: a topic's schema."""
+        """GET_SCHEMA: respond with a topic's schema."""
         topic = topic_name(event.topic)
-        # 4.0.7 shows a schema to everybody who is connected.
+        # Pulsar 4.0.7 returns a schema to every client, without this check.
         await self._link.permits.topic(topic, "LOOKUP", "Client is not authorized to get schema")
         found = await self._services.schemas.get(topic, event.schema_version or None)
         if found is None:

@@ -19,7 +19,7 @@ from counterpoise.wire.proto import commands_pb2 as commands
 T = TypeVar("T")
 
 WATCHES_MAX: Final = 100
-"""Watches on one connection: each remembers a namespace's topics, and lists them at each change."""
+"""The most watches on one connection: each keeps a list of topics, and reads it at each change."""
 
 
 class TopicListWatch:
@@ -44,7 +44,10 @@ class TopicListWatch:
         self._unsubscribe = services.catalog.on_topics_changed(self._namespace, self._changed.set)
 
     async def begin(self, known_hash: str, request_id: int) -> bytes:
-        """List the topics; returns the frame that answers WATCH_TOPIC_LIST."""
+        """List the topics; returns the frame that answers WATCH_TOPIC_LIST.
+
+        The frame has no topics if the client's list, whose hash is ``known_hash``, is the same.
+        """
 
         async def answer(now: Sequence[TopicName]) -> bytes:
             self._known = now
@@ -161,6 +164,6 @@ class TopicListWatches:
             watch.stop()
 
     def stop_all(self) -> None:
-        """The connection is closed: end its watches."""
+        """Stop all watches, since the connection is closed."""
         for watcher_id in list(self._watches):
             self._stop(watcher_id)

@@ -58,7 +58,7 @@ class ClientTransactions:
             )
             return None
         role = self._link.permits.caller.role
-        # Called seconds, and sent in milliseconds by all clients.
+        # The field is named after seconds, but all clients send milliseconds.
         return answer(event, await coordinator.open(event.txn_ttl_seconds, role))
 
     async def add_topics(self, event: commands.CommandAddPartitionToTxn) -> bytes:
@@ -84,7 +84,7 @@ class ClientTransactions:
         return answer(event)
 
     async def end(self, event: commands.CommandEndTxn) -> bytes:
-        """END_TXN: commit or abort."""
+        """END_TXN: commit or abort a transaction."""
         transaction = transaction_in(event)
         coordinator = await self._owned(transaction)
         await coordinator.end(transaction, commit=event.txn_action == raw.COMMIT)
@@ -102,7 +102,9 @@ class ClientTransactions:
         return answer(event)
 
     async def _owned(self, transaction: TransactionId) -> Coordinator:
-        """The coordinator, if the client owns the transaction or is a superuser."""
+        """Return a transaction's coordinator; raises `BrokerError` unless the client owns the
+        transaction or is a superuser.
+        """
         coordinator = self._coordinators.find(transaction.coordinator)
         owner, role = coordinator.table.find(transaction).owner, self._link.permits.caller.role
         if owner != role and not await self._link.permits.is_superuser():

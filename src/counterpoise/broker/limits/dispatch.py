@@ -1,6 +1,6 @@
 """Dispatch limits: how much a subscription, topic, resource group and broker may deliver.
 
-A subscription that has exceeded a limit waits there for its turn.
+A subscription that has exceeded a limit waits in that limit's queue for its turn.
 
 Non-persistent topics have no dispatch limits, as in Pulsar: they drop a message that is not
 delivered at once, so a limit would drop messages instead of delaying them.
@@ -46,11 +46,11 @@ class DispatchLimits:
         self._broker = DispatchLimit(LimitLevel.BROKER_DISPATCH, broker)
         self._groups: dict[str, DispatchLimit] = {}
         self._topics: dict[TopicName, _DeliveringTopic] = {}
-        #: The flows of each topic's subscriptions, with the limit that each has for itself.
+        #: By topic, the flows of its subscriptions, each with the subscription's own limit.
         self._flows: dict[TopicName, dict[DispatchFlow, DispatchLimit]] = {}
 
     def set_counting(self, *, whole_batches: bool, caught_up: bool) -> None:
-        """Choose what counts towards the limits from now on, as in `DispatchCounting`."""
+        """Set what counts towards the limits from now on: the fields of `DispatchCounting`."""
         counting = self._counting
         if (counting.whole_batches, counting.caught_up) == (whole_batches, caught_up):
             return
@@ -103,7 +103,7 @@ class DispatchLimits:
         return limit.active != before
 
     def join(self, name: TopicName, subscription: str, dispatcher: Dispatches) -> DispatchFlow:
-        """The flow of a subscription that starts to deliver; end it with `leave`."""
+        """Return the flow of a subscription that starts to deliver; `leave` ends it."""
         own = DispatchLimit(LimitLevel.SUBSCRIPTION_DISPATCH, f"{subscription} of {name}")
         known = self._topics.get(name)
         if known is not None:
@@ -114,7 +114,7 @@ class DispatchLimits:
         return flow
 
     def leave(self, name: TopicName, flow: DispatchFlow) -> None:
-        """A subscription stopped delivering."""
+        """End the flow of a subscription that stopped delivering."""
         self._runner.end(flow)
         flows = self._flows.get(name, {})
         flows.pop(flow, None)

@@ -15,7 +15,8 @@ from counterpoise.broker.limits.runner import LimitRunner
 from counterpoise.quota import NO_LIMIT, SECOND_NS, LimitedFlow, LimitLevel, RateLimit
 
 BACKLOGGED: Final = 1000
-"""A subscription lags with more entries to deliver (``managedLedgerCursorBackloggedThreshold``)."""
+"""A subscription lags if it has more undelivered entries than this
+(``managedLedgerCursorBackloggedThreshold``)."""
 RENEW_NS: Final = SECOND_NS
 """How often a limit relative to the publish rate is adjusted to it, in nanoseconds."""
 
@@ -54,7 +55,7 @@ class DispatchLimit(RateLimit):
         rate, published = self._rate, self._published
         if published is None:
             return rate
-        # A limit in messages alone stays without one in bytes, and the reverse.
+        # A rate without a limit on messages, or on bytes, does not get one.
         more = int(published.rate * rate.period_s) if rate.messages else 0
         larger = int(published.byte_rate * rate.period_s) if rate.size else 0
         return Rate(rate.messages + more, rate.size + larger, rate.period_s)
@@ -113,7 +114,8 @@ class DispatchFlow(LimitedFlow):
         super().__init__(runner.throttle, ())
         self.topic = topic
         self.subscription = subscription
-        #: How often it was throttled, by limit and by what was lacking ("messages", "bytes").
+        #: How often it was throttled, by the limit's level and by what was used up ("messages",
+        #: "bytes").
         self.events: Counter[tuple[str, str]] = Counter()
         self._runner = runner
         self._dispatcher = dispatcher

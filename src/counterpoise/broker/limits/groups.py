@@ -30,9 +30,9 @@ from counterpoise.quota import SECOND_NS, GroupUsage, RateLimit, shares
 log = logging.getLogger(__name__)
 
 WAITING: Final = 0.05
-"""A broker whose flows waited for more than this part of an interval has use for more."""
+"""A broker whose flows waited for more than this fraction of an interval could use more."""
 CHANGE: Final = 0.02
-"""A usage that changed by less is not reported again."""
+"""A usage is reported again only if it changed by more than this fraction."""
 
 
 class GroupSource(Protocol):
@@ -71,7 +71,7 @@ class _Group:
         self.uses = {use: _GroupUse() for use in Use}
         #: Whether its definition was read, so that its limit holds here.
         self.is_read = False
-        #: How many topics wait for that, none of which is under limits yet.
+        #: How many topics that are being loaded wait until the definition is read.
         self.readers = 0
         #: Whether this broker has a node that reports its use.
         self.is_reported = False
@@ -133,7 +133,7 @@ class ResourceGroupShares:
             side.rate = group_rate(found, use)
         reported = await self._reported(name) if group.limited else {}
         if group.limited and self._broker not in reported:
-            # Before the first entry passes, the others shall know that there is one more.
+            # The other brokers must share the rate with this one before its first entry passes.
             reported = await self._report(name, group, reported, dict.fromkeys(Use, _NEWCOMER))
         self._divide(name, group, reported)
 
@@ -143,7 +143,7 @@ class ResourceGroupShares:
         return sorted(self._groups)
 
     def close(self) -> None:
-        """Stop listening to the other brokers' use."""
+        """Stop following what the other brokers report."""
         self._usages.close()
 
     async def run(self) -> None:
@@ -154,7 +154,7 @@ class ResourceGroupShares:
             try:
                 await self.round()
             except StoreUnavailable as error:
-                # The parts stay as they are; the next round finds what has changed.
+                # The shares stay as they are; the next round reports what has changed.
                 log.warning("resource groups: usage was not shared: %s", error)
 
     async def round(self) -> None:
@@ -193,7 +193,7 @@ class ResourceGroupShares:
         return messages, size, waiting
 
     async def _reported(self, name: str) -> dict[str, _Uses]:
-        """The use that each broker published last; without this broker's if it is new."""
+        """Return what each broker published last, by its id; only brokers that have published."""
         parent = paths.group_usages(name)
         brokers = await self._store.children(parent)
         read = {who: await self._usages.get(f"{parent}/{who}") for who in brokers}
@@ -206,7 +206,7 @@ class ResourceGroupShares:
         group.is_reported = True
         await put_own(self._store, paths.group_usage(name, self._broker), _written(needs))
         if self._groups.get(name) is not group:
-            # Its last topic has left meanwhile: no round looks at it again.
+            # The group's last topic has left meanwhile: no round would remove the report.
             await self._withdraw(name, group)
         return {**reported, self._broker: needs}
 
@@ -227,7 +227,7 @@ class ResourceGroupShares:
         group = self._groups[name]
         await self._withdraw(name, group)
         if group.is_reported or group.readers or name in self._served():
-            return  # It was read again meanwhile, or a topic came.
+            return  # It was reported again meanwhile, or a topic of the group was loaded.
         del self._groups[name]
         if not self._groups:
             self._busy.clear()
@@ -246,7 +246,7 @@ class ResourceGroupShares:
             raise
 
     def _served(self) -> set[str | None]:
-        """The groups of the topics here; None for those in none."""
+        """Return the resource groups of the loaded topics; None among them if a topic has none."""
         return {self._publish.group_of(topic) for topic in self._publish.topics}
 
 
@@ -278,7 +278,7 @@ def _written(needs: _Uses) -> bytes:
 
 
 def _read(value: bytes) -> _Uses:
-    """The use that a broker published; empty if unreadable."""
+    """Parse what a broker published; zero use, without waiting, if it is unreadable."""
     try:
         report = json.loads(value)
         return {use: _needs_of(report[use.value]) for use in Use}

@@ -64,13 +64,13 @@ class RateOptions:
     dispatch_relative: bool = option(
         False, "dispatchThrottlingRateRelativeToPublishRate", dynamic=True
     )
-    """Whether the dispatch rates of topics and subscriptions, if no policy says otherwise, come on
-    top of the rate at which the topic is published to."""
+    """Whether the dispatch rates of topics and subscriptions, if no policy says otherwise, are
+    added to the topic's publish rate."""
     dispatch_caught_up: bool = option(
         True, "dispatchThrottlingOnNonBacklogConsumerEnabled", dynamic=True
     )
-    """Whether dispatch limits hold for subscriptions that do not lag (by more than a thousand
-    entries), too."""
+    """Whether dispatch limits also hold for subscriptions that lag by no more than 1,000
+    entries."""
     dispatch_whole_batches: bool = option(
         False, "dispatchThrottlingOnBatchMessageEnabled", dynamic=True
     )

@@ -32,7 +32,7 @@ class PolicyFollower(Protocol):
     """Applies changes of topics' policies other than rates."""
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
-        """The policies of these topics may have changed."""
+        """Called when the policies of these topics may have changed."""
 
 
 class LimitPolicies:
@@ -72,7 +72,7 @@ class LimitPolicies:
         self._followers.append(follower)
 
     def start(self, background: BackgroundTasks) -> None:
-        """Set the broker's own rate, and apply every change from now on."""
+        """Set the rates of the whole broker, and apply every change from now on."""
         self._set_broker_rates()
         self._unsubscribe = (
             self._store.subscribe(self._on_change),
@@ -101,7 +101,7 @@ class LimitPolicies:
         self.publish.stop()
 
     def settings_changed(self) -> None:
-        """Settings have changed: apply their rates."""
+        """Apply all rates again, since settings have changed."""
         self._note(None)
 
     async def rates_of(self, topic: TopicName) -> TopicRates:
@@ -118,7 +118,7 @@ class LimitPolicies:
             self._note(notification.path)
 
     def _on_session(self, event: SessionEvent) -> None:
-        # Notifications may have been missed; while the store is away it cannot be asked.
+        # Notifications may have been missed; while the store is away it cannot be read.
         if event in (SessionEvent.RECONNECTED, SessionEvent.SESSION_REESTABLISHED):
             self._note(None)
 

@@ -41,12 +41,12 @@ class LimitedTopic(Protocol):
 
 @dataclass(slots=True)
 class _PublishedTopic:
-    """A topic's publish limits and the flows of its producers."""
+    """A topic's own publish limit, and its resource group."""
 
     limit: RateLimit
     group: str | None = None
     throttled: int = 0
-    """How often producers that are gone were throttled."""
+    """How often the topic's former flows were throttled."""
 
 
 class PublishLimits:
@@ -59,7 +59,7 @@ class PublishLimits:
         *,
         clock_ns: NanosecondClock = time.monotonic_ns,
     ) -> None:
-        """``rates_of``: a topic's present rates by policy."""
+        """``rates_of`` returns the rates in force for a topic."""
         self._rates_of = rates_of
         self.runner = LimitRunner(clock_ns)
         self._broker = RateLimit(LimitLevel.BROKER_PUBLISH, broker)
@@ -95,7 +95,7 @@ class PublishLimits:
             producer.flow = ProducerFlow(self.runner, producer, limits)
 
     def detach(self, topic: LimitedTopic, producer: LimitedProducer) -> int:
-        """A producer was detached; drops its throttled entries and returns their number."""
+        """Drop the throttled entries of a producer that was detached; returns their number."""
         flow, producer.flow = producer.flow, None
         if flow is None:
             return 0

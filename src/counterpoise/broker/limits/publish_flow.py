@@ -15,7 +15,7 @@ class ThrottledConnection(Protocol):
     """The methods of a connection that publish limits call."""
 
     def count_throttled(self, entries: int, size: int) -> None:
-        """Count throttled entries and their bytes (negative: uncount)."""
+        """Count throttled entries and their bytes; negative: that many wait no longer."""
 
 
 class ProducerOrigin(Protocol):
@@ -74,7 +74,10 @@ class ProducerFlow(PublishFlow):
         return f"producer {self.producer.name} on {self.producer.request.address}"
 
     def offer(self, messages: int, size: int, go_on: GoOn) -> bool:
-        """Whether an entry may pass now; if not, it waits, and ``go_on`` is called in its turn."""
+        """Whether an entry may pass now; if not, it is throttled, and ``go_on`` publishes it later.
+
+        ``messages`` and ``size`` (bytes) are those of the entry.
+        """
         if self.passes(messages, size) or self._runner.offer(self, messages, size, go_on):
             return True
         self.producer.sink.count_throttled(1, size)
@@ -82,6 +85,6 @@ class ProducerFlow(PublishFlow):
         return False
 
     def release(self, item: GoOn, size: int) -> None:
-        """Publish an entry that was throttled."""
+        """Publish an entry that was throttled, by calling ``item``."""
         self.producer.sink.count_throttled(-1, -size)
         item()

@@ -16,13 +16,13 @@ JsonObject = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class Rate:
-    """Messages and bytes per period, a second except for dispatch policies; 0: no limit."""
+    """Messages and bytes (``size``) that may pass per ``period_s`` seconds; 0: no limit."""
 
     messages: int = 0
     size: int = 0
     period_s: int = 1
     relative: bool = False
-    """Whether it comes on top of what is published (dispatch only)."""
+    """Whether it is added to the topic's publish rate (dispatch only)."""
 
     def __bool__(self) -> bool:
         return self.messages > 0 or self.size > 0
@@ -35,13 +35,13 @@ class TopicRates:
     publish: Rate = Rate()
     resource_group: str | None = None
     dispatch: Rate = Rate()
-    """All that it delivers."""
+    """The rate of all deliveries from the topic."""
     subscription_dispatch: Rate = Rate()
-    """What it delivers to each of its subscriptions."""
+    """The rate of deliveries to each of its subscriptions."""
     subscriptions: Mapping[str, Rate] = field(default_factory=dict)
-    """What comes before that for subscriptions of these names."""
+    """By subscription name, rates that replace ``subscription_dispatch``."""
     subscribe: Rate = Rate()
-    """How often each consumer may subscribe: its ``messages`` are subscribes."""
+    """How often each consumer may subscribe: ``messages`` of this rate are subscribes."""
 
 
 async def no_rates(_topic: TopicName) -> TopicRates:
@@ -117,13 +117,13 @@ class Use(StrEnum):
 
 
 def group_rate(group: JsonObject | None, use: Use) -> Rate:
-    """The rate of a resource group (``ResourceGroup``)."""
+    """The publish or dispatch rate in a resource group's definition (``ResourceGroup``)."""
     found = group or {}
     return rate(found.get(f"{use}RateInMsgs"), found.get(f"{use}RateInBytes"))
 
 
 def rate(messages: object, size: object) -> Rate:
-    """A rate per second, of values that may not be numbers."""
+    """Return a rate per second; a value that is no positive integer means no limit."""
     return Rate(_positive(messages), _positive(size))
 
 

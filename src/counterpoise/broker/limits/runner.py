@@ -87,7 +87,8 @@ TIMER_S: Final = 0.001
 """The shortest timer: event loops count in milliseconds."""
 
 SETTLE_S: Final = 0.008
-"""How long a producer may keep what was set aside for it: half of a resolution step."""
+"""After how long tokens that are set aside for producers are returned: half of a bucket's
+resolution."""
 
 
 class LimitRunner:

@@ -1,4 +1,4 @@
-"""A broker's limits for an administrator: what passed each, and the flows that it throttles."""
+"""Snapshots of a broker's limits, for administrators: what passed each, and what waits for it."""
 
 from dataclasses import dataclass
 from typing import cast
@@ -32,7 +32,7 @@ class ThrottledSubscription:
     behind: int
     """Entries that it has not delivered."""
     seconds: float
-    """How long it has waited, whatever small parts it delivered meanwhile."""
+    """How long it has waited, even if it delivered small parts meanwhile."""
     times: int
     """How often it was throttled by any limit, this time included."""
 
@@ -46,7 +46,7 @@ class LimitSnapshot:
     messages: int
     bytes: int
     period_s: int
-    """The period in which ``messages`` and ``bytes`` may pass; a second but for dispatch rates."""
+    """The period in which ``messages`` and ``bytes`` may pass; 1 except for dispatch rates."""
     passed_messages: int
     passed_bytes: int
     times: int

@@ -3,7 +3,7 @@
 It stops clients that subscribe, fail and subscribe again in a loop. Another consumer of the same
 client has another id, and so another bucket.
 
-Source: ``SubscribeRateLimiter`` of Pulsar 4.0.7. Persistent topics only, as there.
+Source: ``SubscribeRateLimiter`` of Pulsar 4.0.7. As in Pulsar, for persistent topics only.
 """
 
 from typing import Final, NamedTuple
@@ -16,7 +16,7 @@ from counterpoise.quota import SECOND_NS, Bucket
 from counterpoise.wire.errors import ServerError
 
 SWEEP: Final = 256
-"""Buckets of a topic from which full ones are deleted: clients may use any number of names."""
+"""With this many buckets of a topic, full ones are deleted: clients may use any number of names."""
 
 
 class ConsumerIdentifier(NamedTuple):

@@ -1,6 +1,7 @@
 """The cluster's load as this broker knows it: every report and every bundle's averages.
 
-It corresponds to ``LoadData`` of ``ModularLoadManagerImpl``, computed by the balancer's fold.
+It corresponds to ``LoadData`` of ``ModularLoadManagerImpl``, and is computed by the same fold as in
+the balancer.
 """
 
 import asyncio
@@ -38,10 +39,10 @@ _FIELDS = ("bandwidthIn", "bandwidthOut", "msgRateIn", "msgRateOut")
 
 
 def quota_data(value: bytes) -> average.BundleData:
-    """A new bundle's averages from its stored quota, weighted as if it had been measured very
-    often.
+    """Return a new bundle's averages from its stored resource quota (JSON).
 
-    So reports change them slowly, and an operator can set a bundle's expected load in advance.
+    They have the highest number of samples, so that reports change them slowly: an operator can set
+    a bundle's expected load in advance.
     Raises `LoadDataError`. Source: ``ModularLoadManagerImpl.getBundleDataOrDefault``.
     """
     try:
@@ -74,7 +75,7 @@ class ClusterLoad:
         clock_ms: MillisecondClock,
         options: Callable[[], FoldOptions],
     ) -> None:
-        """``options.forget_after_ms`` must be longer than brokers may be silent."""
+        """``options``: its ``forget_after_ms`` must be longer than brokers may be silent."""
         self._registry = registry
         self._store = store
         self._clock_ms = clock_ms
@@ -170,7 +171,7 @@ class ClusterLoad:
         return replace(view, now_ms=max(self._clock_ms(), view.now_ms), bundle=bundle)
 
     def _known(self, bundle: str) -> BundleData:
-        """A bundle's averages, reported or not, otherwise the defaults."""
+        """Return a bundle's averages, even if no broker reports it now; otherwise the defaults."""
         row = self._derived.row_of().get(bundle)
         if row is None:
             return BundleData.unseen()
@@ -180,7 +181,10 @@ class ClusterLoad:
         return bundle_data(self._state, row, topics, self._options())
 
     async def _remembered(self, bundles: Collection[str]) -> dict[str, BundleData]:
-        """Averages that a former leader stored for unknown bundles of these, else their quotas."""
+        """Read what the store has of those of these bundles that have no averages here yet.
+
+        That is the averages that a leader stored, or else the bundle's resource quota.
+        """
         found = {}
         quotas = bool(bundles) and await self._store.exists(paths.RESOURCE_QUOTA)
         for bundle in sorted(bundles - self._derived.row_of().keys()):
@@ -234,7 +238,7 @@ class _Derived:
         self._row_of = row_of
 
     def holders(self, bundle: str) -> list[str]:
-        """The brokers to which a bundle is counted."""
+        """The brokers for which a bundle counts: the one assigned, or those that report it."""
         given = self._assigned.broker_of(bundle)
         if given is not None:
             return [given]
@@ -243,7 +247,7 @@ class _Derived:
         return [] if place is None else [view.brokers[row] for row in view.reporters(place)]
 
     def moved(self, bundle: str, before: Collection[str], after: str) -> None:
-        """A bundle was assigned to one broker, and no longer counts for another."""
+        """Count a bundle for the broker ``after``, and no longer for those of ``before``."""
         self._view = None
         if self._namespaces is not None:
             namespace = bundle_namespace(bundle)

@@ -26,12 +26,12 @@ class LoadReportConfig:
     host_usage_minutes: int = option(
         1, "loadBalancerHostUsageCheckIntervalMinutes", "minutes", low=0, dynamic=True
     )
-    """How often a broker measures CPU, memory and network, each time over the time since; 0 means
-    for every report."""
+    """How often a broker measures CPU, memory and network (CPU and network as averages since the
+    last measurement); 0 means for every report."""
     averages_interval_minutes: int = option(
         15, "loadBalancerResourceQuotaUpdateIntervalMinutes", "minutes", low=1
     )
-    """How often the leader writes the averages of bundles and brokers down."""
+    """How often the leader stores the averages of bundles and brokers."""
     bundles_in_report: int = option(
         10,
         "loadBalancerMaxNumberOfBundlesInBundleLoadReport",
@@ -39,17 +39,17 @@ class LoadReportConfig:
         low=0,
         dynamic=True,
     )
-    """How many bundles' averages are written for each broker; 0 means all."""
+    """How many of the busiest bundles, per broker, are stored or published; 0 means all."""
     override_nic_speed_gbps: float | None = option(
         None, "loadBalancerOverrideBrokerNicSpeedGbps", "Gbit/s", low=0.0, kind=float
     )
-    """The network's speed, where the operating system does not know it."""
+    """The network's speed, instead of what the operating system reports."""
     weights: ResourceWeights = DEFAULT_WEIGHTS
 
     @property
     def kept_ms(self) -> int:
-        """For how many milliseconds the averages of a bundle are kept that no broker reports.
+        """How long, in milliseconds, to keep the averages of a bundle that no broker reports.
 
-        It is long enough for a broker without changes to publish its report.
+        It is longer than a broker without changes takes to publish its next report.
         """
         return max(FORGET_AFTER_MS, 2 * self.max_interval_minutes * 60_000)

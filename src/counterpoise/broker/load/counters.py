@@ -25,7 +25,7 @@ class TopicCount(NamedTuple):
 
 
 STEP: Final = 500
-"""Topics that are counted without a pause: some milliseconds."""
+"""How many topics are counted before other tasks run: some milliseconds."""
 
 _NOTHING: Final = TopicCount("", "", 0.0, 0, 0, 0, 0, 0, 0)
 _IDLE: Final = TopicLoad()
@@ -50,7 +50,7 @@ class BundleRates:
         self._last: Mapping[str, TopicCount] = {}
         self._last_s: float | None = None
         self.topics: Mapping[str, TopicLoad] = {}
-        """The rates of each loaded topic, as of the last call."""
+        """The rates of each loaded topic, as of the last `taking`."""
 
     def topic_loads(self) -> Iterable[tuple[str, TopicLoad]]:
         """The rates of each topic at the last measurement."""
@@ -87,7 +87,7 @@ class BundleRates:
                 loads[count.topic] = _IDLE
                 last = None
             elif count.msg_in < last.msg_in or count.msg_out < last.msg_out:
-                # Loaded again within one tick of its clock: this loading's counters are new, too.
+                # It was loaded again within one tick of the clock, and counts from zero again.
                 last = _NOTHING
             if last is not None:
                 loads[count.topic] = _add(into, count, last, per_second)

@@ -24,7 +24,7 @@ KBIT_PER_MBIT: Final = 1_000.0
 CORES_A_BROKER_CAN_USE: Final = 1.0
 """One event loop runs on one core, however many the host has."""
 UNKNOWN_NIC_GBPS: Final = 10.0
-"""What the loopback and most virtual interfaces are good for, as they do not say."""
+"""The speed to assume where no interface reports one, as most virtual ones do not."""
 
 
 class SharedProcess:
@@ -55,7 +55,7 @@ class HostUsage(Protocol):
 
 
 class SampledUsage:
-    """Repeats the last measurement of resources where reports are more frequent than measurements.
+    """Measures resources at an interval of its own, and repeats the last measurement in between.
 
     A broker that has just started measures for its second report, and at its intervals from then
     on: its first measurement has no rates.
@@ -68,12 +68,12 @@ class SampledUsage:
         self._due_s: float | None = None
 
     def measure(self, now_s: float) -> SystemResourceUsage:
-        """Usage since the last call (CPU, network) and at this moment (memory)."""
+        """Return the last measurement, after measuring if that is due."""
         if self._due_s is None or now_s >= self._due_s:
             self._due_s = now_s if self._due_s is None else now_s + self._every_s()
             self._last = self._host.measure(now_s)
         else:
-            # A shorter interval holds at once.
+            # An interval that was shortened meanwhile holds at once.
             self._due_s = min(self._due_s, now_s + self._every_s())
         return self._last
 
@@ -130,7 +130,10 @@ class ProcessUsage:
 
 
 def _share(now: _Sample, last: _Sample, count: int) -> float:
-    """A broker's share of the process: its part of the bytes handled."""
+    """A broker's share of the process: its part of the bytes handled by its ``count`` brokers.
+
+    Without traffic, all have equal shares.
+    """
     everybody = now.everybody - last.everybody
     if everybody <= 0:
         return 1.0 / max(1, count)

@@ -57,7 +57,7 @@ class LoadKeeper:
         self._unsubscribe: StopListening | None = None
 
     def start(self) -> None:
-        """Start, and write this broker's own averages, which are zero, at once."""
+        """Start, and write averages of zero for this broker if none are stored."""
         self._unsubscribe = self._store.subscribe(self._on_change)
         self._news.set()
         self._tasks = [

@@ -175,7 +175,7 @@ class LoadDataExchange:
         self._reporter = reporter
 
     def start(self) -> None:
-        """Start."""
+        """Start reading and publishing load data."""
         self._tasks = [
             self._background.keep("the brokers' load data", self._keep(self._loads_link)),
             self._background.keep("the brokers' top bundles", self._keep(self._top_link)),
@@ -198,7 +198,10 @@ class LoadDataExchange:
         self._mine, self._published = BrokerLoadData(), None
 
     async def publish(self) -> None:
-        """Measure, and publish if the change is large enough; raises `PeerError`."""
+        """Publish the last measurement if it changed enough, and the busiest bundles.
+
+        On the leader, also publish tombstones for brokers that have left. Raises `PeerError`.
+        """
         if self._reporter is None:
             return
         terms, now_ms, report = self._terms(), self._clock_ms(), self._reporter.last()
@@ -225,7 +228,7 @@ class LoadDataExchange:
                 known.pop(message.key, None)
                 return
             if message.key not in known and message.key != self._me:
-                # It has just started, and missed what was published before.
+                # That broker has just started, and missed what was published before.
                 publish_again()
             try:
                 known[message.key] = read(json.loads(message.value))

@@ -45,7 +45,8 @@ class BrokerRegistry:
         A node left from before this broker's restart is replaced.
         """
         if not self._is_marked:
-            # First: a broker that starts beside this one goes by it (`foreign_brokers`).
+            # First: without it, a broker that starts at this moment would take this one for one of
+            # Pulsar's (`foreign_brokers`).
             await put_own(self._store, paths.own_broker(self.my_id), b"")
             self._is_marked = True
         await put_own(self._store, paths.broker(self.my_id), self._write(report))
@@ -53,8 +54,7 @@ class BrokerRegistry:
     async def announce_leaving(self, report: LocalBrokerData) -> None:
         """Mark this broker as leaving: it gets no more bundles. Raises `StoreUnavailable`.
 
-        For protocols whose records name brokers by their registration: bundles of an unregistered
-        broker count as a dead broker's.
+        For the state channel, where the bundles of an unregistered broker count as a dead broker's.
         """
         value = write_lookup_data(report, {LEAVING: "true"})
         await put_own(self._store, paths.broker(self.my_id), value)
@@ -123,7 +123,10 @@ async def foreign_brokers(store: metadata.MetadataStore) -> list[str]:
 
 
 def read_report(value: bytes) -> LocalBrokerData:
-    """Parse a broker's registration, a load report or lookup data; `LoadDataError`, ValueError."""
+    """Parse a broker's registration, which is a load report or lookup data.
+
+    Raises `LoadDataError` or ValueError.
+    """
     read = json.loads(value)
     if isinstance(read, dict) and "brokerVersion" in read:
         read = {**read, "brokerVersionString": read["brokerVersion"]}
@@ -133,8 +136,8 @@ def read_report(value: bytes) -> LocalBrokerData:
 def write_report(report: LocalBrokerData) -> bytes:
     """A load report as JSON for the metadata store.
 
-    Of thousands of bundles it has the busiest ones, as many as the store takes; its totals are
-    those of all. The rest counts as without load for the leader, which moves the busiest.
+    With more bundles than fit into a node of the store, it lists the busiest that fit; its totals
+    include all. For the leader the others have no load, but it moves the busiest anyway.
     """
     written = _as_json(report)
     if len(written) <= metadata.VALUE_BYTES_MAX:

@@ -124,7 +124,7 @@ class LoadReporter:
                 async with asyncio.timeout(pause_s):
                     await self._wanted.wait()
             owed = owed or self._wanted.is_set()
-            # Before it is written: a session that begins meanwhile asks for a report of its own.
+            # Cleared before the write: a session that begins meanwhile needs a report of its own.
             self._wanted.clear()
             try:
                 await self.refresh(force=owed)

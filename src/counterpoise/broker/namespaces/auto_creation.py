@@ -1,4 +1,4 @@
-"""What may be created: limits on numbers, automatic creation of topics; what may be deleted."""
+"""Settings of creation and deletion: limits, automatic creation of topics, forced deletion."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -6,8 +6,8 @@ from typing import Final
 from counterpoise.names.options import option
 
 PARTITIONS_MAX: Final = 10_000
-"""Partitions of one topic: each is a node of the metadata store and a topic of its own. Pulsar's
-``maxNumPartitionsPerPartitionedTopic`` has no limit by default."""
+"""The most partitions of one topic, since each is a node of the metadata store and a topic of its
+own. Pulsar's ``maxNumPartitionsPerPartitionedTopic`` has no limit by default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -15,11 +15,11 @@ class CreationLimits:
     """Settings for how many tenants, namespaces, topics and partitions may exist; 0: no limit."""
 
     tenants: int = option(0, "maxTenants", "tenants", low=0, dynamic=True)
-    """Tenants of the cluster."""
+    """How many tenants the cluster may have; 0: no limit."""
     namespaces: int = option(0, "maxNamespacesPerTenant", "namespaces", low=0, dynamic=True)
-    """Namespaces of a tenant."""
+    """How many namespaces a tenant may have; 0: no limit."""
     topics: int = option(0, "maxTopicsPerNamespace", "topics", low=0, dynamic=True)
-    """Persistent topics of a namespace, each partition counted."""
+    """How many persistent topics a namespace may have, each partition counted; 0: no limit."""
     partitions: int = option(
         0,
         "maxNumPartitionsPerPartitionedTopic",
@@ -28,7 +28,7 @@ class CreationLimits:
         high=PARTITIONS_MAX,
         dynamic=True,
     )
-    """Partitions of one topic."""
+    """How many partitions a topic may have; 0: no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,9 +36,9 @@ class ForcedDeletion:
     """Whether a tenant or a namespace may be deleted with all that it contains."""
 
     tenants: bool = option(False, "forceDeleteTenantAllowed", dynamic=True)
-    """Whether ``force=true`` deletes a tenant's namespaces: that must be allowed, too."""
+    """Whether ``force=true`` deletes a tenant with its namespaces; they must be deletable, too."""
     namespaces: bool = option(False, "forceDeleteNamespaceAllowed", dynamic=True)
-    """Whether ``force=true`` deletes a namespace's topics."""
+    """Whether ``force=true`` deletes a namespace with its topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,4 +57,4 @@ class AutoTopicCreation:
     partitions: int = option(
         1, "defaultNumPartitions", "partitions", low=1, high=PARTITIONS_MAX, dynamic=True
     )
-    """Partitions of a partitioned topic that is created automatically."""
+    """How many partitions a partitioned topic gets that is created automatically."""

@@ -17,7 +17,7 @@ _CLUSTER_TLS: Final = {
     "brokerClientTlsKeyStoreType": "JKS",
     "brokerClientSslFactoryPlugin": "org.apache.pulsar.common.util.DefaultPulsarSslFactory",
 }
-"""What Pulsar's initialisation writes of a cluster besides its addresses."""
+"""The fields of ``ClusterData`` that Pulsar's initialisation writes besides the addresses."""
 
 
 async def bootstrap(
@@ -51,7 +51,7 @@ async def bootstrap(
         with contextlib.suppress(BadVersion):
             await create_namespace(policies, namespace, cluster_name, bundles)
     if extensible:
-        # Here, and not when a client asks first: clients may not be allowed to create topics.
+        # Created here, not on first use: clients may not be allowed to create topics.
         state = TopicName.parse(SERVICE_UNIT_STATE)
         if not await policies.topic_exists(state):
             await policies.create_topic(state)

@@ -26,7 +26,7 @@ DOMAINS_OF_MODE: Final = {
     "NON_PERSISTENT": (NON_PERSISTENT,),
     "ALL": (PERSISTENT, NON_PERSISTENT),
 }
-"""``CommandGetTopicsOfNamespace.Mode``."""
+"""The domains of the topics that each ``CommandGetTopicsOfNamespace.Mode`` lists."""
 
 
 class TopicCatalog:
@@ -54,7 +54,7 @@ class TopicCatalog:
             return await self._policies.topic_exists(topic)
 
     def on_topics_changed(self, namespace: NamespaceName, listener: Notify) -> StopListening:
-        """Call a listener after each creation or deletion of a persistent topic of a namespace."""
+        """Call ``listener`` after each change of a namespace's persistent or partitioned topics."""
         return self._policies.on_topics_changed(namespace, listener)
 
     async def policies_of(self, topic: TopicName) -> JsonObject:
@@ -103,7 +103,7 @@ class TopicCatalog:
             await self._policies.terminate_topic(topic, last)
 
     async def delete(self, topic: TopicName) -> None:
-        """Delete a topic, and first its policies and schemas, lest a new one get them."""
+        """Delete a topic, and first its schemas and policies: a new one must not get them."""
         with store_errors_as_not_ready():
             if topic.partition_index < 0:
                 await self._policies.schemas(topic, self._schemas).delete(missing_ok=True)
@@ -148,10 +148,11 @@ class TopicCatalog:
     async def topics_of(
         self, namespace: NamespaceName, mode: str = "PERSISTENT"
     ) -> Sequence[TopicName]:
-        """A namespace's topics, sorted: persistent ones, and partitions, once they are created; all
-        partitions of others.
+        """Return the topics of a namespace that the metadata store has, sorted.
 
-        ``mode`` is PERSISTENT, NON_PERSISTENT or ALL. Concurrent callers get the same tuple.
+        Of persistent topics those that were created, partitions included; of non-persistent ones
+        all partitions of partitioned topics. ``mode`` is PERSISTENT, NON_PERSISTENT or ALL.
+        Concurrent callers get the same tuple.
         """
         return await self._list((namespace, mode))
 
@@ -191,7 +192,7 @@ class TopicCatalog:
         return rule.partitions
 
     async def _partition_count(self, topic: TopicName) -> int | None:
-        """How many partitions a partitioned topic has; None where there is none of this name."""
+        """Return a topic's number of partitions; None if no partitioned topic has this name."""
         found = await self._policies.partitioned_topic(topic).get()
         return None if found is None else int(found.get("partitions") or 0)
 
@@ -204,8 +205,9 @@ class TopicCatalog:
         return (await self._rule(topic)).allowed
 
     async def _rule(self, topic: TopicName) -> AutoTopicCreation:
-        """The namespace's ``autoTopicCreationOverride``, or else the cluster's settings; a system
-        topic is always created.
+        """Return whether and how a topic is created automatically; a system topic always is.
+
+        The namespace's ``autoTopicCreationOverride`` decides, or else the broker's settings.
         """
         policies = await self._policies.namespace(topic.namespace_name) or {}
         if policies.get("deleted"):

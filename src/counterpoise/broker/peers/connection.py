@@ -19,7 +19,7 @@ from counterpoise.wire.proto.base_pb2 import BaseCommand
 _Type = BaseCommand.Type
 TLS_SCHEME: Final = "pulsar+ssl://"
 _CLIENT_VERSION: Final = "counterpoise-broker"
-#: How each answer is called in its command, by type.
+#: By the type of a response, the field of `BaseCommand` that has it.
 _ANSWERS: Final = {
     _Type.SUCCESS: "success",
     _Type.PRODUCER_SUCCESS: "producer_success",
@@ -49,7 +49,9 @@ class PeerConnection(asyncio.Protocol):
         on_closed: Callable[[str], None],
         security: ClientSecurity = ANONYMOUS,
     ) -> None:
-        """``on_closed``: the peer disconnected, or closed the producer or the reader."""
+        """``on_closed`` is called with the reason if the peer disconnects, or closes the producer
+        or the consumer.
+        """
         self.url: Final = url
         self._on_message = on_message
         self._on_closed = on_closed
@@ -143,7 +145,7 @@ class PeerConnection(asyncio.Protocol):
         self._transport.write(frame)
 
     def _renewed(self) -> commands.CommandAuthResponse:
-        """The present credentials, which the other broker asks for when those before expire."""
+        """Return the credentials of now, for which the other broker asks when others expire."""
         method, data = self._security.shown()
         return commands.CommandAuthResponse(
             client_version=_CLIENT_VERSION,
@@ -154,7 +156,7 @@ class PeerConnection(asyncio.Protocol):
     # Callbacks of asyncio.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The socket is open."""
+        """Keep the transport of the open connection."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -167,14 +169,14 @@ class PeerConnection(asyncio.Protocol):
             self._lose(f"{self.url} sent what is no command: {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The other broker disconnected."""
+        """Fail all requests, since the other broker disconnected."""
         self._lose(f"{self.url} has closed the connection{f': {exc}' if exc else ''}")
 
     def _lose(self, why: str) -> None:
         for future in (self._connected, *self._waiting.values(), *self._unconfirmed.values()):
             if future is not None and not future.done():
                 future.set_exception(PeerError(why))
-                future.exception()  # A request that awaits it gets it; there may be none.
+                future.exception()  # Else asyncio logs it if no request awaits the future.
         on_closed, self._on_closed = self._on_closed, lambda _: None
         if self._transport is not None:
             self._transport.abort()
@@ -197,7 +199,7 @@ class PeerConnection(asyncio.Protocol):
             else:
                 self._settle(waiting, command)
         elif kind == _Type.ERROR:
-            # What refuses the connection itself answers no request.
+            # An ERROR that answers no request refuses the connection itself.
             waiting = self._waiting.get(command.error.request_id, self._connected)
             self._refuse(waiting, command.error.message)
         elif kind == _Type.PING:

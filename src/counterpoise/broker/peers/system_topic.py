@@ -36,10 +36,11 @@ _EARLIEST: Final = (1 << 64) - 1
 _SUBSCRIPTION: Final = "counterpoise"
 _KEEPER_ID: Final = 1
 KEEPER: Final = "__compaction"
-"""The subscription that keeps messages of a persistent topic: Pulsar's compaction has it, too."""
+"""The subscription that keeps a persistent topic's messages, by the name that Pulsar's compaction
+uses."""
 _PAUSE_S: Final = 0.05
 _PAUSE_MAX_S: Final = 5.0
-"""Pause before the link is made again, at first and at most."""
+"""The pauses before the link reconnects: the first one, and the longest one."""
 
 log = logging.getLogger(__name__)
 
@@ -58,10 +59,10 @@ class SystemTopicListener:
     """The callbacks of a `SystemTopicLink`, called in the topic's order."""
 
     on_begin: Notify
-    """The topic is read from its beginning (again): what was known may be outdated."""
+    """Called when the topic is read from its beginning (again): former messages may be outdated."""
     on_message: Callable[[SystemTopicMessage], None]
     on_caught_up: Notify
-    """Everything has been read that was there when the reading began."""
+    """Called when everything has been read that the topic had when the reading began."""
 
 
 class SystemTopicLink:
@@ -188,7 +189,8 @@ class SystemTopicLink:
         self._last, self._caught_up, self._read = None, False, 0
         self._listener.on_begin()
         if self.topic.startswith("persistent://"):
-            # Another durable subscription that acknowledges must not have messages deleted.
+            # This subscription acknowledges nothing, so no message is deleted, even if there are
+            # other durable subscriptions that acknowledge all.
             await peer.request(
                 commands.CommandSubscribe(
                     topic=self.topic,

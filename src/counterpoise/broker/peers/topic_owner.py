@@ -47,7 +47,7 @@ async def connect_to_owner(
 
 
 def _same_kind(url: str, found: commands.CommandLookupTopicResponse) -> str:
-    """The address in a lookup's result of the same kind as the present one: TLS or plain."""
+    """Return the TLS address in a lookup's result if ``url`` is a TLS one, else the plain one."""
     tls = url.startswith(TLS_SCHEME)
     there: str = found.broker_service_url_tls if tls else found.broker_service_url
     if not there:

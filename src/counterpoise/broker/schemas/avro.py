@@ -20,7 +20,7 @@ _PROMOTIONS: Final = {
     ("string", "bytes"),
     ("bytes", "string"),
 }
-"""What a writer's primitive may be read as."""
+"""Pairs of a writer's primitive type and another one as which a reader may read it."""
 
 _PRIMITIVES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
@@ -29,7 +29,7 @@ _NAMED: Final = frozenset(("record", "enum", "fixed"))
 
 
 CHECKS_MAX: Final = 20_000
-"""Comparisons of parts of two schemas before they count as too large: a fraction of a second."""
+"""How many comparisons of parts two schemas may need (a fraction of a second); `NotAvro` beyond."""
 
 
 class NotAvro(ValueError):
@@ -81,7 +81,7 @@ class _Types:
                 self._collect(kind, namespace)
 
     def resolve(self, schema: Any, namespace: str) -> _Type:
-        """The type that a declaration inside a namespace means."""
+        """Return the type that a declaration means within ``namespace``; raises `NotAvro`."""
         if isinstance(schema, list):
             return _Type("union", schema, namespace)
         if isinstance(schema, str):
@@ -130,12 +130,15 @@ def why_unreadable(reader: Any, writer: Any) -> str | None:
             types[0].resolve(reader, ""), types[1].resolve(writer, ""), ""
         )
     except (AttributeError, KeyError, RecursionError, TypeError) as error:
-        # A part of it is of another kind than Avro has there, or inside too many others.
+        # A part of it has a JSON type that Avro has not there, or is nested too deeply.
         raise NotAvro(f"{type(error).__name__}: {error}") from None
 
 
 class _Resolution:
-    """One comparison; a pair of records under way is assumed to match, as recursion demands."""
+    """One comparison of two schemas.
+
+    Two records that are being compared already count as matching, so that recursive schemas end.
+    """
 
     def __init__(self, reader: _Types, writer: _Types) -> None:
         self._reader = reader
@@ -149,7 +152,7 @@ class _Resolution:
             raise NotAvro(f"to compare it takes more than {CHECKS_MAX} steps")
 
     def check(self, reader: _Type, writer: _Type, at: str) -> str | None:
-        """Compare two types, found at the path ``at``."""
+        """Return why ``reader`` cannot read ``writer``, None if it can; ``at`` is their path."""
         self._step()
         if writer.kind == "union":
             problems = (self.check(reader, each, at) for each in self._writer.branches(writer))
@@ -180,7 +183,10 @@ class _Resolution:
         )
 
     def _check_branches(self, union: _Type, writer: _Type, at: str) -> str | None:
-        """A branch of the writer's full name decides alone; an enum or a fixed needs one."""
+        """Compare a type with the branches of the reader's union.
+
+        A branch with the writer's full name decides alone; an enum or a fixed needs such a branch.
+        """
         if writer.kind in _NAMED:
             for each in self._reader.branches(union):
                 self._step()
@@ -193,7 +199,7 @@ class _Resolution:
         return None
 
     def _check_unstructured(self, reader: _Type, writer: _Type, at: str) -> str | None:
-        """An enum or a fixed matches by its name without namespace, or by an alias.
+        """Compare two enums or fixed types: by name without namespace, or by an alias.
 
         An enum's symbols are not compared: one that the reader does not know fails when it is
         read.

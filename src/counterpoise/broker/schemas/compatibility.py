@@ -1,7 +1,8 @@
 """Whether a topic accepts a schema in addition to its existing ones.
 
-The strategies are those of ``SchemaCompatibilityStrategy``. Records (AVRO, JSON) are compared by
-Avro's rules; a schema of any other type is compatible only with an equal one.
+The strategies are those of ``SchemaCompatibilityStrategy``. Schemas of different types are never
+compatible. Records (AVRO, JSON) are compared by Avro's rules; two schemas of any other type are
+compatible, unless the strategy is ALWAYS_INCOMPATIBLE and they differ.
 """
 
 import json
@@ -19,11 +20,11 @@ _DECLARED: Final = _RECORDS | {RawSchema.Protobuf}
 
 
 _OF_CONSUMERS: Final = frozenset(("BACKWARD", "FORWARD", "FORWARD_TRANSITIVE", "FULL"))
-"""Strategies under which a consumer's schema has to read what the newest one wrote, and no more."""
+"""Strategies under which a consumer's schema only has to read what the newest schema wrote."""
 
 
 def why_invalid(schema: Schema) -> str | None:
-    """Why Pulsar stores no such schema for any topic; None if it does."""
+    """Return why Pulsar refuses a schema for every topic; None if it is valid."""
     if schema.type in _DECLARED:
         try:
             declared = _declaration(schema)
@@ -58,7 +59,7 @@ def why_refused(
     """Why a topic with these schemas, the newest last, refuses ``new``; None if it accepts it.
 
     A transitive strategy compares with all of them, another with the newest
-    (``SchemaRegistryServiceImpl``).
+    (``SchemaRegistryServiceImpl``). ``consumer``: ``new`` is a consumer's schema, not a producer's.
     """
     against = versions if strategy.endswith("_TRANSITIVE") else versions[-1:]
     if consumer and strategy in _OF_CONSUMERS:
@@ -94,13 +95,13 @@ def why_incompatible(existing: Schema, new: Schema, strategy: str = "FULL") -> s
         if problem is None and not strategy.startswith("BACKWARD"):
             problem = why_unreadable(old_declaration, new_declaration)
     except NotAvro as error:
-        # JSON schemas of old Java clients are declared in another language: not comparable.
+        # Old Java clients declare JSON schemas in another format, which is not comparable.
         return None if existing.type == RawSchema.Json else f"Not an Avro schema: {error}"
     return None if problem is None else _unreadable(strategy, problem)
 
 
 def _unreadable(strategy: str, problem: str) -> str:
-    """Pulsar's text, with the Java exception in it that Pulsar's own tests look for."""
+    """Return Pulsar's message, with the Java exception that Pulsar's own tests look for."""
     return (
         f"Error during schema compatibility check with strategy {strategy}: "
         f"org.apache.avro.SchemaValidationException: Unable to read schema: {problem}"

@@ -23,25 +23,25 @@ from counterpoise.wire.values import Schema
 
 UPDATE_ROUNDS: Final = 10
 STORED_MAX: Final = 768 * 1024
-"""Bytes of a topic's schemas, all versions together: ZooKeeper ends the session of a client that
-writes a node of a megabyte (``jute.maxbuffer``)."""
+"""The most bytes of a topic's schemas, all versions together: ZooKeeper ends the session of a
+client that writes a node of a megabyte (``jute.maxbuffer``)."""
 AUTO_CONSUME: Final = RawSchema.AutoConsume
 """The type of a consumer that takes whatever schema the messages have."""
 
 KNOWN_MAX: Final = 8
-"""Topics whose schemas are remembered as they were read: a producer of each partition asks."""
+"""How many topics' parsed schemas are kept: the producers of all partitions need the same ones."""
 
 VERSION_BYTES: Final = 8
-"""A version is a number from 0, big-endian (``LongSchemaVersion``)."""
+"""The bytes of a version: a number from 0, big-endian (``LongSchemaVersion``)."""
 
 
 class SchemaRegistry:
     """Stores the schemas of topics by version; all partitions of a topic share them.
 
     Pulsar stores schemas in BookKeeper ledgers, which the nodes below ``/schemas`` name; here a
-    node contains the schema itself. On Pulsar's own BookKeeper the nodes have another path. A topic
-    of which Pulsar has schemas gets none here: its messages carry the versions of Pulsar's
-    schemas.
+    node contains the schemas themselves. If the cluster uses Pulsar's BookKeeper, the nodes have
+    another path, and a topic that has schemas of Pulsar's gets none here: its messages carry the
+    versions of Pulsar's schemas.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class SchemaRegistry:
         self._policies = policies
         self._options = options
         self._turns = OnePerTurn()
-        #: What was read last, by path: as it is stored, and what that means.
+        #: By path, the node's value that was read last, and the schemas parsed from it.
         self._known: dict[str, tuple[bytes, tuple[Schema, ...]]] = {}
 
     async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
@@ -168,9 +168,9 @@ class SchemaRegistry:
         return await self._store.get(paths.schemas(topic, self._root))
 
     async def _read(self, topic: TopicName, stored: Stored | None) -> Sequence[Schema]:
-        """The stored schemas; yields to other tasks before the caller continues.
+        """Parse the stored schemas; yields to other tasks before the caller continues.
 
-        All schemas of a topic are up to a megabyte, and a client may ask a thousand times at once.
+        They may have `STORED_MAX` bytes, and a client may ask a thousand times at once.
         """
         await self._turns.mine()
         if stored is None:

@@ -28,7 +28,7 @@ _OF_AUTO_UPDATE: Final = {
     "ForwardTransitive": "FORWARD_TRANSITIVE",
     "FullTransitive": "FULL_TRANSITIVE",
 }
-"""What the older policy ``schema_auto_update_compatibility_strategy`` means."""
+"""By value of the older policy ``schema_auto_update_compatibility_strategy``, its strategy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class SchemaOptions:
     """Settings of schemas: the compatibility strategy, automatic updates, and validation."""
 
     strategy: str = option("FULL", "schemaCompatibilityStrategy", choices=STRATEGIES)
-    """Which schemas a topic takes beside those it has."""
+    """The strategy that decides which schemas a topic accepts besides those it has."""
     auto_update: bool = option(True, "isAllowAutoUpdateSchemaEnabled", dynamic=True)
     """Whether producers may register new versions of a schema."""
     validation_enforced: bool = option(False, "isSchemaValidationEnforced")

@@ -27,7 +27,7 @@ class Policies(StoredTopics):
     """Reads and writes all policies and topic records; each JSON node is a `JsonNode`."""
 
     def __init__(self, store: MetadataStore, topics: TopicCodec = _JSON) -> None:
-        """``topics``: how the ledger store has topics in their nodes."""
+        """``topics`` reads and writes topics' nodes in the format that the ledger store needs."""
         super().__init__(store, topics)
         self._cache = MetadataCache(store, "/admin/", read_object)
         self._quotas = MetadataCache(store, f"{paths.RESOURCE_QUOTA}/", read_object)
@@ -201,7 +201,7 @@ class Policies(StoredTopics):
     async def delete_resource_group(self, name: str) -> None:
         """Delete a resource group; raises `NotFound` if it does not exist."""
         await self.resource_group_node(name).delete()
-        # The reports of its use go when brokers stop serving it.
+        # Each broker deletes its report of its use when it no longer serves the group.
         await self._node(paths.group_usages(name)).delete(missing_ok=True)
 
     def resource_quota(self, bundle: str = "default") -> JsonNode:

@@ -20,10 +20,10 @@ JsonObject = dict[str, Any]
 UPDATE_ROUNDS: Final = 40
 """How often a change is tried again when another client changed the node meanwhile."""
 UPDATE_PAUSE_S: Final = 0.002
-"""The longest pause after the first lost race; it grows with every further one."""
+"""The longest pause after the first write that came too late; it grows with every further one."""
 NODE_BYTES_MAX: Final = 256 * 1024
-"""Bytes of one node. ZooKeeper keeps all of them in memory and refuses a megabyte; the largest that
-is of use, the boundaries of 16,384 bundles, has 210 kB."""
+"""The most bytes in one node. ZooKeeper keeps all nodes in memory and refuses one of a megabyte;
+the largest useful value, the boundaries of 16,384 bundles, has 210 kB."""
 
 
 class TooLarge(BrokerError):

@@ -22,15 +22,15 @@ class StoredTopics:
     """The records of persistent topics in the metadata store, partitions included."""
 
     def __init__(self, store: MetadataStore, codec: TopicCodec) -> None:
-        """``codec``: how the ledger store has topics in their nodes."""
+        """``codec`` reads and writes topics' nodes in the format that the ledger store needs."""
         self._store = store
         self._codec = codec
         self._existing = MetadataCache(store, f"{paths.TOPICS}/", codec.read)
         self._list = SingleFlight(self._listed)
 
     async def topics(self, namespace: NamespaceName, domain: str = PERSISTENT) -> list[TopicName]:
-        """A namespace's persistent topics, sorted; empty for the other domain, whose topics the
-        metadata store does not contain.
+        """Return a namespace's persistent topics, sorted; nothing for the other ``domain``, whose
+        topics the metadata store does not contain.
         """
         return [] if domain != PERSISTENT else [*await self._list(namespace)]
 
@@ -42,7 +42,7 @@ class StoredTopics:
         return sorted(found, key=str)
 
     def on_topics_changed(self, namespace: NamespaceName, listener: Notify) -> StopListening:
-        """Call a listener after each creation or deletion of a persistent topic of a namespace."""
+        """Call ``listener`` after each change of a namespace's persistent or partitioned topics."""
         below = (
             f"{paths.topics(namespace)}/",
             f"{paths.partitioned_topics(namespace, PERSISTENT)}/",
@@ -63,7 +63,7 @@ class StoredTopics:
         path = paths.topic(topic)
         found = await self._existing.get(path)
         if found is None:
-            # A client that asks for topics that do not exist must not fill the memory.
+            # Not cached: a client that asks for topics that do not exist must not fill the cache.
             self._existing.forget(path)
         return found
 

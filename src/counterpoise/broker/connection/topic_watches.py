@@ -85,7 +85,7 @@ class TopicListWatch:
             try:
                 await self._listed(self._send_difference)
             except BrokerError as error:
-                # The store cannot be reached; the change that ends this wakes the watch again.
+                # The store cannot be reached: the next change of a topic wakes the watch again.
                 log.info("%s: a watch of topics waits: %s", self._link.address, error)
 
     async def _send_difference(self, now: Sequence[TopicName]) -> None:

@@ -56,8 +56,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a writer that was refused reads on as if it still wrote",
         "pipeline/tables/history.py",
-        "            self._expect_going_on()\n            # What is committed here is known",
-        "            # What is committed here is known",
+        "            self._expect_going_on()\n            # The handle is up to date",
+        "            # The handle is up to date",
         f"{_SHARDS}::test_a_balancer_that_stood_still_while_another_took_over_commits_nothing",
     ),
     Fault(
@@ -259,7 +259,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a command goes on though its rolling restart was given up",
         "pipeline/drive/roll.py",
-        "                tasks[0].result()  # raises: it is not ours any more, or cannot be kept\n",
+        "                tasks[0].result()  # raises: another process took over, or the record failed\n",
         "                pass\n",
         "tests/pipeline/drive/test_roll.py::test_it_shows_that_it_is_alive_while_a_command_runs_and_ends_with_the_order",
     ),
@@ -280,7 +280,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a balancer that a fault interrupted forgets its round",
         "pipeline/balancer.py",
-        "        self._looked = False  # this one is cut off until it has ended\n",
+        "        self._looked = False  # if an error follows, this round is cut off\n",
         "",
         "tests/pipeline/test_balancer.py::test_a_balancer_that_a_fault_interrupted_finishes_its_round",
     ),

@@ -65,7 +65,7 @@ class Balancer:
         self._cordoned: frozenset[str] = frozenset()
         """The brokers that were drained by hand when a round was last made."""
         self._over = ""
-        """What must be over before a round is made; empty if nothing must."""
+        """The words that are logged when rounds are made again; empty while they are."""
         self._strategy = strategy
         self._history = history
         self._runner = RoundRunner(
@@ -123,7 +123,8 @@ class Balancer:
             return None
         poll_id, brokers = newest_poll(state), tuple(state.brokers["broker"])
         if begun := self._cut_off:
-            # The state that it was decided on may be gone: this one has the brokers as well.
+            # The state on which the round was decided may be gone. Only the brokers are needed,
+            # which this state lists as well.
             await self._runner.see_through(begun, brokers, state)
             self._cut_off = None
             if begun.poll_id == poll_id:
@@ -142,7 +143,7 @@ class Balancer:
         try:
             policies = await self._policies.read(state) if self._policies else None
         except CannotSeeError as error:
-            # By policies of a while ago a bundle may go where it must not be.
+            # By outdated policies a bundle could move to a broker that must not own it.
             self._held(f"policies cannot be read: {error}", "policies can be read")
             return None
         self._held("")
@@ -156,7 +157,7 @@ class Balancer:
             return None  # no other broker answered
         hops = {m.bundle: Hop(m.ended_ms, m.source, m.destination) for m in by_hand}
         made = decide(balanced, memory.with_moves_by_hand(hops), self._strategy, policies)
-        self._looked = False  # this one is cut off until it has ended
+        self._looked = False  # if an error follows, this round is cut off
         await asyncio.to_thread(self._history.record_round, made)
         if self._metrics:
             self._metrics.decided(made)
@@ -187,12 +188,12 @@ class Balancer:
         held = {bundle for bundle, _ in self._runner.withheld}
         for move in made.moves:
             if move.bundle in held:
-                continue  # said when it was decided first, and withheld ever since
+                continue  # logged when it was first decided, and withheld since then
             self._log(
                 f"decided {move.bundle}: {move.source} -> {move.destination or 'any broker'}: "
                 f"{move.decision.sentence}; {move.placement} ({move.basis_text})"
             )
-        # The figures change with every report; who stays and by which rule is said once.
+        # Figures change with every report, so refusals are logged only when subjects or rules do.
         refused = frozenset((each.subject, each.rule) for each in made.rejections)
         again, self._refused = self._refused, None if made.moves else refused
         if not made.moves and again != refused:

@@ -103,7 +103,7 @@ class BundleLookup:
     """Asks a cluster's brokers for a bundle's owner. A lookup may assign an unowned bundle."""
 
     def __init__(self, admin: Admin, where: Callable[[str], str]) -> None:
-        """`where` gives the admin address of a broker by its id."""
+        """`where` returns the admin address of a broker by its id."""
         self._admin = admin
         self._where = where
         self._ownership = Ownership(admin, where)
@@ -120,14 +120,14 @@ class BundleLookup:
     ) -> str:
         """The broker that confirms that it owns the bundle; empty if none does.
 
-        `first` gets the first lookup; with `takes` it acquires the bundle if it is unowned. If it
-        names another owner, that one has to confirm, unless it is among `believed`. `brokers` are
-        possible owners. Raises one of `UNREADABLE`.
+        `first` is asked first; with `takes` it acquires the bundle if it is unowned. If it names
+        another broker as owner, that broker is asked as well, unless it is among `believed`.
+        `brokers` are possible owners. Raises one of `UNREADABLE`.
         """
         owner = await self.named_by(first, bundle, brokers, takes=takes)
         if owner in ("", first) or owner in believed:
             return owner
-        # Another one than expected: it has to say so itself.
+        # `first` named another broker, which has to confirm it.
         return await self.named_by(owner, bundle, brokers)
 
     async def named_by(

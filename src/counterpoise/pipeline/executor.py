@@ -44,30 +44,30 @@ class ExecutorOptions:
     execute: bool = False
     """False: a dry run, in which nothing is unloaded."""
     verify_within_s: float = 20.0
-    """How long after the unload the new owner may take to show."""
+    """How long after the unload a broker may take to confirm that it owns the bundle."""
     stale_after_s: float = 120.0
     """The greatest age of reports at which a decision is still carried out. A decision dated
     further than this in the future, by a clock that was ahead, is not carried out either."""
     at_once: int = 4
-    """How many moves run side by side at most: fewer when moves fail (`MovePace`)."""
+    """The most moves at the same time; fewer are allowed when moves fail (`MovePace`)."""
     failed_most: int = FAILED_MOST
-    """If this many of the last five moves failed, no further one begins; 0: however many failed."""
+    """If this many of the last five moves failed, no further one begins; 0: no limit."""
     unloads: int = 2
-    """How often a bundle is unloaded that comes back to its source each time."""
+    """How often a bundle is unloaded if it comes back to its source each time."""
     back_after_s: float = 3.0
-    """How long after the unload the source may still be taken for the owner."""
+    """How long after the unload brokers may still name the source as the owner."""
     unload_within_s: float = 60.0
     """How long a broker may take to answer an unload: as `namespaceBundleUnloadingTimeoutMs`."""
     again_after_s: float = 2.0
     """Seconds before a failed move is tried again; twice as long before each further attempt."""
     send_within_s: float = 5.0
-    """How soon an unload is sent after it was asked whether it may be: a process that stood still
-    in between may have been followed by another, which has done it."""
+    """The longest time from the check whether moves are withheld until the unload is sent. If this
+    process was suspended in between, another may have taken over and moved the bundle."""
     latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
     """When the brokers' publish latency stops moves."""
     warm_up_s: float = 0.0
-    """How long after the moves that go first the others begin (`decide/balancing/warm_up.py`); 0:
-    all begin together."""
+    """How long after the end of the moves that go first the others begin
+    (`decide/balancing/warm_up.py`); 0: all begin together."""
 
 
 async def _nothing_holds() -> str:
@@ -89,7 +89,7 @@ class Executor:
         withheld: Callable[[], Awaitable[str]] = _nothing_holds,
         where: AddressOf = "http://{}".format,
     ) -> None:
-        """`where` gives the admin address of a broker by its id."""
+        """`where` returns the admin address of a broker by its id."""
         self._where = where
         self._withheld = withheld
         self._session = session
@@ -100,7 +100,7 @@ class Executor:
         self._lookup = BundleLookup(admin, where)
         self._latencies = LatencyWatch(admin, where, options.latency)
         self.rise: LatencyRise | None = None
-        """What stopped the last moves on their way; None where nothing did."""
+        """The rise of publish latency that stopped the last `carry_out` early; None without one."""
 
     @property
     def stopped(self) -> str:
@@ -114,10 +114,10 @@ class Executor:
         done: Callable[[MoveOutcome], Awaitable[None]],
         first: Collection[Move] = (),
     ) -> None:
-        """Carry out moves concurrently; `done` gets each outcome as soon as it is known.
+        """Carry out moves concurrently; `done` is called with each outcome as soon as it is known.
 
         `brokers` are possible new owners; `first` are those of `moves` that come before the others.
-        Never raises for what a cluster does or responds: the outcomes have the reasons.
+        Failures and errors of the cluster never raise: the outcomes have the reasons.
         """
         carried_out: list[bool] = []
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
@@ -146,7 +146,7 @@ class Executor:
             await _all_or_none(one(move) for move in others)
 
     def _touched(self, moves: Sequence[Move]) -> list[str]:
-        """The brokers between which bundles move, if any does."""
+        """The sources and destinations of moves, sorted; empty in a dry run."""
         free = [each for each in moves if not is_left_in_place(namespace_of(each.bundle))]
         touched = {each for move in free for each in (move.source, move.destination) if each}
         return sorted(touched) if self._options.execute else []
@@ -171,7 +171,7 @@ class Executor:
                 await self._may()
                 there = self._where(move.source)
                 waiting = await self._unacknowledged.seconds(move.bundle, there)
-                # The time of the move begins here: its clients do not wait for what was read.
+                # The move's time begins here: its clients did not wait for the reads before.
                 started = self._clock_ms()
             status, owner = await self._attempt(move, brokers, started)
         except _WithheldError as reason:
@@ -202,11 +202,12 @@ class Executor:
             ), owner
         if stale:
             return MoveStatus.STALE, ""
-        # Unowned: unloaded, perhaps by a balancer that ended then; the destination takes it.
+        # A bundle without an owner was unloaded before, perhaps by a balancer that then ended. The
+        # destination acquires it without another unload.
         tries = self._options.unloads if owner else 1
         for left in reversed(range(tries)):
             if owner:
-                # Asked again: a process that stood still since may have been followed by another.
+                # Checked again: if this process was suspended since, another may have taken over.
                 await self._may()
                 await self._unload(move)
             try:
@@ -218,7 +219,8 @@ class Executor:
 
     async def _owner(self, move: Move, brokers: Sequence[str]) -> str:
         """The bundle's owner now; empty if no broker owns it."""
-        # Asked as if the leader had sent us there, the destination takes an unowned bundle.
+        # By an authoritative lookup, as after the leader's redirect, the destination acquires a
+        # bundle without an owner.
         return await self._lookup.owner(
             move.bundle,
             move.destination or move.source,
@@ -228,7 +230,10 @@ class Executor:
         )
 
     async def _owner_by_now(self, move: Move, brokers: Sequence[str]) -> str:
-        """The owner of a bundle that is not moved: it may have been moved before a restart."""
+        """The owner of a bundle whose decision is stale; empty if none answers.
+
+        The bundle is not moved now, but may have been before this process was restarted.
+        """
         with contextlib.suppress(*NO_ANSWER):
             return await self._lookup.owner(
                 move.bundle, move.source, brokers, believed=(move.source,)
@@ -273,7 +278,7 @@ class Executor:
                         owner = await self._owner(move, brokers)
                         trouble = ""
                     except NO_ANSWER as error:
-                        trouble = error_text(error)  # as while it changes hands
+                        trouble = error_text(error)  # for instance while the owner changes
                     if owner and (owner == move.destination or not move.destination):
                         return MoveStatus.MOVED, owner
                     if owner and owner != move.source:
@@ -295,7 +300,10 @@ class Executor:
             return MoveStatus.UNOWNED, ""
 
     async def _came_back(self, move: Move) -> None:
-        """Raise if the source itself says that it owns the bundle: others may notice it late."""
+        """Raise `_CameBackError` if the source itself confirms that it owns the bundle.
+
+        Other brokers may learn late that it released it.
+        """
         owner = ""
         with contextlib.suppress(*NO_ANSWER):
             owner = await self._lookup.named_by(move.source, move.bundle, (move.source,))
@@ -306,9 +314,9 @@ class Executor:
 
 
 async def _all_or_none(works: Iterable[Coroutine[Any, Any, None]]) -> None:
-    """Run all of them side by side; once one fails, the others are cancelled.
+    """Run moves concurrently; if one raises, cancel the others.
 
-    Where an outcome cannot be kept, nothing may happen that would not be kept either.
+    It raises if its outcome cannot be recorded; then the others' could not be recorded either.
     """
     tasks = [asyncio.create_task(each) for each in works]
     try:
@@ -329,7 +337,7 @@ class _MoveTurns:
 
     @contextlib.asynccontextmanager
     async def one(self) -> AsyncIterator[str]:
-        """Wait until a move may begin; yields why none may any more, empty if it may."""
+        """Wait for a turn to move; yields the reason why no move may begin, empty if one may."""
         async with self._changed:
             await self._changed.wait_for(lambda: self._under_way < self.pace.at_once)
             self._under_way += 1
@@ -346,4 +354,4 @@ class _WithheldError(Exception):
 
 
 class _CameBackError(RefusedError):
-    """The bundle is where it was: a lookup came first, and the leader chose its old owner."""
+    """The source owns the bundle still, or again because a lookup assigned it to the source."""

@@ -32,9 +32,9 @@ from counterpoise.pipeline.collect.words import error_text
 
 NOT_THERE: Final = (204, 404)
 GROUPS_FOR: Final = 10
-"""Rounds for which a namespace's anti-affinity group is believed to be what it was."""
+"""The number of rounds for which a namespace's anti-affinity group is cached."""
 ASKED_MOST: Final = 3
-"""Brokers that are asked one after the other, before a cluster counts as unreadable."""
+"""The most brokers that are asked for policies, one after the other, before a round gives up."""
 FACTS: Final = (
     "broker",
     "load_manager",
@@ -173,7 +173,9 @@ class RoundPolicies:
         )
 
     async def _filters(self, address: str) -> FilterOptions:
-        """The brokers' own filter settings, but not evenness by count: the balancer evens load."""
+        """The brokers' own filter settings, without `distribute_evenly`: the balancer evens out
+        load, not the number of bundles.
+        """
         try:
             conf = await settings_of(self._admin, address)
             return replace(from_conf(FilterOptions, conf.values), distribute_evenly=False)
@@ -199,7 +201,7 @@ class RoundPolicies:
 
 def facts_of(columns: Mapping[str, Column]) -> dict[str, BrokerFacts]:
     """What placement filters need of each broker's load report; `columns` are those of `FACTS`."""
-    # The extensible manager is always named: who gave a report without a name runs the modular one.
+    # A broker whose report names no load manager runs the modular one: the extensible is named.
     return {
         broker: BrokerFacts(
             manager or MODULAR, version or None, bool(lasting), bool(passing), topics

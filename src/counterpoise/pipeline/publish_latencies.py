@@ -17,7 +17,7 @@ _COUNTS: Final = re.compile(
     rb"^pulsar_broker_publish_latency_(count|sum)(?:\{[^}\n]*\})?[ \t]+(\S+)", re.MULTILINE
 )
 REMEMBERED_S: Final = 600.0
-"""How long measurements are compared with: an hour later the load is another."""
+"""The greatest age of measurements that new ones are compared with: load changes with time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +26,10 @@ class LatencyWatchOptions:
 
     limit: publish_latency.LatencyLimit = field(default_factory=publish_latency.LatencyLimit)
     every_s: float = 1.5
-    """Seconds between two looks; a broker whose metrics take longer is looked at half the time."""
+    """Seconds between two measurements; more if they are slow, so that they take at most half of
+    the time."""
     first_s: float = 2.0
-    """Seconds between the two looks that the first moves wait for."""
+    """Seconds between the two measurements that are made before the first moves."""
 
 
 MoveStop = Callable[[publish_latency.LatencyRise], None]
@@ -77,11 +78,11 @@ class LatencyWatch:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
         if not watching.cancelled():
-            return  # these were too slow to be a basis
+            return  # latency had risen: later moves are not compared with these measurements
         self._before.extend(since)
 
     async def _watch(self, brokers: Collection[str], since: deque[_Timed], stop: MoveStop) -> None:
-        """Look until publish latency has risen too far."""
+        """Measure repeatedly until publish latency has risen too far, then call `stop`."""
         clock, options = asyncio.get_running_loop().time, self._options
         before = [each.look for each in self._before]
         if not any(before):
@@ -107,7 +108,7 @@ class LatencyWatch:
         try:
             body = await self._admin.get(f"{self._where(broker)}/metrics/", of_itself=True)
         except UNREADABLE:
-            return None  # that it does not answer is found by others
+            return None  # other parts report that the broker does not answer
         return await asyncio.to_thread(publish_counts, body)
 
 

@@ -42,9 +42,10 @@ class RoundRunner:
         metrics: "Metrics | None" = None,
         notices: BalancerNotices | None = None,
     ) -> None:
-        """`moved_before` counts for the rules' hour; `span_ms` is how long trails are kept.
+        """`moved_before` are recent moves, which the rules' hourly limits count.
 
-        `attempts` is how often a move is tried if the cluster fails to carry it out.
+        The memory keeps each bundle's last moves for `span_ms`, to recognise thrash. `attempts` is
+        how often a move is tried if it fails.
         """
         self._history = history
         self._executor = executor
@@ -56,7 +57,7 @@ class RoundRunner:
         self._metrics = metrics
         self._notices = notices or BalancerNotices(discard, wall_clock_ms)
         self.withheld: frozenset[tuple[str, str]] = frozenset()
-        """What was withheld by which rule in the last round that decided to move anything."""
+        """The bundles that were withheld, each with the rule, in the last round with moves."""
 
     async def see_through(
         self,
@@ -106,7 +107,7 @@ class RoundRunner:
                 if attempt == 1 or outcomes[move.id].status is MoveStatus.FAILED
             ]  # fmt: skip
             if attempt > 1 and self._executor.stopped:
-                for move in again:  # their failure was not their last one until now
+                for move in again:  # no further attempt follows: their last failure is final
                     await done(outcomes[move.id], self._attempts)
                 break
             if again:
@@ -137,7 +138,7 @@ def _owned(state: FoldState) -> dict[str, list[str]]:
 
 
 def _rule(reason: str) -> str:
-    """The rule that a reason names in brackets at its end: the figures before it change."""
+    """The rule that a reason names in brackets at its end; the figures before it vary."""
     return reason.rpartition("(")[2]
 
 

@@ -119,9 +119,9 @@ class SparkBalancer(history_keeper.HistoryKeeper):
             )
             self._admin = Admin(session, AdminOptions())
             if settings.executor.execute:
-                # Said before Spark is there, which takes its time.
+                # Logged before Spark is started, which takes seconds.
                 self._sheds(await sheds_by_itself(self._admin, settings.addresses))
-            # The only poll of a run that makes one is landed, whatever it saw.
+            # With `once` this is the only poll; it is committed even if no broker answered.
             if settings.once and (reason := trouble(await polling.poll())):
                 raise history_keeper.NothingSeenError(reason)
             # Spark takes seconds to start; the first polls land meanwhile.
@@ -188,7 +188,7 @@ class SparkBalancer(history_keeper.HistoryKeeper):
     async def _fold(self, starting: "asyncio.Task[_Spark]") -> None:
         """Fold committed polls and make rounds of them, until stopped."""
         spark = await asyncio.shield(starting)
-        # A round that was cut off is seen through first: its state is folded already.
+        # An interrupted round is completed first: the reports it was made of are folded already.
         if spark.fold.states:
             await self._round(spark.fold.states)
         while not self._is_ending:
@@ -225,7 +225,7 @@ class SparkBalancer(history_keeper.HistoryKeeper):
 
     async def _round(self, states: FoldedStates) -> None:
         """Make a round of the state after a batch, if one is due."""
-        # Every shard knows the brokers; the bundles are put together only for a round.
+        # Each shard's state has all brokers, so the shards are merged only for a round.
         newest = await asyncio.to_thread(read_state, self._location, states.files[0])
         # A poll in the future: the clock was wrong then, or is wrong now.
         in_time = newest_poll_of(newest) <= wall_clock_ms() + CLOCKS_DIFFER_MS
@@ -272,7 +272,10 @@ class SparkBalancer(history_keeper.HistoryKeeper):
         return held
 
     async def _withheld(self) -> str:
-        """As `_ordered`; raises `SupersededError` if another balancer has taken over."""
+        """Why the operator's last order forbids moves; empty if it does not.
+
+        Raises `SupersededError` if another balancer has taken the history over.
+        """
         held = await self._ordered()
         await asyncio.to_thread(self._writer.expect_held)
         return held

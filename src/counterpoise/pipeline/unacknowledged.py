@@ -73,10 +73,10 @@ def _attached(topic: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
 
 
 def _waiting(subscription: Mapping[str, Any]) -> float:
-    """The messages that were sent to its consumers and not acknowledged."""
+    """The number of messages that were sent to a subscription's consumers and not acknowledged."""
     if "unackedMessages" in subscription and subscription.get("type") in ("Shared", "Key_Shared"):
         return float(subscription["unackedMessages"])
-    # Of these a broker counts no messages, but entries, and the one that comes next as well.
+    # Of other types a broker counts entries instead of messages, and one entry too many.
     entries = subscription.get("numberOfEntriesSinceFirstNotAckedMessage", 1) - 1
     size = max(each.get("avgMessagesPerEntry", 1) for each in subscription["consumers"])
     return float(max(0, entries) * max(1, size))

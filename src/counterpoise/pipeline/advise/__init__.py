@@ -1,5 +1,5 @@
 """Plans for an operator: `plan_inputs.py` reads a cluster or a history, `text.py` and `page.py`
 show the plan.
 
-What is advised is decided in `decide/advice/`.
+The plan itself is computed by `decide/advice/`.
 """

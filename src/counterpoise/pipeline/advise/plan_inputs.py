@@ -87,12 +87,15 @@ class NothingToAdviseOnError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class AdviceInputs:
-    """What a plan is made of: the cluster's snapshot, rounds' memory, evidence for splits."""
+    """What a plan is computed from: a snapshot of the cluster, the memory of the balancer's rounds,
+    and the load of topics, by which splits are advised.
+    """
 
     snapshot: ClusterSnapshot
     memory: RoundMemory
     splits: SplitEvidence
     notes: tuple[str, ...] = ()
+    """Sentences for the operator on what the plan leaves out or does not know."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,10 +103,11 @@ class LookOptions:
     """How often a live cluster is polled before a plan is made, and which brokers are left out."""
 
     looks: int = 1
+    """The number of polls."""
     every_s: float = 5.0
     splitting: SplitOptions = field(default_factory=SplitOptions)
     cordoned: Mapping[str, str] = field(default_factory=dict)
-    """Brokers that take no part, and why."""
+    """The brokers that are left out of the plan, each with the reason."""
 
 
 async def inputs_from_cluster(
@@ -113,10 +117,10 @@ async def inputs_from_cluster(
     reader: TablesReader | None,
     options: LookOptions,
 ) -> AdviceInputs:
-    """Poll the cluster now and fold the reports into the history's averages (`reader`; None: no
-    history).
+    """Poll the cluster, and fold its reports into the averages of a history.
 
-    Raises `NothingToAdviseOnError` if no broker reports its load.
+    `reader` reads the history; None if there is none. Raises `NothingToAdviseOnError` if no broker
+    reports its load, or if policies cannot be read.
     """
     state, memory = FoldState.empty(), RoundMemory()
     after = 0
@@ -203,8 +207,9 @@ def move_time(
 ) -> MoveTime:
     """The expected duration of a move, from the history's outcomes (`rows`), or `given_s` seconds.
 
-    Concurrent moves take longer than single ones, so with `at_once` above 1 only those count, if
-    there are any. Without moves by rounds, those that operators made ``by_hand`` count.
+    Concurrent moves take longer than single ones. With `at_once` above 1 only recorded moves that
+    overlapped another one count, else only those that did not; if there are none, all count. If no
+    round moved anything, the moves of the operators' actions ``by_hand`` count.
     """
     if given_s is not None:
         known = move_time(rows, at_once=at_once, by_hand=by_hand).redelivery
@@ -225,10 +230,11 @@ def move_time(
 def move_time_by_hand(
     actions: Iterable[OperatorAction], kind: ActionKind, otherwise: MoveTime
 ) -> MoveTime:
-    """The expected duration of a move in a drain or a refill, from earlier ones of the same kind.
+    """The expected duration of a move in a drain or a refill (`kind`), from those in `actions`.
 
-    They take longer than a round's: a drain moves many bundles of one broker, and a refill moves to
-    one that may just have started. Without any, `otherwise` is returned.
+    Such a move takes longer than one in a round: a drain moves many bundles of one broker, and a
+    refill moves bundles to a broker that may just have started. Without any in `actions`, return
+    `otherwise`.
     """
     seen = _made_by_hand(each for each in actions if each.kind is kind)
     if not seen:
@@ -240,7 +246,10 @@ def move_time_by_hand(
 
 
 class _SeenMove(NamedTuple):
-    """A move that was carried out: its times in milliseconds since 1970, and its redeliveries."""
+    """A move that was carried out: its times in milliseconds since 1970, and its redeliveries.
+
+    ``unacknowledged_s`` has the messages that were redelivered ÷ the rate of delivery.
+    """
 
     started_ms: int
     ended_ms: int
@@ -257,7 +266,10 @@ def _made_by_hand(actions: Iterable[OperatorAction]) -> list[_SeenMove]:
 
 
 def _figures(seen: Sequence[_SeenMove], kind: str) -> MoveTime:
-    """The durations of these moves, and how many seconds of messages each delivered again."""
+    """The durations of these moves, and how many seconds' worth of messages they redelivered.
+
+    `kind` is the end of the phrase that says what was measured.
+    """
     took = [each.ended_ms - each.started_ms for each in seen]
     waiting = [each.unacknowledged_s for each in seen if each.unacknowledged_s is not None]
     again = Redelivery()
@@ -274,7 +286,10 @@ def _counted(moves: Sequence[float]) -> str:
 
 
 def _of_a_kind(seen: Sequence[_SeenMove], *, beside: bool) -> tuple[list[_SeenMove], str]:
-    """The moves that were concurrent, or single; all if there are none such."""
+    """Return the moves that overlapped another one (`beside`), or else those that did not.
+
+    If there are none, return all moves. The second value describes the returned moves.
+    """
     ordered, overlaps = sorted(seen, key=lambda each: each[:2]), set[int]()
     latest = holder = 0
     for number, (start, end, _) in enumerate(ordered):

@@ -1,4 +1,4 @@
-"""A plan on a terminal."""
+"""A plan as lines of text, for a terminal."""
 
 from collections.abc import Iterator
 

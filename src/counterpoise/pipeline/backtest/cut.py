@@ -34,7 +34,7 @@ class CutSource:
 
 
 class CutTrace(DerivedTrace):
-    """A trace in which each bundle is split into several; at the start all parts are on its broker.
+    """A trace in which each bundle is split into several parts, which start on the bundle's broker.
 
     `cuts` has the number of parts of each bundle.
     """
@@ -75,7 +75,7 @@ class _BundleParts:
 
     names: Sequence[str]
     shares: Floats
-    """Of the bundle's load: a row for each part, a column for each rate."""
+    """Each part's share of the bundle's load: a row for each part, a column for each rate."""
     topics: Integers
 
 
@@ -103,7 +103,7 @@ def _by_chance(names: Sequence[str], bundle: str, topics: int) -> _BundleParts:
 
 
 def _spread(bundle: str, topics: int, cut: int) -> Integers:
-    """How many topics fall into each part; always the same for the same bundle."""
+    """Distribute topics over `cut` parts at random, always in the same way for the same bundle."""
     rng = np.random.default_rng(zlib.crc32(bundle.encode()))
     found: Integers = rng.multinomial(topics, np.full(cut, 1.0 / cut))
     return found

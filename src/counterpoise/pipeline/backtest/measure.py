@@ -16,7 +16,7 @@ THRASH_WITHIN_MS = 3_600_000
 """A bundle that moves again within this time has moved for nothing."""
 HOUR_MS = 3_600_000
 NEAR = 0.05
-"""Of largest ÷ mean: closer than this to what follows, brokers have converged."""
+"""Brokers have converged once largest ÷ mean is at most this above the median of what follows."""
 UNEVEN = 1.25
 """Largest ÷ mean above which brokers count as uneven."""
 
@@ -56,20 +56,22 @@ class BacktestResult:
     late_moves: int = 0
     """Moves after the first hour: on a constant load, moves for nothing."""
     needed: float = 0.0
-    """The part of the load that had to move, at least, to even out what brokers began with, and
-    what they were left with whenever one joined; 1 is everything once."""
+    """The least load that had to move to make brokers even at the start and whenever one joined,
+    as a part of the whole load; 1 is the whole load once."""
     converged_min: float = 0.0
     """Minutes from the last change of brokers, or the start, until the largest ÷ mean first was
     within 0.05 of the median of what followed."""
     usage: float = 0.0
-    """Per cent of processor or network that the fullest broker used at most, 95 % of the time."""
+    """The 95th percentile over time of the fullest broker's usage of processor or network, in per
+    cent."""
     as_recorded: bool = False
     """Whether this is what a recording's own balancer did."""
     begins_ms: int = 0
     """How long after the start of the replay its first round was due."""
     beginnings: int = 1
-    """From how many moments of its interval a leader was replayed: figures are medians of these
-    replays, and what follows is the least and the most of them."""
+    """How many replays of a leader were made, which differ in when the first round was due. If
+    several, each figure is their median, and the fields below are their least and greatest
+    values."""
     imbalance_least: float = 0.0
     imbalance_most: float = 0.0
     moves_least: int = 0
@@ -82,7 +84,10 @@ class BacktestResult:
 
     @property
     def score(self) -> float:
-        """Mean imbalance plus cost (lower is better): moving the whole load once per hour is 1."""
+        """Mean imbalance above 1, plus load moved per hour (1 is the whole load once per hour).
+
+        Lower is better.
+        """
         return self.imbalance - 1 + self.moved / max(self.hours, 1e-9)
 
     def to_json(self) -> dict[str, Any]:
@@ -91,7 +96,10 @@ class BacktestResult:
 
 
 class Measure:
-    """Accumulates the figures of one replay under a strategy, step by step."""
+    """Accumulates the figures of one replay under a strategy, step by step.
+
+    A bundle that moves is assumed to be unavailable for `move_s` seconds.
+    """
 
     def __init__(self, move_s: float) -> None:
         self.move_s = move_s
@@ -112,7 +120,8 @@ class Measure:
     def step(self, through: Floats, owners: Indices, up: Masks, size: Floats, used: float) -> None:
         """Add a step: each bundle's bytes/s (``through``) and owner, and which brokers are up.
 
-        ``size``: what each broker can carry, bytes/s; ``used``: percent that the fullest one uses.
+        ``size`` is what each broker can carry, in bytes/s; ``used`` is the usage of the fullest
+        broker, in per cent.
         """
         self._used.append(used)
         carried = (np.bincount(owners, through, minlength=len(up)) * (size.mean() / size))[up]

@@ -13,26 +13,28 @@ _TERMS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 
 
 class Measurements:
-    """What simulated brokers reported of each bundle, who reported it last, and short and long
-    averages of the reports.
+    """What simulated brokers reported of each bundle, which broker reported it last, and the short
+    and long averages of the reports.
     """
 
     def __init__(self, owners: Indices, *, sampled_together: bool) -> None:
         """``owners`` is the broker of each bundle; the caller changes it as bundles move.
 
-        ``sampled_together``: all reports are averaged again whenever there is a new one.
+        ``sampled_together``: when any broker reports, the latest report of every bundle is folded
+        into its averages; otherwise only those of the brokers that just reported are.
         """
         self._owners = owners
         self._sampled_together = sampled_together
         self.listed = owners
         """The broker whose last report has each bundle; -1 for none."""
-        shape = len(owners), 4  # each of four figures lies in one piece
+        shape = len(owners), 4  # column by column in memory, so that each rate is contiguous
         self._reported = np.zeros(shape, order="F")
         self._flow = np.zeros(shape, order="F")
-        """What flowed since the last measurement, or since the bundle came; a sum of steps."""
+        """By bundle: the sum of its loads at the steps since it was last measured or moved."""
         self._flowed = np.zeros(len(owners), np.int64)
-        """The number of steps in that sum."""
+        """By bundle: the number of steps in `_flow`."""
         self._arrived = np.zeros(len(owners), np.bool_)
+        """By bundle: whether it moved since it was last measured."""
         self._has_begun = False
         self._counts = [np.zeros(len(owners), np.int64) for _ in _TERMS]
         self._averages = [np.zeros(shape, order="F") for _ in _TERMS]
@@ -54,7 +56,9 @@ class Measurements:
 
     @property
     def samples(self) -> Any:
-        """Per bundle the most samples and the samples so far, of the short and the long average."""
+        """A row for each bundle: the maximum and the present number of samples of the short
+        average, then those of the long average.
+        """
         count = len(self._owners)
         columns = [
             column
@@ -67,9 +71,8 @@ class Measurements:
         """Add a step with these loads; brokers in `measured` then report the mean since their last
         report.
 
-        `measured` None: all brokers report at every step. ``held_back``: for each bundle that just
-        moved, how many steps of its traffic its clients could not publish meanwhile and publish
-        now.
+        `measured` None: all brokers report at every step. ``held_back``: how many steps of its
+        traffic the clients of a bundle could not publish while it moved, and publish afterwards.
         """
         sample = np.stack([getattr(loads, name) for name in RATE_NAMES]).T
         if measured is None:
@@ -93,7 +96,9 @@ class Measurements:
             self._sample(np.flatnonzero(self.listed >= 0) if self._sampled_together else mine)
 
     def brought(self, row: int) -> None:
-        """Note that the bundle of a row changed brokers: its next report is of the time since."""
+        """Note that the bundle with index `row` changed brokers: its next report covers only the
+        time since then.
+        """
         self._forget_flow(row, arrived=True)
 
     def _sample(self, rows: Any) -> None:

@@ -12,8 +12,10 @@ from counterpoise.load.view import Integers, Masks
 
 
 class Publications:
-    """Which load figures each simulated broker published last, and when, if only changes are
-    published (`BrokerLoadDataReporter.needBrokerDataUpdate`).
+    """The load figures that each simulated broker published last, and when.
+
+    A broker publishes only figures that have changed enough
+    (`BrokerLoadDataReporter.needBrokerDataUpdate`).
     """
 
     def __init__(self, brokers: int, options: BalanceOptions) -> None:
@@ -21,7 +23,7 @@ class Publications:
         self._figures = np.full((brokers, 4), np.nan)
         self.at_ms: Integers = np.zeros(brokers, np.int64)
         self.averages: Floats = np.zeros(brokers)
-        """Each broker's own average of its usage; 0 where that is not known."""
+        """Each broker's own average of its usage; 0 where it is unknown."""
 
     def publish(self, now_ms: int, measured: Masks, figures: Floats, averages: Floats) -> None:
         """For each broker in `measured`, publish its figures if they changed enough or the last
@@ -33,7 +35,7 @@ class Publications:
         with np.errstate(all="ignore"):
             change = 100.0 * np.abs(figures - before) / before
         change[:, 3] = np.abs(figures - before)[:, 3]
-        # From nothing to something is more than any part; NaN is not known, as after a move.
+        # A change from 0 is infinite. NaN, which means never published or moved, fails both tests.
         changed = ~((change <= most) | (figures == before)).all(axis=1)
         old = now_ms - self.at_ms > self._options.report_max_minutes * 60_000
         those = measured & (changed | old)

@@ -1,8 +1,8 @@
 """A recorded history as a trace: the load of each bundle, independent of its broker.
 
-Every recording is replayed in steps of five seconds: brokers measure and bundles move within a
-minute. A minute is a whole number of steps, so that rounds are a minute apart, and results depend
-on no option.
+Every recording is replayed in steps of five seconds, because brokers measure and bundles move at
+any time within a minute. A minute is a whole number of steps, so rounds are exactly a minute apart.
+The length of a step is no option, so results do not depend on one.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -42,14 +42,14 @@ REPLAYED = (
 )
 """The columns of `reports` that a trace is made of."""
 ROOM = 8e9
-"""Bytes of loads: a month of 100 brokers with 5,000 bundles by the minute."""
+"""The most bytes of loads in a process: a month of 100 brokers with 5,000 bundles by the minute."""
 _BYTES_A_LOAD = 32
 _BYTES_A_STEP = 24
-"""Of each broker: whether it is listed and measures, and what it uses."""
+"""Bytes of a broker at a step: whether it is listed, whether it measured, and its usage."""
 STEP_MS = 5000
-"""How far a replay of a recording goes at a time."""
+"""The length of a step of a replay."""
 _BYTES_MOST = 1.25e9
-"""Bytes/s that a network carries where no report says: ten Gbit/s."""
+"""The assumed capacity of a network in bytes/s if no report shows it: ten Gbit/s."""
 
 
 class NothingRecordedError(ExplainedError, ValueError):
@@ -82,7 +82,7 @@ class RecordedTrace:
     def __init__(
         self, name: str, start_ms: int, table: "_Table", recording: Recording | None = None
     ) -> None:
-        """`recording` is where the loads of topics are read when they are asked for."""
+        """`recording` is the history from which `topic_shares` reads the loads of topics."""
         self.name = name
         self._recording = recording
         self.start_ms = start_ms
@@ -155,9 +155,9 @@ class RecordedHosts(Hosts):
     used: Any
     """Per cent, by step, broker and resource."""
     carried: Any
-    """The rates that the brokers reported then, by step and broker."""
+    """The recorded rates of each broker, by step and broker."""
     own: Any
-    """The average that each broker had made of its usage when it had measured, by step and broker;
+    """The average of its usage that each broker computed when it last measured, by step and broker;
     0 where there is none."""
 
     def usage(self, loads: Rates, step: int = 0) -> Floats:
@@ -243,7 +243,7 @@ def trace_of(whole: pa.Table, name: str, recording: Recording | None = None) -> 
     rates = np.stack([whole.column(name).to_numpy() for name in RATES], axis=1)
     topics = np.zeros(len(bundles), np.int64)
     topics[bundle_of[at]] = whole.column("topics").to_numpy()[at]
-    # The first report of each bundle: rows from the last to the first, so that it is what stays.
+    # Rows are assigned from the last to the first, so the first report of each bundle remains.
     owners = np.zeros(len(bundles), np.intp)
     owners[bundle_of[at[::-1]]] = broker_of[at[::-1]]
     fresh = np.flatnonzero(of_broker & whole.column("fresh").to_numpy(zero_copy_only=False))
@@ -284,7 +284,10 @@ def trace_of(whole: pa.Table, name: str, recording: Recording | None = None) -> 
 
 
 def _kept(steps: Any, brokers: Any, values: Any, shape: tuple[int, int]) -> Any:
-    """Values by step and broker; each holds until the next one, and the first also before."""
+    """Values by step and broker: each holds until the broker's next one, the first also before it.
+
+    A row of `values` with NaN or infinity is ignored; a broker without any other has zeros.
+    """
     found = np.full((*shape, values.shape[1]), np.nan, np.float32)
     sound = np.isfinite(values).all(axis=1)
     found[steps[sound], brokers[sound]] = values[sound]
@@ -299,7 +302,7 @@ def _kept(steps: Any, brokers: Any, values: Any, shape: tuple[int, int]) -> Any:
 
 
 def _used(whole: pa.Table, rows: Any) -> Floats:
-    """The usage in per cent, by resource."""
+    """The usage in per cent, by row and resource; 0 without a limit."""
     columns = []
     for name in RESOURCES:
         usage = whole.column(f"{name}_usage").to_numpy()[rows]
@@ -320,7 +323,7 @@ def _expect_room(reports: int, steps: int) -> None:
 
 
 def _plain(part: pa.Table) -> pa.Table:
-    """The rows with text decoded: dictionaries differ between files."""
+    """The rows with their dictionary-encoded text decoded, since dictionaries differ by file."""
     for column in ("kind", "broker", "bundle"):
         index = part.schema.get_field_index(column)
         part = part.set_column(index, column, part.column(column).cast(pa.string()))
@@ -340,21 +343,22 @@ def _listed(steps: Any, brokers: Any, rows: Any, count: int, size: int) -> Any:
     up = np.zeros((count, size), np.bool_)
     up[steps[rows], brokers[rows]] = True
     for step in np.flatnonzero(~up.any(axis=1)).tolist():
-        # No poll, or one that reached no broker: what was there is still there.
+        # No poll, or one that reached no broker: the brokers of the step before are still there.
         up[step] = up[step - 1] if step else True
     return up
 
 
 def _hosts(whole: pa.Table, brokers: Any, rows: Any, count: int) -> Hosts:
-    """The cost of load in the recording: the network's capacity, and a line for the processor."""
-
+    """Estimate what load costs hosts: the capacity of each broker's network, and the processor's
+    usage as a linear function of the message rate.
+    """
     usage = _used(whole, rows)
     usage[~np.isfinite(usage)] = 0.0
     through = whole.column("msg_throughput_in").to_numpy()[rows]
     used, owner = usage[:, BANDWIDTH_IN], brokers[rows]
     loaded = (used > 0.5) & np.isfinite(through)
     each = np.divide(100.0 * through, used, out=np.zeros(len(rows)), where=loaded)
-    # A broker that hardly carried anything is taken for one like the others.
+    # A broker that carried hardly anything is given the median capacity of the others.
     size = np.full(count, float(np.median(each[loaded])) if loaded.any() else _BYTES_MOST)
     for broker in range(count):
         mine = each[loaded & (owner == broker)]

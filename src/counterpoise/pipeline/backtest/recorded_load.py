@@ -25,8 +25,9 @@ class BundleReports:
     rates: Floats
     """A row of four for each report."""
     measured_ms: Integers
+    """The time of each measurement: that of the first poll that read it."""
     measured_by: Indices
-    """When which broker measured, by the poll that read it first."""
+    """The broker that made each measurement."""
 
     def sound(self) -> "BundleReports":
         """A copy without the bundle reports that contain NaN."""
@@ -75,8 +76,8 @@ def changes_of(reports: BundleReports) -> tuple[LoadChanges, OwnerChanges]:
     known = same & (at_ms - last_ms <= FORGET_AFTER_MS)
     start_ms = np.where(known, last_ms, before_ms)
     loads = _with_ends(at_ms, start_ms, bundle, rates, same)
-    # It went at some moment between the last report there and the first one here, and not before
-    # the measurement here that did not have it yet.
+    # A bundle moved between its source's last report and its destination's first one, and not
+    # before the destination's measurement that did not include it yet.
     left_ms = np.maximum(before_ms, last_ms)[moved]
     middle = (left_ms + at_ms[moved]) // 2
     source = owner[np.flatnonzero(moved) - 1]
@@ -88,7 +89,10 @@ def changes_of(reports: BundleReports) -> tuple[LoadChanges, OwnerChanges]:
 
 
 def _measured_before(reports: BundleReports, at_ms: Integers, owner: Indices) -> Integers:
-    """When the broker of each report had measured last before it."""
+    """The time of the last measurement that the broker of each report made before the report.
+
+    If none is recorded, the usual interval before the report.
+    """
     times = np.sort(np.unique(reports.measured_ms))
     if not len(times):
         return at_ms - 1
@@ -109,7 +113,9 @@ def _measured_before(reports: BundleReports, at_ms: Integers, owner: Indices) ->
 def _with_ends(
     at_ms: Integers, start_ms: Integers, bundle: Indices, rates: Floats, same: Masks
 ) -> LoadChanges:
-    """The loads, each forgotten a while after the last report of its bundle."""
+    """The changes of load, and one to zero `FORGET_AFTER_MS` after a bundle's last report, or
+    after one that no other follows in that time.
+    """
     next_ms = np.full(len(at_ms), np.iinfo(np.int64).max)
     next_ms[:-1][same[1:]] = start_ms[1:][same[1:]]
     ends = next_ms > at_ms + FORGET_AFTER_MS

@@ -24,14 +24,14 @@ HEADER = (
 )
 
 NAMED = 24
-"""How many of the best a picture names."""
+"""How many of the best results the legend of a plot names."""
 
 
 def ranked(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     """Sort results, the best first: by score, then fewer moves, then name.
 
-    Results without moves follow all results that left the brokers more even than those. The
-    recorded behaviour comes last, since it cannot be chosen.
+    A result without moves comes after all those whose moves made brokers more even. The recorded
+    behaviour comes last, since it cannot be chosen.
     """
     idle = _still(results)
     return sorted(
@@ -62,7 +62,7 @@ def best_trades(results: Sequence[BacktestResult]) -> list[BacktestResult]:
 
 
 def _still(results: Sequence[BacktestResult]) -> float:
-    """How even the brokers are when nothing moves; infinite where that was not tried."""
+    """The imbalance when nothing moves; infinite if every result has moves."""
     return min((one.imbalance for one in results if not one.moves), default=math.inf)
 
 
@@ -153,7 +153,7 @@ def idle(results: Sequence[BacktestResult]) -> list[str]:
 
 
 def change(before: BacktestResult, after: BacktestResult) -> str:
-    """A sentence that compares imbalance and moves of one configuration with those of the next."""
+    """A sentence that compares the imbalance and moves of one configuration with another's."""
     words = []
     gap = after.imbalance - before.imbalance
     if abs(gap) < 0.005:
@@ -186,7 +186,8 @@ def draw(results: Sequence[BacktestResult], title: str, path: Path) -> None:
     low, high = min(one.imbalance for one in results), max(one.imbalance for one in results)
     size = max(high - low, 0.02)
     axes.set_ylim(low - 0.1 * size, high + 0.15 * size)
-    # Points bear their ranks, those that all but coincide together; the names are listed below.
+    # Points are labelled with their ranks, and points that nearly coincide share a label. The
+    # legend has the names.
     points: dict[tuple[int, int], list[tuple[int, BacktestResult]]] = {}
     named = []
     for rank, result in enumerate(ranked(results), 1):

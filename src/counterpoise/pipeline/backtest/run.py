@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LITTLE = 5_000_000
-"""Bundles times steps times replays: a few seconds of one core, in which Spark only starts."""
+"""The product of bundles, steps and replays that takes one core as long as starting Spark."""
 
 
 FOLLOWED_MOST = 4
-"""At most this part of a recording is followed before a replay begins: a quarter."""
+"""Before a replay begins, at most a quarter of the recording (1 ÷ this) is followed."""
 BEGINNINGS = 3
-"""From how many moments of its interval a leader is replayed.
+"""The number of replays of a simulated leader; their first rounds are spread over an interval.
 
-No recording says when in its interval the leader's rounds were: brokers that started together all
+No recording says when in its interval the leader made rounds: brokers that started together all
 measure in the same second, and a move shows only that a round was between two measurements. A
-round in the seconds around a measurement makes a replay unlike all others. So one beginning may be
-far off, and the mean of many with it; the median of three is not.
+replay whose rounds are within seconds of the measurements is unlike all others. So one replay may
+be far off, and so may the mean of several, but not the median of three.
 """
 
 
@@ -48,7 +48,7 @@ class Task:
     followed: int = 0
     """For how many steps bundles move as they did in the recording before the replay begins."""
     begins_ms: int = 0
-    """How long after that the first round is due."""
+    """Milliseconds from the end of these steps until the first round is due."""
 
 
 def replay(task: Task) -> BacktestResult:
@@ -102,7 +102,8 @@ def followed_steps(
     """The number of steps in which a replay first repeats the recorded moves, so that a simulated
     leader begins with the recorded leader's knowledge.
 
-    That is a grace period and one measurement; 0 if no candidate simulates Pulsar's own leader.
+    They last for a grace period and the interval of one measurement, or a quarter of the span if
+    that is less. 0 if no candidate simulates Pulsar's own leader.
     """
     leaders = [one.strategy for one in candidates if one.strategy and one.strategy.as_leader]
     balances = [leader.balance for leader in leaders]
@@ -128,7 +129,7 @@ _TYPES: Final = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: p
 RESULTS: Final = pa.schema(
     {each.name: _TYPES[each.type] for each in fields(BacktestResult)}  # type: ignore[index]
 )
-"""A table of results: a row for each, a column for each figure."""
+"""The Arrow schema of a table of results, with a column for each figure."""
 _REPLAYED: Final = RESULTS.insert(0, pa.field("replay", pa.int64())).append(
     pa.field("error", pa.string())
 )
@@ -180,7 +181,9 @@ def replay_on_spark(
 def _awaited(
     running: "Future[pa.Table]", watch: JobWatch, replays: int, log: ReplayLog
 ) -> pa.Table:
-    """Wait for a job's result, and log its progress."""
+    """Wait for the Spark job's result; log how many replays have ended, and if no executor runs
+    any.
+    """
     began, done, is_alone = monotonic(), 0, False
     while not running.done():
         wait([running], LOOK_EVERY_S)
@@ -193,7 +196,7 @@ def _awaited(
 
 
 class _Replays:
-    """Runs the replays whose numbers a partition has, and yields their results as rows."""
+    """Runs in a Spark task the replays whose numbers its partition has; yields results as rows."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks

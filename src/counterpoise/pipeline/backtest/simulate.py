@@ -37,9 +37,9 @@ from counterpoise.pipeline.backtest.publications import Publications
 from counterpoise.pipeline.backtest.trace import LoadTrace
 
 _NEAR_STEPS = 12
-"""A broker that is not listed so many steps around a change of owner was leaving."""
+"""A source that is not listed at some step this close to a recorded move was leaving."""
 _PLACED_STEPS = 60
-"""How many steps around the end of a broker its bundles were placed in the recording."""
+"""A recorded move this many steps before or after a broker left was a placement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class BacktestCandidate:
 
 
 AS_RECORDED = BacktestCandidate("as recorded", None, as_recorded=True)
-"""What the balancer did that was at work when the load was recorded."""
+"""The moves of the balancer that was running when the load was recorded."""
 
 
 def simulate(
@@ -104,11 +104,11 @@ class _Simulation:
             for row, _, destination in trace.moved(step):
                 self._owners[row] = destination
         by = candidate.strategy
-        # Pulsar's leader averages all reports again whenever there is a new one.
+        # Whenever a broker reports, Pulsar's leader folds all brokers' latest reports again.
         self._leads = by is not None and by.as_leader is not None
         self._measurements = Measurements(self._owners, sampled_together=self._leads)
         self._published: Publications | None = None
-        """What brokers published for a leader that goes by it."""
+        """What brokers published under PIP-192, if the strategy is a leader that decides by it."""
         if by is not None and self._leads and by.reads_stores:
             self._published = Publications(len(self._brokers), by.balance)
         self._step = 0
@@ -154,7 +154,7 @@ class _Simulation:
         for move in made.moves:
             row = self._row[move.bundle]
             if self._owners[row] != self._rank[move.source]:
-                continue  # it has gone already, and its old broker's report still has it
+                continue  # it has moved already, but its old broker's last report still has it
             self.measure.moved(step, row, loads)
             self._bring(row, self._rank[move.destination])
         self._memory = self._after(made, view)
@@ -203,9 +203,9 @@ class _Simulation:
         self._measurements.brought(row)
 
     def _follow(self, step: int, loads: Rates) -> list[MoveOutcome]:
-        """Repeat the recording's moves, and return them.
+        """Repeat the recorded moves of a step, and return those that a balancer made.
 
-        Those off a leaving broker count as placements, not as moves.
+        Moves off a broker that was leaving count as placements.
         """
         now_ms = self._trace.start_ms + step * self._trace.step_ms
         moved = []
@@ -226,7 +226,10 @@ class _Simulation:
         return moved
 
     def _waits(self, view: ClusterView) -> bool:
-        """Whether brokers of the last moves have yet to measure. Pulsar's leader does not wait."""
+        """Whether a round must wait until the brokers of the last moves have measured again.
+
+        Pulsar's leader never waits.
+        """
         if self._strategy is None or self._leads:
             return False
         options = self._strategy.balance
@@ -236,8 +239,8 @@ class _Simulation:
         """The memory after all the round's moves have succeeded."""
         if self._strategy is None or not made.moves:
             return made.memory
-        # Pulsar's leader counts a grace period from its round, and its rounds are an interval and
-        # what a round takes apart, so a bundle is free at the round that is a whole period later.
+        # Pulsar's leader counts a grace period from its round. Its rounds are slightly more than
+        # an interval apart, so the round a whole grace period later may move the bundle again.
         took_ms = -1 if self._leads else round(self.measure.move_s * 1000)
         return made.memory.after(
             made.as_moved(made.poll_id + took_ms),
@@ -333,15 +336,15 @@ class _Simulation:
                 chosen = self._placed(self._bundles[row], view, usage, extra)
             self._bring(row, self._rank[view.brokers[chosen]])
             extra[chosen] += rate[row]
-            # What the bundle will cost there, so that the next one sees it.
+            # Count what the bundle will cost there when the next one is placed.
             usage[chosen] += self._trace.hosts.more(int(self._owners[row]), loads, row)
             self.measure.orphan()
 
     def _placed_in_recording(self) -> dict[tuple[int, int], int]:
-        """Where the cluster placed the bundles of brokers that left, by bundle and broker.
+        """Where the cluster placed the bundles of brokers that left, by bundle and former broker.
 
-        Brokers place bundles themselves, whichever balancer moves them otherwise. Unused for a
-        strategy that simulates Pulsar's own leader.
+        Brokers place bundles themselves, whichever balancer moves them otherwise. Empty for a
+        strategy that simulates Pulsar's own leader, which uses its own placement.
         """
         if self._leads:
             return {}

@@ -32,10 +32,10 @@ NOISY = "constant"
 DOMINANT = {"dominated": (1.387, 1.2, 1.05), "closed-loop": (1.387,)}
 """The load of each of the largest bundles, as a part of the mean broker's load, by kind of load."""
 WANDERS = 0.2
-"""How far each of a bundle's three waves goes, as a power of e."""
+"""The amplitude of each of the three sine waves in the logarithm of a bundle's load."""
 SYSTEM_NAMESPACE = "pulsar/system"
 START_MS = 1_735_689_600_000
-"""2025-01-01, a day as good as any."""
+"""2025-01-01, chosen arbitrarily."""
 MINUTES_AWAY = 3
 
 
@@ -97,7 +97,7 @@ class SyntheticTrace:
         owners: Indices = rng.permutation(np.resize(there, self.count_of_bundles)).astype(np.intp)
         base = _made(self).base
         if self.kind == "even-counts":
-            # Dealt out one by one in turn, the hot ones to the first brokers only.
+            # Swap bundles until the hottest tenth is on the first fifth of the brokers.
             few = max(1, len(there) // 5)
             hot = np.argsort(-base, kind="stable")[: self.count_of_bundles // 10]
             others = np.setdiff1d(np.flatnonzero(owners < few), hot)[: len(hot)]
@@ -173,7 +173,7 @@ class SyntheticTrace:
 
 
 class _Made:
-    """What a trace is computed from; built once per process."""
+    """The random values that a synthetic trace is computed from; built once per process."""
 
     def __init__(self, trace: SyntheticTrace) -> None:
         rng = np.random.default_rng((trace.seed, 1))
@@ -184,12 +184,14 @@ class _Made:
             weight = rng.permutation(1.0 / np.arange(1, count + 1))
         if trace.kind == "system-topics":
             weight[: count // 10] = 0.0
-        # No bundle more than a third of a broker's share, or nothing could ever even that out.
+        # In most kinds no bundle carries more than a third of a broker's share: brokers with
+        # larger ones could not be made even.
         if trace.kind == "giant-bundle":
             weight[weight.argmax()] = 0.0
             weight[weight.argmin()] = 1.4 * weight.sum() / (trace.count_of_brokers - 1.4)
         elif trace.kind in DOMINANT:
-            # Shares of a broker's load, whatever the others carry: the largest is the floor.
+            # The largest bundles carry fixed parts of the mean broker's load, so the largest part
+            # is the least possible largest ÷ mean.
             shares = DOMINANT[trace.kind]
             few = rng.choice(count, len(shares), replace=False)
             weight[few] = 0.0

@@ -50,7 +50,7 @@ class TopicShareSums:
     _others: int = 0
 
     def add(self, loads: BundleTopicLoads) -> None:
-        """Add what one report says."""
+        """Add the topics' loads of one report."""
         for name, load in loads.busiest.items():
             self._topics[name] = self._topics.get(name, 0.0) + np.array(load)
             self._whole += load
@@ -58,9 +58,10 @@ class TopicShareSums:
         self._others = loads.others
 
     def shares(self) -> TopicShares | None:
-        """The shares over all of that time; None if nothing was carried.
+        """The topics' shares of the load of all reports added; None if there was no load.
 
-        Of a rate that was always zero a topic has the mean of its other shares.
+        If one of the bundle's rates was zero in all reports, a topic's share of it is the mean of
+        its shares of the other rates.
         """
         carried = self._whole > 0
         if not self._topics or not carried.any():

@@ -22,7 +22,7 @@ from counterpoise.pipeline.backtest.trace import DerivedTrace, Hosts, LoadTrace,
 
 _HASHES = 2**32
 _ROUNDED = 1e-3
-"""Of a bundle's width: no bound is further from where it would be by more digits."""
+"""The largest error of a bundle's rounded boundary, as a part of the bundle's width."""
 
 
 class ImpossibleChangeError(ExplainedError, ValueError):
@@ -40,9 +40,9 @@ class Change:
     load: float = 1.0
     """The factor by which each bundle's load is multiplied."""
     capacity: tuple[tuple[str, float], ...] = ()
-    """The factor by which a broker's size is multiplied: 0.5 is half."""
+    """By broker, the factor by which its size is multiplied: 0.5 is half."""
     bundles: tuple[tuple[str, int], ...] = ()
-    """How many bundles the namespace was created with."""
+    """By namespace, the number of bundles that it is to have."""
 
     def sentences(self) -> list[str]:
         """Sentences for a person: what is changed, and what the replay assumes about it."""
@@ -90,8 +90,8 @@ class ChangedTrace(DerivedTrace):
         order = np.argsort(names, kind="stable")
         self.brokers = tuple(names[order].tolist())
         self._places = np.argsort(order, kind="stable")[: len(whole.brokers)]
-        """Where each of the brokers that were there stands now."""
-        # A broker that is gone has its bundles placed at the start.
+        """The index in `brokers` of each broker of the unchanged trace."""
+        # These include bundles of removed brokers, which the first step places.
         self.owners = self._places[self._whole.owners]
         self._there = np.array([name not in change.without for name in self.brokers])
         self._load = change.load
@@ -187,7 +187,7 @@ def _parts(bundle: str, count: int | None) -> int:
         here = BundleRange.parse(range_of(bundle))
     except InvalidName as error:
         raise ImpossibleChangeError(f"{bundle} cannot be cut: {error}") from None
-    # Bounds of a namespace of 24 bundles are rounded down, and the last is the ring's end.
+    # Boundaries are rounded down where 2**32 is no multiple of the number of bundles, as of 24.
     share = (here.upper - here.lower) * count / _HASHES
     parts = round(share)
     if parts < 1 or abs(share - parts) > _ROUNDED:
@@ -199,7 +199,7 @@ def _parts(bundle: str, count: int | None) -> int:
 
 
 SizedReplay = Callable[[int], BacktestResult]
-"""Replays the load with so many brokers more (negative: fewer)."""
+"""Replays the load with that many additional brokers (negative: fewer brokers)."""
 
 
 def resized(change: Change, brokers: Sequence[str], more: int) -> Change:

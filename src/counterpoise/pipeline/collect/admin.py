@@ -54,13 +54,13 @@ class AdminOptions:
     """Limits on requests to brokers."""
 
     at_once: int = 32
-    """The most requests that have their turn at the same time."""
+    """The most requests at a time, without those that have taken longer than `turn_s`."""
     aside: int = 32
-    """Further requests that run besides them: those that gave their turn away, and as many to
+    """The most requests at a time that have taken longer than `turn_s`, and again as many to
     brokers that hung the last time. All together are fewer than the hundred connections that
     aiohttp opens."""
     turn_s: float = 1.0
-    """Seconds without an answer after which a request gives its turn away."""
+    """Seconds without an answer after which a request no longer keeps others waiting."""
     timeout_s: float = 10.0
     """Seconds a broker may take for one answer, unless its session allows it fewer."""
     most_bytes: int = 256 << 20
@@ -85,7 +85,7 @@ class Admin:
 
     @property
     def aside(self) -> "Admin":
-        """A client with its own limit of requests: brokers that hang delay no others."""
+        """A client with its own limit of requests, for brokers that hang: they delay no others."""
         return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
     def slow(self) -> frozenset[str]:
@@ -115,11 +115,11 @@ class Admin:
         async with self._turns.one(lambda: self._slow.add(_origin(url))):
             try:
                 return await self._lag.within(self._ask(url, redirects), self.timeout_s)
-            except ValueError as error:  # of a URL that cannot be
+            except ValueError as error:  # the URL is invalid
                 raise RefusedError(f"{line(url)} is no address: {line(str(error))}") from None
 
     async def _ask(self, url: str, redirects: bool) -> Reply:
-        # No limit of the session's own: its clocks count our own slowness.
+        # Without aiohttp's own time-out, which would include our event loop's lag.
         no_limit = aiohttp.ClientTimeout(total=None)
         request = self._session.get(url, timeout=no_limit, allow_redirects=redirects)
         async with request as response:
@@ -184,7 +184,9 @@ class LoopLag:
         self._handle: asyncio.TimerHandle | None = None
 
     async def within(self, work: Coroutine[Any, Any, T], seconds: float) -> T:
-        """The result of `work`; `TimeoutError` after `seconds`, without the event loop's lag."""
+        """Return the result of `work`; raise `TimeoutError` after `seconds`, in which the time
+        that the event loop was blocked does not count.
+        """
         clock = asyncio.get_running_loop().time
         task = asyncio.ensure_future(work)
         task.add_done_callback(_heard)

@@ -1,8 +1,8 @@
-"""Requests brokers that did not respond in parallel, so that none of them delays every poll.
+"""Asks brokers that timed out separately from the polls, so that they do not delay every poll.
 
-A broker that timed out is a gap, and has delayed that one poll. From then on a poll does not wait
-for it, and its response counts for the next poll. Once it responds in half its time, polls wait for
-it again.
+A broker that timed out delays that one poll, which records a gap. From then on a poll does not wait
+for it, and its response counts for the next poll. Once it responds in half of the time-out, polls
+wait for it again.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ class Hung:
 
     reason: str
     until_asked: str = "no answer yet: it hung, and is asked beside the others"
-    """Why its report is missing until it has been asked again."""
+    """The reason that later polls record for its gap, until it has responded."""
 
 
 Ask = Callable[[str], Awaitable[Fetched | Hung]]
@@ -31,7 +31,7 @@ Ask = Callable[[str], Awaitable[Fetched | Hung]]
 
 @dataclass(slots=True)
 class _Asked:
-    """A broker that is asked in parallel."""
+    """A broker that is asked beside the polls."""
 
     task: asyncio.Task[Fetched | Hung]
     since: float
@@ -62,7 +62,7 @@ class Beside:
         return self._gap(broker, hung.reason)
 
     async def answers(self, began: float) -> list[Fetched]:
-        """The responses of these brokers, or a gap for each that has not responded yet.
+        """The responses of the brokers asked here, or a gap for each that has not responded yet.
 
         `began` is when the poll began, by the event loop's clock: responses are awaited for a
         minimum time from then.

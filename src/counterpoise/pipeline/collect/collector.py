@@ -1,7 +1,7 @@
 """One poll of a cluster: asks every listed broker, according to the load manager that it runs.
 
-A poll has a row for the list of brokers, and rows for what each reports. What cannot be read is a
-row, too.
+A poll makes a row about the cluster's list of brokers, and for each broker either the rows of its
+report or one row with the reason why it cannot be read.
 """
 
 import asyncio
@@ -42,10 +42,10 @@ class _Known:
     identity: Identity
     taken: Taken | None = None
     topics: Measured | None = None
-    """Under the extensible manager: the last report, while its bytes stay the same."""
+    """Under the extensible manager: the last report, which was parsed from `body`."""
     body: bytes = b""
     usage_ms: int = 0
-    """Under the extensible manager: when its host's usage was read, which costs a broker more."""
+    """Under the extensible manager: when its host's usage was last read, by a costly request."""
 
 
 class Collector:
@@ -53,8 +53,8 @@ class Collector:
 
     `addresses` are admin URLs, tried in turn, then those of brokers found at the last poll; the one
     that listed the brokers last is tried first. Responses are parsed in a thread, so that a large
-    cluster does not block the event loop. With `keeps_topic_loads`, now and then a report has the
-    loads of topics.
+    cluster does not block the event loop. With `keeps_topic_loads`, one report of each broker in
+    half an hour has the loads of its topics.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Collector:
         self._last_poll = after_poll
         self._known: dict[str, _Known] = {}
         self._in_use = ""
-        # One: more would only contend for the interpreter, with the event loop among them.
+        # One thread: more would only contend with each other and the event loop for the GIL.
         self._parsers = ThreadPoolExecutor(1, "parse-reports")
         self._topic_loads = (
             TopicLoadReader(self._aside, self._parsers) if keeps_topic_loads else None
@@ -105,7 +105,7 @@ class Collector:
         for broker, answer in zip(those, seen, strict=True):
             fetched.append(self._answered(broker, answer))
         if not in_use and (found := self.name_in_use()):
-            # The first poll: what has load was not known when these brokers were asked.
+            # In the first poll no bundle with load was known yet when the brokers were asked.
             fetched = await asyncio.gather(*(self._checked(each, found) for each in fetched))
         fetched.sort(key=lambda one: one.broker)
         return await self._rows(poll_id, "", fetched)
@@ -124,7 +124,9 @@ class Collector:
         return ""
 
     def _in_turn(self, brokers: Iterable[str]) -> list[str]:
-        """Brokers that were slow the last time first: asked last, they would delay the poll."""
+        """Sort brokers: those that were slow last time first, since asked last they would delay
+        the poll.
+        """
         slow = self._admin.slow()
         return sorted(brokers, key=lambda broker: (self._address(broker) not in slow, broker))
 
@@ -176,7 +178,7 @@ class Collector:
         try:
             measured = await self._measured(broker, admin)
             if fault := await serving:
-                if fault == CHANNEL_NOT_STARTED:  # it said so at once
+                if fault == CHANNEL_NOT_STARTED:  # it answered at once, so it does not hang
                     return Fetched(broker, self._clock_ms(), Gap(fault))
                 return Hung(fault, fault)
         except TimeoutError:
@@ -197,7 +199,7 @@ class Collector:
         )
 
     async def _checked(self, seen: Fetched, in_use: str) -> Fetched:
-        """What a broker said; that its bundle state channel has not started, where it has not."""
+        """Return a broker's answer, or a gap if its bundle state channel has not started."""
         if isinstance(seen.answer, Gap):
             return seen
         fault = await channel_fault(self._admin, self._address(seen.broker), in_use)
@@ -222,7 +224,7 @@ class Collector:
             body = await modular.fetch(admin, address)
         except RefusedError as error:
             if UNSUPPORTED in error.body:
-                # It was started again with the other manager, or its settings mislead.
+                # It was restarted with the extensible manager, or its settings name another one.
                 known.identity = replace(known.identity, load_manager=EXTENSIBLE)
                 return await self._by_topics(broker, address, known, admin)
             raise

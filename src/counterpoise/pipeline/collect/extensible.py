@@ -2,8 +2,8 @@
 report.
 
 `ExtensibleLoadManagerWrapper.generateLoadReport` throws `UnsupportedOperationException` (4.0.7).
-Other endpoints have the same facts, and of all bundles, where the load-data topics have only the
-busiest: `broker-stats/topics` has every loaded topic by bundle. `broker-stats/metrics`, or
+Other endpoints have the same figures, and of all bundles, while the load-data topics have only the
+busiest ones. `broker-stats/topics` has every loaded topic by bundle. `broker-stats/metrics`, or
 `/metrics/` where that is unavailable, has the host's usage (`pulsar_lb_*`, per cent). A request for
 metrics makes the broker take one more sample for its averages
 (`ExtensibleLoadManagerImpl.getMetrics`), so they are requested once for each measurement.
@@ -63,7 +63,7 @@ async def fetch_usage(admin: Admin, address: str) -> Row:
 
 
 def _fraction(figure: Any) -> float:
-    """A figure as a number; 0 if it is none."""
+    """Return a figure as a number; 0 if it is not a finite, non-negative one."""
     try:
         found = float(figure)
     except (TypeError, ValueError):
@@ -110,8 +110,8 @@ def _usage(found: Mapping[str, Any], average: float) -> Row:
 
 
 def parse(body: bytes, broker: str, known: Row) -> Measured:
-    """A broker's load from the body of `broker-stats/topics`; `known` has what that lacks (usage,
-    version, …).
+    """A broker's load from the body of `broker-stats/topics`; `known` has the columns that are not
+    in the body (usage, version, …).
 
     Raises `RefusedError` or `LoadDataError`.
     """

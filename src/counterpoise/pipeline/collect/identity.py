@@ -8,9 +8,9 @@ from counterpoise.names.load_managers import EXTENSIBLE, is_extensible
 from counterpoise.pipeline.collect.admin import UNREADABLE, Admin, RefusedError
 
 UNSUPPORTED = "UnsupportedOperationException"
-"""What the extensible manager says when it is asked for a load report."""
+"""The exception in the extensible manager's response to a request for its load report."""
 STATS_EVERY_S = 60
-"""`statsUpdateFrequencyInSecs` where the broker does not say."""
+"""`statsUpdateFrequencyInSecs` if the broker does not report it: Pulsar's default."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,7 @@ class Identity:
 
     load_manager: str
     stats_every_ms: int = STATS_EVERY_S * 1000
-    """How often it measures rates; between two measurements it answers with the same ones."""
+    """Milliseconds between measurements of rates; until the next one, reports are the same."""
     version: str = ""
 
     @property

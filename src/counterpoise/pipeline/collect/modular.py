@@ -1,4 +1,4 @@
-"""A broker under Pulsar's modular load manager: `broker-stats/load-report`, a `LocalBrokerData`."""
+"""Reads the load report (`LocalBrokerData`) of a broker under Pulsar's modular load manager."""
 
 from collections.abc import Sequence
 from operator import itemgetter
@@ -50,7 +50,8 @@ def parse(body: bytes, broker: str) -> measured.Measured:
         measured.expect_bundles(list(stats), f"{what}.lastStats")
     bundles = _columns(stats)
     if bundles is None:
-        # Something is unusual; the reader of load reports knows every form and names what is not.
+        # A value has an unusual form. This slower parser reads all valid forms, and its error
+        # names an invalid value.
         return measured.measured_of(LocalBrokerData.from_json(document, what))
     report = LocalBrokerData.from_json({**document, "lastStats": {}}, what)
     return measured.Measured.of(measured.broker_row(report), bundles, report.last_update)
@@ -70,7 +71,7 @@ def _columns(stats: Any) -> Table | None:
 
 
 def _figures(rows: list[dict[str, Any]]) -> list[Sequence[Any]]:
-    """The values of each figure, in the order of `_PULSARS`; missing ones are empty."""
+    """For each figure, in the order of `_PULSARS`, its values by bundle; a missing value is 0."""
     if not rows:
         return [()] * len(_PULSARS)
     try:

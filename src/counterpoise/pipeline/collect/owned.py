@@ -27,12 +27,13 @@ from counterpoise.pipeline.collect.settings import cluster_of
 from counterpoise.pipeline.collect.words import error_text
 
 FIRST_APACHE: Final = 2
-"""Pulsar's versions begin there; those of our own brokers, which may be asked, are lower."""
+"""The lowest major version that counts as Apache Pulsar; Counterpoise's own brokers, which may be
+asked, have lower ones."""
 TRIED_MOST: Final = 3
-"""Brokers that are asked for a bundle's owner, one after the other, before it is unknown."""
+"""How many brokers are asked for a bundle's owner, one after the other, until one answers."""
 BEING_UNLOADED: Final = "is being unloaded"
 NOT_HERE: Final = (204, 404, 412)
-"""It is unowned, its namespace is not of this cluster, or it was split."""
+"""HTTP statuses for a bundle that is unowned, is not of this cluster, or was split."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +47,7 @@ class Whose:
 
 
 def could_be_harmed(manager: str, version: str) -> bool:
-    """Whether to ask a broker of this load manager and version for its bundles could harm it."""
+    """Whether `ownedNamespaces` could make a broker of this load manager and version hang."""
     major = version.strip().strip('"').partition(".")[0]
     ours = major.isdecimal() and int(major) < FIRST_APACHE
     return not ours and manager in ("", MODULAR)
@@ -73,7 +74,7 @@ class Ownership:
     """Asks a cluster's brokers for the owners of bundles."""
 
     def __init__(self, admin: Admin, where: Callable[[str], str]) -> None:
-        """`where` gives the admin address of a broker by its id."""
+        """`where` returns the admin address of a broker by its id."""
         self._admin = admin
         self._where = where
         self._cluster = ""
@@ -81,10 +82,11 @@ class Ownership:
     async def listed(
         self, brokers: Sequence[str]
     ) -> tuple[dict[str, dict[str, bool]], dict[str, str]]:
-        """The bundles that each broker lists as its own, and the reason for each that did not
-        respond.
+        """Ask brokers for the bundles they own (`ownedNamespaces`).
 
-        No broker may be one that is `to_be_spared`.
+        Returns two mappings: the bundles of each broker, with whether they are active (not being
+        released); and the reason for each broker that did not respond. None of `brokers` may be
+        `to_be_spared`.
         """
         owned: dict[str, dict[str, bool]] = {}
         silent: dict[str, str] = {}
@@ -133,12 +135,11 @@ class Ownership:
     async def by_bundle(
         self, brokers: Sequence[str], reported: Mapping[str, str]
     ) -> tuple[dict[str, dict[str, bool]], dict[str, str]]:
-        """What each broker owns, asked bundle by bundle; and the reason for each that did not
-        respond.
+        """Ask for the owner of one bundle after the other; returns mappings as `listed` does.
 
-        `reported` has the owner of each bundle by load reports; it is asked first. Bundles of
-        brokers' own namespaces are taken as reported. Raises one of `UNREADABLE` if no broker lists
-        the bundles, or names the owner of one.
+        `reported` has the owner of each bundle by load reports, which is asked about it first.
+        Bundles of brokers' own namespaces are taken as reported. Raises one of `UNREADABLE` if the
+        bundles cannot be listed, or if no broker answers about one of them.
         """
         owned: dict[str, dict[str, bool]] = {broker: {} for broker in brokers}
         silent: dict[str, str] = {}
@@ -179,7 +180,7 @@ class Ownership:
         return bundles
 
     async def _json(self, url: str) -> Any:
-        """A response as JSON; None for what has been deleted meanwhile."""
+        """A response as JSON; an empty tuple if its subject has been deleted meanwhile."""
         reply = await self._admin.ask(url, redirects=True)
         if reply.status == 404:
             return ()

@@ -32,7 +32,7 @@ class PollLog:
             str(broker) or "the cluster": str(note)
             for broker, note in zip(rows["broker"][silent], rows["note"][silent], strict=True)
         }
-        # By the reason without the broker's own name, so that many brokers are one sentence.
+        # Grouped by reason, without the broker's name in it, so that many brokers make one line.
         alike: dict[str, list[str]] = defaultdict(list)
         for name in gaps.keys() - self._gaps.keys():
             alike[gaps[name].replace(name, "the broker")].append(name)

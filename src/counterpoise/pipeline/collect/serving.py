@@ -22,9 +22,10 @@ CHANNEL_NOT_STARTED: Final = (
     "started; if that lasts for minutes, restart it"
 )
 PROBE: Final = "counterpoise-asks-"
-"""How the name of a topic begins that is looked up and is never created."""
+"""The prefix of names of topics that are looked up and never created."""
 _NOT_STARTED: Final = b"Invalid channel state"
-"""What the extensible manager answers then (`ServiceUnitStateChannelImpl.getOwnerAsync`)."""
+"""The error of a broker whose channel has not started
+(`ServiceUnitStateChannelImpl.getOwnerAsync`)."""
 
 
 async def lookup_fault(admin: Admin, address: str, broker: str, in_use: str = "") -> str:
@@ -39,7 +40,7 @@ async def lookup_fault(admin: Admin, address: str, broker: str, in_use: str = ""
     except TimeoutError:
         return SERVES_NO_LOOKUPS
     except UNREADABLE:
-        return ""  # it is the report that says why the broker cannot be read
+        return ""  # the request for the broker's report fails as well, and has the reason
     return await channel_fault(admin, address, in_use) if in_use else ""
 
 

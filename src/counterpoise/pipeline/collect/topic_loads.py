@@ -20,7 +20,7 @@ from counterpoise.pipeline.collect.extensible import TOPIC_RATES, fetch_topics, 
 EVERY_MS: Final = 30 * 60_000
 """How often the loads of a broker's topics are kept."""
 AT_ONCE: Final = 4
-"""Brokers whose topics are read at the same time: the answers are the largest that there are."""
+"""The most brokers whose topics are read at the same time, since no answers are larger."""
 
 
 def topic_loads(
@@ -46,7 +46,7 @@ def topic_loads(
 
 
 class TopicLoadReader:
-    """Adds the loads of topics to load reports, each half hour to one of every broker."""
+    """Adds the loads of topics to load reports: to one report of each broker in half an hour."""
 
     def __init__(self, admin: Admin, parsers: Executor) -> None:
         self._admin = admin
@@ -58,7 +58,7 @@ class TopicLoadReader:
     async def add_to_report(
         self, broker: str, address: str, report: Measured, at_ms: int, body: bytes = b""
     ) -> Measured:
-        """The new load report with the loads of its bundles' topics, if they are due.
+        """Return a new load report, with the loads of its bundles' topics if they are due.
 
         `body` is the response of `broker-stats/topics` from which the report was made. Without it
         the broker is asked beside the polls, which do not wait, and a later report gets the loads.

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 import aiohttp
 
 LONGEST = 300
-"""Characters of a sentence that is not ours."""
+"""The most characters that are kept of another program's text."""
 WHO = "say who you are by --auth-plugin and --auth-params"
 
 

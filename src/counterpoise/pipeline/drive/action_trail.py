@@ -1,7 +1,7 @@
-"""Records operators' own actions: each drain, refill, unload and release, by whom and why.
+"""Records operators' own actions, such as drains and unloads, by whom and why.
 
 Each action is a small file of a history, written by the process that carries it out. A balancer may
-write the same history meanwhile: the action needs none of the writer's rights. The balancer reads
+write the same history meanwhile: that process need not be the history's writer. The balancer reads
 the actions before each round. A drained broker is cordoned, that is it takes no part in balancing,
 until it is refilled or released.
 """
@@ -80,7 +80,7 @@ class OperatorAction:
     """The broker that the action is about; empty if it is about bundles."""
     moves: tuple[ActionMove, ...] = ()
     ended_ms: int = 0
-    """0 while it is under way, and for ever where its process was killed."""
+    """0 while it is under way, and also if its process was killed."""
     id: str = ""
 
     @property
@@ -118,7 +118,7 @@ class ActionTrail:
         self.place = place
         """The directory of the actions."""
         self._ended: dict[str, OperatorAction] = {}
-        """What ended does not change any more."""
+        """Actions that have ended, by file name: they do not change, so they are read once."""
 
     def begin(
         self, kind: ActionKind, at_ms: int, *, who: str, why: str = "", broker: str = ""
@@ -202,7 +202,7 @@ def moved_by_hand(actions: Iterable[OperatorAction], since_ms: int = 0) -> list[
     """The successful moves of operators' actions that ended at or after `since_ms`, in order of
     their ends.
 
-    Without those of refills, which the history has as rounds.
+    Moves of refills are not among them: the history has those as rounds.
     """
     by_hand = (action for action in actions if action.kind is not ActionKind.REFILL)
     moves = (move for action in by_hand for move in action.moves)
@@ -319,4 +319,4 @@ class NewAction:
 
 
 NOT_KEPT = NewAction(None, ActionKind.DRAIN)
-"""An action without a history."""
+"""An action that is not recorded, since there is no history."""

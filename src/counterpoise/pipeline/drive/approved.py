@@ -32,7 +32,7 @@ from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.reports import land, newest_poll
 
 SPAN_MOST_MS = 24 * HOUR_MS
-"""How long a plan's moves are remembered, whatever span a balancer goes by."""
+"""How long the memory keeps a plan's moves, to recognise thrash by."""
 
 
 class PlanRefusedError(ExplainedError):
@@ -46,13 +46,14 @@ class ApprovedOptions:
     execute: bool = False
     """Whether the plan is carried out; otherwise it is only compared with the cluster."""
     valid_for_s: float = 3600.0
+    """The greatest age of a plan that is carried out."""
     partial: bool = False
     """Carry out the steps that still fit, even if others do not."""
     attempts: int = 3
-    """How often a step is tried that the cluster fails at."""
+    """How often a step is tried if it fails."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
     moves: ExecutorOptions = field(default_factory=ExecutorOptions)
-    """How bundles are moved, and when that stops; how many at once is the plan's."""
+    """How bundles are moved, and when that stops. The number of moves at once is the plan's."""
     balance: BalanceOptions | None = None
     """How often brokers measure; None: as the cluster's own settings say."""
     fills: Collection[str] = ()
@@ -66,14 +67,14 @@ class CarriedOut:
     """The result of a plan: outcomes of moves, which steps were not carried out, and why."""
 
     before: float
-    """The imbalance when it was begun."""
+    """The imbalance when the plan was begun."""
     outcomes: tuple[MoveOutcome, ...]
     done_before: int
     """Steps that were done already."""
     left: dict[str, str]
     """Bundles whose step was not carried out, and why."""
     refused: str = ""
-    """Why the rest was not carried out, where the cluster changed on the way."""
+    """Why the remaining steps were not carried out; empty if nothing stopped the plan."""
 
 
 class ApprovedPlan:
@@ -147,7 +148,9 @@ class ApprovedPlan:
         return CarriedOut(before, tuple(outcomes), done_before, left, refused)
 
     async def _measured(self, number: int, last: int) -> tuple[ClusterReading, PlanCheck]:
-        """Check the plan before a further round, once brokers have measured after the last."""
+        """Check the plan before round `number`, once brokers have measured the effect of the round
+        before.
+        """
         balance, last_reason = self._options.balance or await self._balance(), ""
         while True:
             reading, checked = await self._checked()
@@ -220,7 +223,7 @@ class ApprovedPlan:
 
 
 def _ended(one: MoveOutcome) -> str:
-    """How a move ended that did not succeed, and what comes next."""
+    """A phrase that says how an unsuccessful move ended, and what to do if a new plan is needed."""
     if one.astray:
         return f"{one.astray}: make a new plan"
     return f"{one.status.words}, owner {one.owner or 'none'}"

@@ -27,9 +27,9 @@ class DrainOptions:
     """How a broker is drained: attempts, concurrent moves, time-outs."""
 
     attempts: int = 3
-    """How often a bundle is tried, each time where it fits best by then."""
+    """How often a bundle's move is tried, each time to the broker where it fits best by then."""
     partial: bool = False
-    """Move what can go even if something cannot."""
+    """Move the other bundles even if some cannot go to any broker."""
     moves: ExecutorOptions = field(default_factory=lambda: ExecutorOptions(warm_up_s=5.0))
     """How bundles are moved: how many at once, and when they stop."""
 
@@ -71,12 +71,12 @@ class BrokerDrain:
         self._executor = Executor(
             session,
             clock_ms,
-            # Each attempt has its own plan, and the owner is asked before a bundle moves.
+            # No move is stale: each attempt has a new plan, and the owner is asked before a move.
             replace(
                 options.moves,
                 execute=True,
                 stale_after_s=float("inf"),
-                failed_most=0,  # the operator said how often each bundle is tried
+                failed_most=0,  # failures do not stop the drain: `attempts` limits them
             ),
             withheld=action.withheld,
             where=reader.where,

@@ -22,7 +22,7 @@ class Restarter(Protocol):
     """A way to restart a broker: by a program, or by asking the operator."""
 
     async def restart(self, broker: str) -> None:
-        """Start a restart; raises `RestartFailedError`. The broker may be back later."""
+        """Restart a broker; raises `RestartFailedError`. The broker need not be back on return."""
         ...
 
 
@@ -36,7 +36,7 @@ class RestartCommand:
 
     arguments: Sequence[str]
     within_s: float
-    """How long it may take; then it is ended with all that it started."""
+    """Seconds that the program may take; then it is killed with all its children."""
 
     @staticmethod
     def parse(text: str, within_s: float) -> "RestartCommand":
@@ -98,5 +98,5 @@ class RestartByHand:
     log: SentenceSink
 
     async def restart(self, broker: str) -> None:
-        """Ask the operator to restart a broker; raises `RestartFailedError`."""
+        """Ask the operator, in the log, to restart a broker; does not wait for it."""
         self.log(f"{broker} is empty: restart it now; the rest waits until it is back")

@@ -92,9 +92,10 @@ class RollingRestart:
         self._runner = uuid.uuid4().hex
 
     async def plan(self, brokers: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """The brokers to restart, in order; all of the cluster's unless some are named.
+        """The brokers to restart, in order: those named, or else all of the cluster's.
 
-        Raises `RollStoppedError` for an unknown broker, and `CannotSeeError`.
+        Those that have the version `to_version` already are left out. Raises `RollStoppedError`
+        for an unknown broker or the only one, and `CannotSeeError`.
         """
         reading = await self._reader.poll()
         listed = reading.snapshot.brokers
@@ -118,7 +119,7 @@ class RollingRestart:
     async def take_over(self, state: RollState) -> RollState:
         """Continue the interrupted rolling restart of the history.
 
-        Raises `RollStoppedError` if another process runs it, or it is given up meanwhile.
+        Raises `RollStoppedError` if another process carries it out, or if it was given up.
         """
         if self._clock_ms() - state.seen_ms < SILENT_AFTER_MS:
             self._log(
@@ -173,7 +174,10 @@ class RollingRestart:
         return await self._keep(state.with_broker(replace(rolled, stage=RestartStage.RESTARTED)))
 
     async def _all_well(self, state: RollState) -> None:
-        """Wait until nothing has spoken against restarting another broker for a while."""
+        """Wait until the cluster has been healthy for `settle_s`.
+
+        Raises `RollStoppedError` if it is not healthy after `patience_s`.
+        """
         clock = asyncio.get_running_loop().time
         began, well_since, last_reason = clock(), None, ""
         while True:
@@ -194,7 +198,7 @@ class RollingRestart:
             await asyncio.sleep(self._options.look_every_s)
 
     async def _trouble(self, state: RollState) -> str:
-        """What speaks against restarting another broker; empty if nothing does."""
+        """Return why no further broker may be restarted now; empty if one may."""
         if why := await asyncio.to_thread(self._trail.withheld):
             return why
         window = self._options.window
@@ -248,7 +252,10 @@ class RollingRestart:
         return (await drain.carry_out(await drain.plan())).left
 
     async def _back(self, state: RollState, rolled: RolledBroker) -> RollState:
-        """Wait until a broker is back, healthy, and of the expected version."""
+        """Wait until a broker is back, healthy, and of the expected version.
+
+        Raises `RollStoppedError` if it has another version, or is not back after `back_within_s`.
+        """
         clock = asyncio.get_running_loop().time
         began, away, last_reason = clock(), False, ""
         while True:
@@ -287,7 +294,10 @@ class RollingRestart:
         return broker in snapshot.owned
 
     async def _fill(self, state: RollState, broker: str) -> None:
-        """Give the last broker its share, of bundles that were moved less than twice so far."""
+        """Move load to the broker that was restarted last, since no later drain fills it.
+
+        Bundles that this rolling restart has moved as often as it may (`moved_enough`) stay.
+        """
         await self._all_well(state)
         label, moved = state.label, await self._moved(state)
         goal = FillBrokers((broker,), self._rules.filters, moved_enough(moved))
@@ -335,7 +345,7 @@ class RollingRestart:
         return ""
 
     async def _beating(self, state: RollState, work: Awaitable[T]) -> T:
-        """Run long work, and keep showing meanwhile that this process is alive."""
+        """Await `work`, and meanwhile record regularly that this process is alive."""
 
         async def beat() -> None:
             while True:
@@ -346,7 +356,7 @@ class RollingRestart:
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if tasks[0].done():
-                tasks[0].result()  # raises: it is not ours any more, or cannot be kept
+                tasks[0].result()  # raises: another process took over, or the record failed
             return await tasks[1]
         finally:
             for task in tasks:
@@ -364,7 +374,7 @@ class RollingRestart:
         try:
             await asyncio.shield(writing)
         finally:
-            # A thread that was left alone would write over what is kept by then.
+            # If it were left running, the thread would overwrite a later state.
             await asyncio.wait({writing})
         return kept
 

@@ -41,7 +41,7 @@ class RollState:
     """The brokers, in the order in which they are restarted."""
     why: str = ""
     runner: str = ""
-    """The process that carries it out: a name of its own, not its number."""
+    """The name that the process which carries it out gave itself; not a process id."""
     seen_ms: int = 0
     """When that process wrote last."""
     ended_ms: int = 0

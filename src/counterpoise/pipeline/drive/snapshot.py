@@ -69,8 +69,8 @@ class SnapshotReader:
     async def read(self, broker: str, *, all_groups: bool = False) -> ClusterSnapshot:
         """A snapshot of the cluster now, with policies; raises `CannotSeeError`.
 
-        It has the anti-affinity groups of the broker's namespaces; with `all_groups`, those of all
-        brokers'.
+        It has the anti-affinity groups of the namespaces that `broker` serves; with `all_groups`,
+        those of all namespaces.
         """
         reading = await self._look()
         snapshot, rows = reading.snapshot, reading.rows
@@ -106,7 +106,9 @@ class SnapshotReader:
     async def _owned(
         self, brokers: Sequence[str], rows: ReportRows, silent: dict[str, str]
     ) -> dict[str, list[str]]:
-        """The bundles that each broker lists as its own; one that lists none becomes silent."""
+        """The bundles that each broker owns; one that does not say it is added to `silent`, with
+        the reason.
+        """
         if to_be_spared(rows):
             served = self.state.served
             reported = zip(served["bundle"].tolist(), served["broker"].tolist(), strict=True)
@@ -120,7 +122,7 @@ class SnapshotReader:
         return {broker: sorted(found[broker]) for broker in brokers if broker in found}
 
     async def _groups(self, base: str, cluster: str, leaving: Sequence[str]) -> dict[str, str]:
-        """The group of each namespace that shares one with those that are leaving."""
+        """The anti-affinity group of each namespace that shares one with a namespace `leaving`."""
         named = await self.policies.groups(base, dict.fromkeys(leaving))
         found: dict[str, str] = {}
         for namespace, group in named.items():

@@ -41,7 +41,7 @@ class ClusterState:
 
     name: str
     at_ms: int = 0
-    """When it was looked at, in milliseconds since 1970; 0: not yet."""
+    """When it was polled last, in milliseconds since 1970; 0: not yet."""
     service_url: str = ""
     console: str = ""
     """The address of the cluster's own console."""
@@ -157,7 +157,7 @@ FIGURES: Final[Mapping[str, str]] = {
     "last_round_timestamp_seconds": "When the balancer decided last.",
     "findings": "What needs an operator.",
 }
-"""Figures of a cluster by their names in metrics, and what they are."""
+"""The metrics of a cluster, each with its help text."""
 
 
 def one_line(text: str) -> str:

@@ -67,7 +67,7 @@ class StatusReading(threading.Thread):
         except Exception as error:
             found = f"{type(error).__name__}: {error}"
         with contextlib.suppress(RuntimeError):
-            # The loop is closed when nothing waits for it any more.
+            # It raises if the loop is closed; then nothing waits for the status.
             self._loop.call_soon_threadsafe(self._deliver, found)
 
     def _deliver(self, found: BalancerStatus | str) -> None:

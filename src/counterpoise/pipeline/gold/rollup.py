@@ -51,9 +51,10 @@ class DaysToRollUp:
     """Which days of the gold tables are out of date, by table."""
 
     sources: Mapping[str, int]
-    """For each day of the history, a number that grows with whatever its rows are made of."""
+    """For each day of the history the version of its sources: a number that grows whenever rows
+    are added, and when the day is over."""
     old: Mapping[str, frozenset[str]]
-    """The tables to be replaced, by day; no day without any."""
+    """The tables to be replaced, by day; days without any are omitted."""
 
 
 def days_to_roll_up(location: Location, *, again: bool = False) -> DaysToRollUp:
@@ -98,8 +99,8 @@ def roll_up(
 
 
 def _sources_of_days(location: Location) -> dict[str, int]:
-    """The number of rows of reports and of the journal by day, twice, and one more once the day is
-    over.
+    """The version of each day's sources: twice its rows in `reports` and `journal`, plus 1 once the
+    day is over.
 
     A day is over some minutes after midnight, when the effect of its last moves is recorded.
     """
@@ -120,7 +121,7 @@ def _frames_of(
 ) -> "dict[str, DataFrame]":
     """The gold tables of some days as data frames, computed when written; shared parts are cached.
 
-    Each is also a temporary view, by which the queries of the others name it.
+    Each is also a temporary view of the table's name, which the queries of later tables read.
     """
     start, end = _start_ms(days[0]), _start_ms(days[-1]) + DAY_MS - 1
     for view in OF_DAYS:
@@ -147,7 +148,9 @@ def _frames_of(
 def _hours_of_weeks(
     spark: "SparkSession", location: Location, days: Sequence[str], new: "DataFrame"
 ) -> "DataFrame":
-    """The hours of bundles in some days and, as far as those are rolled up, in the six before."""
+    """The rows of `gold_bundle_hours` of these days (`new`) and of the six days before the first,
+    as far as those are rolled up.
+    """
     kept = frozenset(file.day for file in TablesReader(location).files(HOURS)) - frozenset(days)
     if not kept:
         return new

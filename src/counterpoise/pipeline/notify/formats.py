@@ -85,7 +85,7 @@ def _alert(notice: Notice, context: NoticeContext) -> dict[str, Any]:
         "kind": notice.kind.value,
         "subject": notice.subject,
         "cluster": context.cluster,
-        # What is over is the same alert: its labels are those with which it began.
+        # The notice of the end has the same labels: by these Alertmanager resolves the alert.
         "job": "counterpoise",
     }
     alert: dict[str, Any] = {

@@ -114,7 +114,7 @@ class BalancerNotices:
             self._note(NoticeKind.STOP, NoticeSeverity.INFO, what, sentence, is_over=True)
 
     def stopped(self, why: str, *, by_itself: bool) -> None:
-        """Notify that the watcher or balancer ends; unasked (`by_itself`) it is critical."""
+        """Notify that the watcher or balancer ends; critical if no order made it (`by_itself`)."""
         severity = NoticeSeverity.CRITICAL if by_itself else NoticeSeverity.INFO
         self._note(NoticeKind.STOP, severity, "balancer", f"the balancer has ended: {why}")
 

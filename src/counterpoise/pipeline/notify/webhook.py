@@ -50,10 +50,10 @@ class NotifyOptions:
     secret: bytes = field(default=b"", repr=False)
     context: NoticeContext = field(default_factory=NoticeContext)
     every_s: float = 2.0
-    """Seconds between two notices, once more than `at_once` came."""
+    """Seconds between two notices, after `at_once` were sent without a pause."""
     at_once: int = 10
     kept: int = 100
-    """Notices that wait at most; the oldest is dropped first."""
+    """The most notices that wait to be sent; if there are more, the oldest is dropped."""
     tries: int = 5
     pause_s: float = 1.0
     """Seconds before the second try; twice as long before each further one."""
@@ -114,7 +114,7 @@ class WebhookNotifier:
         self._idle = asyncio.Event()
         self._idle.set()
         self._refused = ""
-        """The last answer of the webhook that was not an acceptance."""
+        """Why the last notice could not be sent; empty if it was."""
 
     def __call__(self, notice: Notice) -> None:
         """Queue a notice; if there are too many, the oldest is dropped."""
@@ -172,7 +172,7 @@ class WebhookNotifier:
 
 
 async def deliver(session: aiohttp.ClientSession, options: NotifyOptions, notice: Notice) -> None:
-    """Send one notice, retrying where that may help; raises `NotifyError`."""
+    """Send one notice, again after transient errors; raises `NotifyError`."""
     body = body_of(notice, options.shape, options.context)
     headers = {"Content-Type": "application/json"}
     if options.secret:
@@ -195,7 +195,7 @@ async def deliver(session: aiohttp.ClientSession, options: NotifyOptions, notice
                 if reply.status not in _PASSES:
                     break
         except (aiohttp.ClientError, TimeoutError, OSError) as error:
-            # The address may be in the text.
+            # The error's text may contain the URL, whose path may be a secret.
             trouble = error_text(error).replace(options.url, options.address)
         except ValueError:
             raise NotifyError("--notify: it is no address") from None

@@ -44,7 +44,10 @@ class RangeAnswer:
 
 
 def parse_answer(body: bytes, grid: TimeGrid) -> RangeAnswer:
-    """A range query's values at the times of a grid; others are left out. Raises `AnswerError`."""
+    """Parse the response to a range query. Raises `AnswerError`.
+
+    Values at times that are not in the grid are left out.
+    """
     found = _parse_plain(body, grid)
     return found if found is not None else _parse_any(body, grid)
 
@@ -90,7 +93,7 @@ def _cut(body: bytes, at: int) -> _Sections | None:
     while True:
         values = body.find(_VALUES, at)
         text = body[at + len(_HEAD) : values]
-        # A series may have no values, or histograms alone: what is found is the next one's then.
+        # A series may have no values, or only histograms; then the next one's values were found.
         if values < 0 or _HEAD in text or _HISTOGRAMS in text:
             return None
         found.labels.append(text)
@@ -125,7 +128,7 @@ def _values(body: bytes, found: _Sections, grid: TimeGrid) -> Floats | None:
 
 
 def _figures(text: bytes, quotes: Integers) -> Floats:
-    """The numbers between the quotation marks, of which each second one is a closing one."""
+    """The numbers that are quoted in `text`; `quotes` has the offsets of all quotation marks."""
     if not len(quotes):
         return np.zeros(0)
     cuts = quotes.astype(np.int32)
@@ -137,7 +140,9 @@ def _figures(text: bytes, quotes: Integers) -> Floats:
 
 
 class _Spans:
-    """Compares the first and the last time of sections with a grid's; nearly all have the same."""
+    """Compares the first and last time of sections with a grid's; caches times that it parsed,
+    since nearly all sections have the same.
+    """
 
     def __init__(self, body: bytes, grid: TimeGrid) -> None:
         self._body = body
@@ -145,9 +150,10 @@ class _Spans:
         self._places: dict[bytes, int] = {}
 
     def is_grid(self, start: int, end: int) -> bool:
-        """Whether a section with as many values as the grid has times has those of all of them.
+        """Whether a section, which has as many values as the grid has times, has one for each time.
 
-        Prometheus gives values of a query's times only, each once: the first and the last decide.
+        Prometheus returns values at the times of the query only, one for each, so it suffices to
+        compare the first and the last.
         """
         body = self._body
         first = body[start : body.index(b",", start)]

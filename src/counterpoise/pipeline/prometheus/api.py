@@ -15,7 +15,7 @@ from counterpoise.pipeline.prometheus.source import SeriesError, SeriesOutline, 
 from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 
 BODY_MOST: Final = 512 << 20
-"""Bytes of one answer."""
+"""The most bytes of one response."""
 OUTLINE_POINTS: Final = 200
 _TRIES: Final = 5
 _AT_ONCE: Final = 2
@@ -53,7 +53,7 @@ class PrometheusApi:
         return f"{scheme}://{rest.rpartition('@')[2]}"
 
     async def outline(self, name: str, grid: TimeGrid) -> SeriesOutline:
-        """At which times there are series of this name, how many, and of which clusters."""
+        """Find at which times there are series of this name, how many, and of which clusters."""
         by = "topic" if name == "pulsar_rate_in" else "bundle"
         selected = _selector(name, self._match, f'{by}!=""')
         counted = f"count by (cluster) ({selected})"
@@ -62,7 +62,7 @@ class PrometheusApi:
             await self._explain_nothing(name, grid)
         clusters = {_cluster(each): _most(found.values[n]) for n, each in enumerate(found.labels)}
         present = coarse.moments[(found.values > 0).any(axis=0)]
-        # Nothing is asked for before the first series of all: a month is more than many keep.
+        # Times before the first series are left out: many servers keep less than a month.
         skipped = max(0, (int(present[0]) - coarse.step_ms - grid.first_ms) // grid.step_ms)
         first_ms = grid.first_ms + skipped * grid.step_ms
         whole = TimeGrid(first_ms, grid.step_ms, grid.count - skipped)
@@ -74,7 +74,10 @@ class PrometheusApi:
         return await self._asked(_selector(name, self._match, *wanted), grid)
 
     async def _asked_coarsely(self, query: str, grid: TimeGrid) -> tuple[RangeAnswer, TimeGrid]:
-        """Query some of the times, fewer if those are too many; returns which."""
+        """Query some of the grid's times, fewer if the server refuses so many.
+
+        Returns the answer, and the grid of the times that were queried.
+        """
         points = OUTLINE_POINTS
         while True:
             coarse = grid.every(-(-grid.count // points))
@@ -107,7 +110,7 @@ class PrometheusApi:
         )
 
     async def _asked(self, query: str, grid: TimeGrid) -> RangeAnswer:
-        """One range query, retried where that may help."""
+        """Make a range query, again after transient errors."""
         pause_s, trouble = self._first_pause_s, ""
         for attempt in range(_TRIES):
             if attempt:
@@ -138,7 +141,7 @@ class PrometheusApi:
         timeout = aiohttp.ClientTimeout(total=self._timeout_s)
         url = f"{self._url}/api/v1/query_range"
         try:
-            # Not followed: what is shown to this server is for no other.
+            # Redirects are not followed: the credentials are for this server alone.
             request = self._session.post(url, data=form, timeout=timeout, allow_redirects=False)
             async with request as reply:
                 body = await _body(reply)

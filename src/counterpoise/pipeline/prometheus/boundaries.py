@@ -1,7 +1,7 @@
-"""The bundle boundaries of namespaces, by which topics are hashed: from a cluster, a file or a
-default.
+"""The bundle boundaries of namespaces, by which a topic's bundle is found: from a cluster, a file
+or a default.
 
-They are those of today. A bundle that was split in the imported time is imported as its present
+They are the present ones. A bundle that was split in the imported time is imported as its present
 parts, all on the broker that owned the bundle.
 """
 
@@ -98,7 +98,7 @@ class ClusterBoundaries:
 
 
 class KnownBundles:
-    """The bundles of an import's namespaces, each read once; where unknown, a default number."""
+    """The bundles of an import's namespaces, each read once; a default number if unknown."""
 
     def __init__(self, source: BundleBoundaries | None, default: int = DEFAULT_BUNDLES) -> None:
         self._source = source

@@ -36,7 +36,7 @@ class _File:
     names: frozenset[str]
     clusters: Mapping[str, int]
     loads: int
-    """Series of topics and bundles."""
+    """The number of series of topics and bundles that have a rate of published messages."""
 
 
 class ExportedFiles:
@@ -56,7 +56,9 @@ class ExportedFiles:
         return f"{first} and {len(more)} more files" if more else first
 
     async def outline(self, name: str, grid: TimeGrid) -> SeriesOutline:
-        """At which times there are series of this name, between the ends of `grid`."""
+        """Find at which times in the span of `grid` there are series; raises `SeriesError` if there
+        are none of this name.
+        """
         if not self._files:
             self._files = [await asyncio.to_thread(_looked_at, path) for path in self._paths]
         if not any(name in file.names for file in self._files):
@@ -79,7 +81,7 @@ class ExportedFiles:
         return SeriesOutline(whole, max(file.loads for file in self._files), clusters)
 
     def _whole(self, requested: TimeGrid) -> TimeGrid:
-        """All moments of the files that were asked for."""
+        """The times of all files that are in the span of `requested`."""
         steps = [file.grid.step_ms for file in self._files if file.grid.count > 1]
         step_ms = self._step_ms or reduce(math.gcd, steps, 0) or requested.step_ms
         first_ms = min(file.grid.first_ms for file in self._files)

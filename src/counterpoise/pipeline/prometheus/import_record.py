@@ -1,7 +1,7 @@
 """What an imported history records about itself: `HISTORY/imported.json`, beside its tables.
 
-The record has the figures' source, their distance in time, and what was left out. The position of
-the import is in the table `reports`, committed with the rows.
+The record has the source of the figures, the time between two of them, and what was left out. How
+far the import got is in the table `reports`, committed with the rows.
 """
 
 from dataclasses import asdict, dataclass, field, replace
@@ -40,7 +40,7 @@ class ImportRecord:
     last_ms: int = 0
     """The last moment that is imported."""
     counts_every_ms: int = 0
-    """The time between two numbers of producers and consumers; each holds until the next."""
+    """The time between two readings of the numbers of producers and consumers."""
     facts: PieceFacts = field(default_factory=PieceFacts)
     notes: tuple[str, ...] = ()
     """Sentences about the import that a reader of the history must know."""

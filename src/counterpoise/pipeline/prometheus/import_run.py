@@ -30,13 +30,14 @@ from counterpoise.pipeline.tables.ownership import BundleOwners
 from counterpoise.pipeline.tables.reports import land_polls
 
 VALUES_MOST: Final = 1_000_000
-"""Values that one query may return."""
+"""The most values that one query may return."""
 POINTS_MOST: Final = 10_000
-"""Moments that one query may cover: Prometheus allows 11,000."""
+"""The most moments that one query may cover: Prometheus allows 11,000."""
 COUNTS_EVERY: Final = 10
 """Moments between two readings of the numbers of producers and consumers; no strategy uses them."""
 CONTESTED_MOST: Final = 0.05
-"""The part of the bundles that may be on several brokers at once in the first piece."""
+"""The part of the bundles that may be on several brokers at once in the first piece; if more are,
+the bundles' boundaries are wrong."""
 TOPIC_LOADS_EVERY_MS: Final = 6 * 3_600_000
 """Time between two pieces with the loads of topics, whose shares of a bundle change slowly."""
 REPORT_EVERY_S: Final = 5.0
@@ -195,7 +196,7 @@ class HistoryImport:
 
     async def _fetched(self, grid: TimeGrid) -> ClusterPiece:
         """The next piece, as large as the source returns at once."""
-        # Longer again after a piece that had to be shorter.
+        # Once the source has refused a piece as too large, the following ones are smaller, too.
         part = grid.within_day().at_most(min(POINTS_MOST, self._count))
         while True:
             try:
@@ -232,7 +233,7 @@ class HistoryImport:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
-        if by_topic:  # not before: a piece that was too much is asked for again, in parts
+        if by_topic:  # only now: if the piece was refused as too large, its parts follow
             self._topic_loads_from_ms = grid.first_ms + TOPIC_LOADS_EVERY_MS
         rates, rest = found[: len(series.RATE_SERIES[by])], found[len(series.RATE_SERIES[by]) :]
         names = list(series.COUNT_SERIES[by])
@@ -255,7 +256,7 @@ class HistoryImport:
         return await asyncio.to_thread(groups.summed, answer.values, by_topic=by_topic)
 
     async def _groups_of(self, name: str, labels: Sequence[bytes]) -> SeriesGroups:
-        """What the series of a metric are about: most pieces have those of the piece before."""
+        """The series of a metric by broker and bundle; cached for pieces with the same series."""
         known = self._groups.get(name)
         if known is None or known[0] != labels:
             known = labels, SeriesGroups(await self._labels.places(labels))
@@ -315,7 +316,7 @@ def _land(writer: TablesWriter, owners: BundleOwners, reports: PieceReports) -> 
 
 
 def _repeated(each: SeriesSums, count: int) -> SeriesSums:
-    """Each value repeated until the next one."""
+    """Repeat each value until the next one, so that there are `count` values again."""
 
     def longer(table: Column) -> Column:
         return np.repeat(table, COUNTS_EVERY, axis=1)[:, :count]

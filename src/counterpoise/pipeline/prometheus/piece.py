@@ -13,7 +13,7 @@ from counterpoise.pipeline.prometheus.series import SeriesPlace
 from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 
 Pair = tuple[str, str]
-"""A broker and a bundle that it has."""
+"""A broker, and a bundle that it has series of."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,17 +44,17 @@ class ClusterPiece:
     counts: Mapping[str, Integers]
     """The numbers of topics, producers and consumers."""
     usage: Mapping[str, Floats]
-    """Percent used by resource; NaN where it is not known."""
+    """Per cent used, by resource; NaN where it is not known."""
     averages: Floats
-    """Fractions; NaN where a broker makes none."""
+    """Each broker's own average of its usage, as a fraction; NaN where it has none."""
     values: int
-    """How many figures it was made of."""
+    """How many values of series the piece was made of."""
     topic_loads: Mapping[Pair, BundleTopicLoads] = field(default_factory=dict)
     """Mean loads of topics over the piece's moments; empty if they were not asked for."""
 
 
 class SeriesGroups:
-    """The series of one metric by broker and bundle, for answers that have these series."""
+    """Groups the series of one metric by broker and bundle, for all answers with these series."""
 
     def __init__(self, places: Sequence[SeriesPlace | None]) -> None:
         rows: dict[tuple[str, str, str], int] = {}
@@ -110,7 +110,7 @@ def piece_of(
     averages: SeriesSums,
 ) -> ClusterPiece:
     """Combine sums of metrics: `rates` in the order of `RATES`, `usage` in that of `RESOURCES`."""
-    # Series by namespace, where there are some besides, say nothing of a bundle.
+    # A sum by namespace, which may be among the series, has no bundle.
     pairs = tuple(sorted({pair for each in rates for pair in each.pairs if pair[1]}))
     named = {broker for broker, _ in pairs}
     named |= {broker for each in (*usage, averages) for broker, _ in each.pairs}
@@ -150,14 +150,14 @@ def _topic_loads(rates: Sequence[SeriesSums], pair: Pair) -> BundleTopicLoads:
 
 
 def _mean(each: SeriesSums, pairs: Sequence[Pair]) -> Floats:
-    """The figure of each broker; NaN if it has none."""
+    """The mean of each broker's series by moment; NaN where it has none."""
     sums, counts = (_laid(each.pairs, table, pairs) for table in (each.sums, each.counts))
     means: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     return means
 
 
 def _laid(names: Sequence[Pair], table: Column, pairs: Sequence[Pair]) -> Column:
-    """A table's rows in the order of other names; 0 for missing ones."""
+    """The rows of `table`, which belong to `names`, in the order of `pairs`; 0 for missing ones."""
     if tuple(names) == tuple(pairs):
         return table
     place = {pair: at for at, pair in enumerate(pairs)}

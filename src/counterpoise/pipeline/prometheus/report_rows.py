@@ -25,7 +25,7 @@ from counterpoise.pipeline.tables.schema import MOMENT, MOMENTS, REPORTS_SCHEMA
 NO_FIGURES: Final = "Prometheus has no figures of this time"
 NO_SERIES: Final = "Prometheus has no series of this broker at this time"
 ROWS_MOST: Final = 250_000
-"""Rows that are made at once."""
+"""The most rows that are made at once."""
 _KINDS: Final = (POLL, BROKER, GAP, BUNDLE)
 _COUNTS: Final = ("topics", "producers", "consumers")
 
@@ -98,7 +98,7 @@ class PieceReader:
 
     def __init__(self) -> None:
         self._since: dict[Pair, int] = {}
-        """When each pair appeared."""
+        """When the series of each pair that still has any began."""
         self._figures: dict[str, bytes] = {}
         """What each broker reported last."""
         self._fresh_ms: dict[str, int] = {}
@@ -121,14 +121,15 @@ class PieceReader:
         facts.bundle_rows = int((served & fresh[owner]).sum()) if len(owner) else 0
         before = np.zeros((len(piece.pairs), 1), np.bool_)
         moved = np.any(np.diff(served, axis=1, prepend=before), axis=0)
-        moved[0] = True  # of the piece before nothing is compared
+        moved[0] = True  # it is not compared with the end of the piece before
         changed = tuple(np.flatnonzero(moved).tolist())
         return PieceReports(piece, reported, gap, fresh, reported_ms, served, changed, facts)
 
     def _served(self, piece: ClusterPiece, facts: PieceFacts) -> Masks:
-        """The broker of each bundle: of several the one whose series began last.
+        """Whether a pair's broker has the bundle, by pair and moment; counted in `facts`.
 
-        For a moment or two a bundle that moved is in the series of both.
+        For a moment or two after a move, both brokers have series of the bundle. Of several brokers
+        the one whose series began last has it.
         """
         served: Masks = piece.present > 0
         moments = piece.grid.moments
@@ -155,7 +156,9 @@ class PieceReader:
         return served
 
     def _gaps(self, piece: ClusterPiece, reported: Masks) -> Masks:
-        """Where a broker that was there recently has no series."""
+        """Whether a broker that had series not long ago (`FORGET_AFTER_MS`) has none, by broker and
+        moment.
+        """
         moments = piece.grid.moments
         before = np.array([self._seen_ms.get(broker, -(1 << 60)) for broker in piece.brokers])
         seen = np.where(reported, moments, before[:, np.newaxis])
@@ -171,7 +174,9 @@ class PieceReader:
     def _fresh(
         self, piece: ClusterPiece, reported: Masks, served: Masks, owner: Integers
     ) -> tuple[Masks, Integers]:
-        """Where a report differs from the one before, and the time of the newest such report."""
+        """Whether a report differs from the one before, and the time of the newest such report;
+        both by broker and moment.
+        """
         moments = piece.grid.moments
         fresh = reported.copy()
         made = np.zeros(reported.shape, np.int64)
@@ -195,7 +200,7 @@ class PieceReader:
 
 
 def _owners_of(piece: ClusterPiece) -> Integers:
-    """The row of each pair's broker."""
+    """The index of each pair's broker."""
     place = {broker: at for at, broker in enumerate(piece.brokers)}
     return np.array([place[broker] for broker, _ in piece.pairs], np.int64)
 
@@ -221,9 +226,10 @@ def _with_brokers(piece: ClusterPiece, brokers: Sequence[str]) -> ClusterPiece:
 
 
 def _table(reports: PieceReports, part: slice, loads: "_TopicLoads") -> pa.Table:
-    """The rows of some times.
+    """The rows of the moments in `part`.
 
-    Each time has a row for its poll, each broker and each pair, in the order of the rows.
+    Each moment has a place for its poll, each broker and each pair, in the order in which rows are
+    written. Only places with something to report become rows.
     """
     piece = reports.piece
     owner = _owners_of(piece)
@@ -279,7 +285,7 @@ def _table(reports: PieceReports, part: slice, loads: "_TopicLoads") -> pa.Table
 
 @dataclass(frozen=True, slots=True)
 class _TopicLoads:
-    """The loads of topics over a piece, by the number of their pair; 0 is none."""
+    """The loads of topics over a piece, at 1 + the index of their pair; at 0 is an empty entry."""
 
     texts: Sequence[str]
     """The topic loads as JSON; empty if they are not known."""
@@ -299,7 +305,7 @@ def _topic_loads(reports: PieceReports) -> _TopicLoads:
 def _columns(
     reports: PieceReports, part: slice, of_broker: Integers, of_pair: Integers, places: int
 ) -> dict[str, Any]:
-    """Figures by moment and place."""
+    """The columns of figures, each by moment and place (see `_table`)."""
     piece = reports.piece
     owner = _owners_of(piece)
     count = len(range(*part.indices(piece.grid.count)))
@@ -345,7 +351,9 @@ def _columns(
 def _names(
     piece: ClusterPiece, of_broker: Integers, of_pair: Integers, places: int
 ) -> Mapping[str, Integers]:
-    """The number of the broker and of the bundle at each place, from 1 on, and the digest."""
+    """At each place 1 + the index of its broker and of its pair (0: none), and the digest of the
+    bundle's name.
+    """
     broker, bundle, digest = (np.zeros(places, np.int64) for _ in range(3))
     owner = _owners_of(piece)
     broker[of_broker], broker[of_pair] = 1 + np.arange(len(of_broker)), 1 + owner

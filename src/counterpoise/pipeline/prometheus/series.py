@@ -2,7 +2,7 @@
 
 Topics have `pulsar_rate_in` and so on (`exposeTopicLevelMetricsInPrometheus`, on by default), and
 bundles `pulsar_bundle_msg_rate_in` and so on (`exposeBundlesMetricsInPrometheus`, off by default;
-the modular load manager's alone). Brokers have `pulsar_lb_…_usage` under both load managers.
+only under the modular load manager). Brokers have `pulsar_lb_…_usage` under both load managers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -56,11 +56,11 @@ class SeriesPlace:
     bundle: str = ""
     """The bundle; empty for a series of a broker."""
     topic: str = ""
-    """What two series of the same figures have alike, besides the broker."""
+    """The topic, or for a series of a bundle its name; empty for a series of a broker."""
 
 
 class SeriesLabels:
-    """Finds out from a series' labels what it is about; caches results, since labels recur."""
+    """Finds a series' broker, bundle and topic from its labels; caches them, since labels recur."""
 
     def __init__(
         self, bundles: KnownBundles, broker_label: str = "", names: Mapping[str, str] | None = None
@@ -80,8 +80,8 @@ class SeriesLabels:
         return self._bundles.assumed
 
     async def places(self, lines: Sequence[bytes]) -> list[SeriesPlace | None]:
-        """What each series is about, from its labels as JSON; None for labels that cannot be
-        parsed.
+        """The broker, bundle and topic of each series, from its labels as JSON; None for labels
+        that cannot be parsed.
 
         Raises `BoundariesError`.
         """

@@ -24,9 +24,9 @@ class SeriesOutline:
     grid: TimeGrid
     """The moments to read."""
     most: int
-    """Series of one name at one moment, at most."""
+    """The most series of one metric at one moment."""
     clusters: Mapping[str, int]
-    """How many series each value of the label `cluster` has, at most."""
+    """By value of the label `cluster`, the most series at one moment."""
 
 
 class SeriesSource(Protocol):

@@ -76,7 +76,7 @@ def load_plot(shown: RecordedDays) -> str:
 def moves_plot(shown: RecordedDays) -> str:
     """An SVG of the imbalance (largest broker ÷ mean) before and after each round with moves.
 
-    Means of the ten minutes before and after it.
+    Each is the mean over the ten minutes before, or after, the moves of a round.
     """
     rounds: dict[int, list[tuple[float, float]]] = {}
     for move in shown.moved:

@@ -162,7 +162,7 @@ def _by_hour(polls: pa.Table) -> HourlyImbalance:
 
 
 def _load(rows: Rows) -> BrokerHours:
-    """Brokers with the most load first; every hour between the first and the last."""
+    """The load by broker, the most loaded first, and by every hour from the first to the last."""
     if not rows:
         return BrokerHours([], [], np.zeros((0, 0)))
     first, last = min(row["hour"] for row in rows), max(row["hour"] for row in rows)
@@ -179,7 +179,7 @@ def _load(rows: Rows) -> BrokerHours:
 
 
 def _brokers(rows: Rows) -> Rows:
-    """Each broker over all days, the most loaded first."""
+    """A row for each broker with its figures over all days, the most loaded first."""
 
     def summed(days: Rows) -> dict[str, Any]:
         polls = sum(day["polls"] for day in days)
@@ -199,7 +199,7 @@ def _brokers(rows: Rows) -> Rows:
 
 
 def _hottest(rows: Rows, days: int) -> Rows:
-    """The bundles that carried the most over all days."""
+    """A row for each of the bundles that carried the most over all days."""
 
     def summed(of: Rows) -> dict[str, Any]:
         highest = max(of, key=lambda row: row["bytes_per_s"])
@@ -220,7 +220,7 @@ def _hottest(rows: Rows, days: int) -> Rows:
 
 
 def _rejections(rows: Rows) -> Rows:
-    """Each rule and setting over all days, the most frequent first."""
+    """A row for each rule and setting with its rejections over all days, most frequent first."""
 
     def summed(of: Rows) -> dict[str, Any]:
         highest = max(of, key=lambda row: row["highest"] or 0.0)

@@ -24,8 +24,8 @@ def ship_code(spark: "SparkSession", strategies: Iterable[object] = ()) -> None:
     """Make this package, and the code of an operator's own strategies, available to the session's
     executors.
 
-    To be called before a data source is registered, which carries the code shipped by then. Works
-    in classic and Spark Connect sessions. Tasks of a `local` master import the package from this
+    Call it before registering a data source, which is sent with the code shipped by then. Works in
+    classic and Spark Connect sessions. Tasks of a `local` master import the package from this
     process's environment, a second faster than from a zip.
     """
     from pyspark.sql import is_remote
@@ -64,12 +64,14 @@ def archive_of(objects: Iterable[object]) -> str | None:
 
 @cache
 def _package() -> str:
-    """This package as a zip, the same in each session: Spark refuses a second one of its name."""
+    """The path of a zip of this package; the same for each session of this process, since Spark
+    refuses a second file of the same name.
+    """
     return _archive(f"{OURS}.zip", _files_in(Path(__file__).resolve().parents[2]))
 
 
 def _archive(name: str, files: Mapping[str, Path]) -> str:
-    """A zip of files by their names in it; Spark knows it by its own name."""
+    """Write a zip, and return its path; `files` are by their names in it, `name` is the zip's."""
     home = tempfile.mkdtemp(prefix="counterpoise-code-")
     atexit.register(shutil.rmtree, home, ignore_errors=True)
     target = Path(home) / name

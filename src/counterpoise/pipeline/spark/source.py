@@ -128,7 +128,7 @@ class HistorySourceReader(DataSourceReader):
         self._of_view = (*(["poll_id"] if polled else []), *(["kind"] if view.kind else []))
 
     def partitions(self, days: Container[str] | None = None) -> Sequence[FilesPartition]:
-        """The data files in groups of about a million rows; with `days` only those of these."""
+        """Data files in groups of about a million rows; with `days` only those of these days."""
         groups: list[list[DataFile]] = []
         room = 0
         first_day, last_day = day_of(self._first_ms), day_of(min(self._last_ms, LAST))
@@ -165,7 +165,7 @@ class HistorySourceReader(DataSourceReader):
 
 
 class _Parts:
-    """Reads the partitions whose numbers a task has."""
+    """Reads in a Spark task the partitions whose numbers its rows have."""
 
     def __init__(self, reader: HistorySourceReader, parts: Sequence[FilesPartition]) -> None:
         self._reader = reader

@@ -63,8 +63,8 @@ class SparkTasks:
     def run(self, batch: FoldBatch) -> Sequence[DataFile]:
         """Run a batch's tasks; returns the files that they wrote, by shard.
 
-        A shard is a task; on this machine alone, one folds several shards of a small batch, since
-        each Python worker takes memory.
+        Each shard is a task. On a local master, a small batch has fewer tasks, each of several
+        shards, since each Python worker takes memory.
         """
         tasks = batch.shards
         if self._job.is_local:

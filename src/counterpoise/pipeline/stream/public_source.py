@@ -41,7 +41,7 @@ _CLIENT = MappingProxyType(
         "tlsEnableHostnameVerification": "tlsHostnameVerificationEnabled",
     }
 )
-"""The settings of this product for the options of Pulsar's clients."""
+"""By option of Pulsar's clients, the setting of a broker.conf that means the same."""
 SCHEMA = spark_schema(REPORTS_SCHEMA)
 
 
@@ -104,7 +104,7 @@ class _Live(DataSourceReader):
 
 
 def _security(options: Mapping[str, str]) -> ClientSecurity:
-    """A cluster's credentials, from the options of Pulsar's clients; raises `ConfigError`."""
+    """A cluster's credentials and TLS, from options of Pulsar's clients; raises `ConfigError`."""
     given = {_CLIENT[name]: value for name, value in options.items()}
     names = Names("authPlugin", "authParams", "tlsTrustCertsFilePath")
     return ClientSecurity(from_conf(ClientOptions, given), names)

@@ -63,7 +63,7 @@ class PatientFold:
     def _expect_passing(self, error: Exception) -> None:
         if how := ended():
             raise StreamFailedError(how) from error
-        # A balancer that has taken the history over removes states that this one goes on from.
+        # The batch also fails if another balancer took over and removed the states it began with.
         self._writer.expect_held()
         message = str(error)
         if fault := fault_from_spark(message):

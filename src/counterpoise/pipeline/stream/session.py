@@ -37,7 +37,7 @@ _SETTINGS: Mapping[str, str] = {
     # PySpark's gateway raises the level to WARN, whatever the file says.
     "spark.log.level": "ERROR",
     "spark.driver.extraJavaOptions": " ".join(_JAVA),
-    # The same for generated code: a batch has as many rows as there are shards.
+    # Generating code costs more than it saves as well: a batch has a row for each shard.
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
     "spark.driver.memory": "1g",

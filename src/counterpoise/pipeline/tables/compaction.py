@@ -123,7 +123,7 @@ def merge_files(
 
 
 def _write(made: DataFileWriter, tables: Iterable[pa.Table]) -> None:
-    """Write tables, put together to groups that are worth it."""
+    """Write tables, several at a time, so that each row group has enough rows (`GROUP_ROWS`)."""
     held: list[pa.Table] = []
     for table in tables:
         held.append(table)

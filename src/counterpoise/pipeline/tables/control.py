@@ -51,9 +51,9 @@ class Control:
     def in_force(self, seen_ms: int) -> str:
         """The order that forbids moves, as a sentence; empty if none is in force at `seen_ms`.
 
-        `seen_ms` is when the history was last written. A stop is no longer in force if that is more
-        than `STOP_TAKES_MS` after it: the stopped balancer has ended by then, so another one
-        writes.
+        `seen_ms` is when the history was last written. If that is more than `STOP_TAKES_MS` after
+        the order to stop, the order is over: the balancer that it was for has ended, and another
+        one writes.
         """
         over = self.wish is Wish.STOP and seen_ms > self.since_ms + STOP_TAKES_MS
         return "" if over else self.withholds(0)

@@ -22,12 +22,13 @@ from counterpoise.pipeline.tables.plain_files import new_file
 from counterpoise.pipeline.tables.schema import FOLD_STATE, JOURNAL, REPORTS, day_of
 
 SLOTS = 16
-"""Into how many row groups, by ranges of the digest, the bundles of a file are divided."""
+"""The most row groups for a file's bundles; each has a range of the digests of bundles' names."""
 SLOT_BITS = 28
-"""A slot is the first four bits of a digest."""
+"""A digest shifted right by this many bits is its slot: the first four bits."""
 DIGEST_BITS = 32
 SLOT_ROWS = 8192
-"""Rows of a group, about: with fewer, several slots are one, as each costs more than it saves."""
+"""About the fewest rows of a row group: otherwise it has several slots, since each row group costs
+time, too."""
 _STATISTICS = ("kind", "poll_id", "digest")
 
 
@@ -44,7 +45,7 @@ class DataFile:
     first_poll: int
     last_poll: int
     kinds: tuple[str, str] | None = None
-    """The first and the last kind by name, in the journal."""
+    """In the journal: the least and the greatest value of `kind`, in order of the alphabet."""
     level: int = 0
     """How often its rows were compacted."""
 
@@ -124,7 +125,7 @@ class DataFileWriter:
 def writing_file(
     location: Location, table: str, schema: pa.Schema, poll_id: int, level: int = 0
 ) -> Iterator[DataFileWriter]:
-    """A new data file of a table in the partition of a poll; durable when the block ends."""
+    """Write a new data file in the partition of a poll's day; it is durable after the block."""
     path = f"day={day_of(poll_id)}/{poll_id:015d}-{level}-{uuid.uuid4().hex[:16]}.parquet"
     name = f"{table}/{path}"
     try:
@@ -169,19 +170,21 @@ def reading_file(location: Location, name: str) -> Iterator[pq.ParquetFile]:
 
 
 def _few_valued(schema: pa.Schema) -> list[str]:
-    """The columns for which a dictionary pays; zstd makes less of numbers, and sooner."""
+    """The text columns, for which dictionary encoding pays: numbers are smaller, and sooner
+    written, by zstd alone.
+    """
     return [each.name for each in schema if pa.types.is_string(each.type)]
 
 
 def _groups(table: str, rows: pa.Table) -> Iterator[pa.Table]:
-    """The row groups of rows; the order of polls stays in each."""
+    """Divide rows into row groups; within each, rows stay in the order of polls."""
     if table != REPORTS:
         yield rows
         return
     of_bundle = pc.equal(rows.column("kind"), BUNDLE).to_numpy()
     yield rows.take(pa.array(np.flatnonzero(~of_bundle)))
     bundles = np.flatnonzero(of_bundle)
-    # Groups are of 1, 2, 4, 8 or 16 equal ranges, so that each lies in those of any fewer.
+    # Digests are divided into 1, 2, 4, 8 or 16 equal ranges; each lies in one of any fewer ranges.
     count = min(SLOTS, 1 << max(0, (len(bundles) // SLOT_ROWS).bit_length() - 1))
     slots = (rows.column("digest").to_numpy()[bundles] * count) >> DIGEST_BITS
     order = slots.argsort(kind="stable")

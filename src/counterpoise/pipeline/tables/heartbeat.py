@@ -1,7 +1,7 @@
 """Shows which writer of a history is alive: a small file that the writer renews.
 
 It only prevents that a second writer is started by mistake. Delta prevents concurrent writes: the
-latest writer has a higher epoch (`history.py`), and commits of the other are refused.
+latest writer has a higher epoch (`history.py`), and commits of earlier writers are refused.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class HeartbeatOptions:
 
 
 AT_ONCE: Final = HeartbeatOptions()
-"""Another writer is not waited for."""
+"""The options by which a running writer is not waited for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class Heartbeat:
     """A name that no other writer has."""
     host: str
     machine: str
-    """The host and its process table: a container has one of its own."""
+    """The host and its PID namespace, in which `process` is unique: a container has its own."""
     process: int
     started: float
     """When the process began, in seconds since 1970."""
@@ -107,7 +107,7 @@ async def writing(
             renewing.cancel()
             await asyncio.gather(renewing, return_exceptions=True)
     finally:
-        with contextlib.suppress(HistoryFaultError):  # then it grows old by itself
+        with contextlib.suppress(HistoryFaultError):  # a heartbeat that stays grows old by itself
             await asyncio.to_thread(mine.withdraw)
 
 
@@ -149,7 +149,7 @@ class _Heart:
             wall_clock_ms(),
             self._options.lasts_s,
         )
-        # A thread that renews it as the writer ends would write it again behind `withdraw`.
+        # Without the lock, a thread that still renews it could write it again after `withdraw`.
         with self._writing:
             if not self._is_withdrawn:
                 write_plain(self._location, NAME, json.dumps(asdict(made)).encode())
@@ -161,7 +161,7 @@ class _Heart:
             await asyncio.sleep(pause_s)
             try:
                 if self._is_anothers(await self._read()):
-                    # It may be that of an earlier writer, which stood still while it renewed it.
+                    # An earlier writer may have written it late, after it had been suspended.
                     await asyncio.to_thread(writer.expect_held)
                 await asyncio.to_thread(self.beat)
                 pause_s = self._options.renew_every_s

@@ -81,9 +81,11 @@ class TablesWriter(TablesReader):
         self._handles = dict(handles)
         self.epoch = epoch
         self._transactions: dict[tuple[str, str], int | None] = {}
-        """The application transactions read so far: each takes the log since its checkpoint."""
+        """The application transactions read so far; for each the log since its checkpoint is read.
+        """
         self._ended: HistoryFaultError | None = None
-        """Why nothing is written any more: after a failure what is in the log is not known."""
+        """The error after which nothing is committed any more, since what the log has is unknown.
+        """
 
     def commit(
         self,
@@ -96,9 +98,9 @@ class TablesWriter(TablesReader):
     ) -> int:
         """Add data files to a table, and remove others, in one commit; returns the table's version.
 
-        `transactions` are application transactions of the caller's. Raises `SupersededError` if
-        another writer has taken the history over, `OutageError` and `HistoryFaultError`; after any
-        of them this writer commits nothing any more.
+        `transactions` are application transactions besides the writer's epoch. Raises
+        `SupersededError` if another writer has taken the history over, `OutageError` and
+        `HistoryFaultError`; after any of them this writer commits nothing any more.
         """
         now_ms = time.time_ns() // 1_000_000
         actions: list[AddAction | RemoveAction] = [
@@ -122,12 +124,13 @@ class TablesWriter(TablesReader):
         version that is known here.
         """
         with self._held(table) as handle:
-            # Without the epoch: unlike other commits, that of a vacuum would put it back.
+            # Without the epoch: a vacuum is not refused after another writer has committed, so it
+            # would set the epoch back.
             gone: list[str] = handle.vacuum(dry_run=False, full=True)
         return len(gone)
 
     def keep_versions(self, days: int) -> None:
-        """Keep old versions of all tables but `fold_state` readable for so many days."""
+        """Keep old versions of all tables but `fold_state` readable for `days` days."""
         kept = dict.fromkeys(
             (delta_table.LOG_KEPT, delta_table.FILES_KEPT), delta_table.days_kept(days)
         )
@@ -143,7 +146,7 @@ class TablesWriter(TablesReader):
             handle.cleanup_metadata()
 
     def transaction(self, table: str, name: str) -> int | None:
-        """As `TablesReader.transaction`; the log is read once for each."""
+        """As `TablesReader.transaction`; each transaction is read from the log only once."""
         with self._locks[table]:
             self._expect_going_on()
             if (table, name) not in self._transactions:
@@ -163,12 +166,15 @@ class TablesWriter(TablesReader):
     def _current(self, table: str) -> Iterator[DeltaTable]:
         with self._locks[table], delta_table.trouble(self.location, table):
             self._expect_going_on()
-            # What is committed here is known already: the writer is the only one.
+            # The handle is up to date: only this writer commits to the table.
             yield self._handles[table]
 
     @contextmanager
     def _held(self, table: str) -> Iterator[DeltaTable]:
-        """The table at its newest version, for tidying; `SupersededError` before or after it."""
+        """The table at its newest version, for maintenance.
+
+        Raises `SupersededError` before or after the block if another writer has taken over.
+        """
         with self._current(table) as handle:
             self._expect_newest(handle)
             yield handle
@@ -190,7 +196,7 @@ class TablesWriter(TablesReader):
                 since = range(before + 1, handle.version() + 1)
                 if not _is_there(self.location, table, since, commit_id):
                     raise superseded(self.location.address) from None
-                # The store took it, and its answer was lost: the second try met the first.
+                # The store made the commit, but its answer was lost: the retry met that commit.
             handle.update_incremental()
             if handle.version() != before + 1:
                 self._expect_epoch(handle)
@@ -284,7 +290,7 @@ def commit(
             custom_metadata={_COMMIT_ID: commit_id},
             app_transactions=[Transaction(name, number) for name, number in transactions.items()],
         ),
-        # Each commit would list the whole log for it: `forget_versions` does it now and then.
+        # A cleanup lists the whole log, so `forget_versions` makes one now and then instead.
         post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
     )
 
@@ -303,7 +309,7 @@ def sync_log(location: Location, table: str, first: int, last: int) -> None:
 
 
 def _is_there(location: Location, table: str, versions: range, commit_id: str) -> bool:
-    """Whether one of these versions of a table is this commit."""
+    """Whether one of these versions of a table was made by the commit with this id."""
     names = [f"{table}/_delta_log/{version:020d}.json" for version in versions]
     return any(commit_id.encode() in (read_plain(location, name) or b"") for name in names)
 

@@ -25,12 +25,12 @@ from counterpoise.pipeline.tables.row_groups import of_polls
 from counterpoise.pipeline.tables.schema import JOURNAL, OUTCOME, SCHEMAS, JournalKind
 
 PART = "partOfLoad"
-"""Among a decision's figures: how much of the cluster's bytes/s its bundle carried."""
+"""The key, in a decision's `figures`, of the part of all bytes/s that its bundle carried."""
 BASIS = "basis"
-"""Among a decision's figures: what the move is based on (`MoveBasis`)."""
+"""The key, in a decision's `figures`, of what the move is based on (`MoveBasis`)."""
 
 UNACKNOWLEDGED = "unacknowledgedSeconds"
-"""Among an outcome's figures: `MoveOutcome.unacknowledged_s`."""
+"""The key, in an outcome's `figures`, of `MoveOutcome.unacknowledged_s`."""
 
 _OF_REJECTION = ("subject", "rule", "value", "limit", "setting", "template")
 DECIDED = "counterpoise-round"

@@ -17,7 +17,7 @@ class KeepingOptions:
     """How often a history is compacted and vacuumed, and how many days stay."""
 
     compact_from: int = PER_LEVEL
-    """From how many small files on a table is compacted."""
+    """A table is compacted once it has this many small files."""
     look_every: int = 60
     """Compaction is considered once in this many batches."""
     retain_days: int = 0
@@ -25,7 +25,8 @@ class KeepingOptions:
     time_travel_days: int = TIME_TRAVEL_DAYS
     """How many days back a table can be read; the more, the longer each commit takes."""
     rounds_at_hand: int = 20
-    """Small files of the journal that are left, so that an interrupted round is found quickly."""
+    """How many of the newest small files of a table other than `reports` are not compacted, so that
+    an interrupted round is found quickly."""
     vacuum_every: int = 60
     """Files that no version needs are deleted once in this many compactions."""
 
@@ -46,7 +47,9 @@ class Keeping:
         self._running: Future[None] | None = None
 
     def folded(self, up_to_poll: int) -> None:
-        """Note that polls up to this one were folded; starts maintenance if due, without wait."""
+        """Note that polls up to this one were folded; start maintenance if it is due, and do not
+        wait for it.
+        """
         self._batches += 1
         busy = self._running is not None and not self._running.done()
         if not busy and self._batches % self._options.look_every == 0:
@@ -75,9 +78,9 @@ class Keeping:
             self._looks += 1
             self._failed = ""
         except SupersededError:
-            return  # the balancer is refused itself, and ends
+            return  # the balancer's next commit is refused as well, and ends it
         except Exception as error:
-            # Whatever it is, the balancer runs into it itself where it matters, and ends there.
+            # An error that matters will also end the balancer's own next commit.
             reason = str(error) or type(error).__name__
             if reason != self._failed:
                 self._log(

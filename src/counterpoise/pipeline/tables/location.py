@@ -15,13 +15,14 @@ from pyarrow import fs
 from counterpoise.names.errors import ExplainedError
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(//)?(.*)", re.DOTALL)
-"""Two letters at least."""
+"""A URI: its scheme, of two letters at least, its slashes and the rest."""
 _ALIKE = {"s3a": "s3", "s3n": "s3", "gcs": "gs"}
 _BUCKETS = ("s3", "gs", "abfs", "abfss")
 _KNOWN = (*_BUCKETS, "hdfs", "viewfs")
 _NEEDS = {"hdfs": "; hdfs:// needs Hadoop's client here: JAVA_HOME, HADOOP_HOME and its CLASSPATH"}
 _PATIENCE = {"connect_timeout": "5s", "timeout": "15s", "retry_timeout": "30s"}
-"""A store that does not answer ends a commit after 45 s at most: 180 by default."""
+"""Time-outs for delta-rs: if a store does not answer, a commit fails after at most 45 s, while by
+default it would take 180 s."""
 
 
 class LocationError(ExplainedError, ValueError):
@@ -95,7 +96,7 @@ def _opened(uri: str) -> tuple[Any, str]:
 
 
 def _of_s3(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
-    """The parameters of an S3 URI as `pyarrow` spells them, for delta-rs."""
+    """Options for delta-rs from an S3 URI, whose parameters are spelled as `pyarrow` takes them."""
     parts = urlsplit(uri)
     parameters = {name: values[-1] for name, values in parse_qs(parts.query).items()}
     options = {}

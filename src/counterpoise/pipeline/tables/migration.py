@@ -32,11 +32,13 @@ _NAMES: Mapping[JournalKind, str] = {
 }
 _OWNERSHIP = "ownership"
 ACTIONS = "action-"
-"""How the names of files begin that say what operators did by hand."""
+"""The prefix of the names of files with operators' actions."""
 
 
 def migrate(old: Location, writer: TablesWriter) -> dict[str, int]:
-    """Copy a history of an older layout into new tables without reports; returns rows by table.
+    """Copy a history of an older layout into tables that have no reports yet.
+
+    Returns the number of rows by table.
 
     The old history is not changed. Fold states are not copied, the fold starts again. A copy that
     was interrupted is started again: the reports are copied last. Raises `HistoryFaultError`.
@@ -78,7 +80,7 @@ def _replace(
 
 
 def _groups(layout: OldLayout, name: str) -> Iterator[list[DataFile]]:
-    """The files of an older table, put together to what becomes one."""
+    """The files of an older table in groups, each of which becomes one file."""
     for files in layout.days(name):
         yield from groups_to_merge(files)
 

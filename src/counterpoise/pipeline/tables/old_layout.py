@@ -44,7 +44,7 @@ class OldWriter:
     first: Mapping[str, int]
     """The first poll or round from which on the writer's files are valid, by directory."""
     found: frozenset[str]
-    """Files of rounds behind its first that it went on with."""
+    """Files of earlier writers that it accepted, although they are not before `first`."""
 
 
 def is_old(location: Location) -> bool:
@@ -100,7 +100,7 @@ class OldLayout:
         files = [file for _, file in best.values()]
         kept: list[_OldFile] = []
         covered = -1
-        # A later compaction may go beyond an earlier one; small files of theirs may be left.
+        # A later compaction may include an earlier one; the files that it replaced may be left.
         for file in sorted(files, key=lambda each: (each.first, -each.last)):
             if file.many and file.last > covered:
                 kept.append(file)

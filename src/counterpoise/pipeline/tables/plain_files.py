@@ -92,7 +92,7 @@ def delete_plain(location: Location, name: str) -> None:
 def move_plain(location: Location, name: str, to: str) -> None:
     """Rename a file if it exists. Raises `HistoryFaultError`."""
     try:
-        # Asked first: of what is not there a bucket says that it cannot be copied.
+        # Checked first: if the file does not exist, an object store's error is about copying.
         if location.filesystem.get_file_info(location.path(name)).type is fs.FileType.NotFound:
             return
         location.filesystem.create_dir(location.path(to).rpartition("/")[0], recursive=True)

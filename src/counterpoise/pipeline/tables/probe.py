@@ -19,7 +19,8 @@ from counterpoise.pipeline.tables.plain_files import names_below
 from counterpoise.pipeline.tables.schema import REPORTS
 
 RIVALS = 6
-"""Commits of one version at once: delta-rs looks first, so only writes that overlap meet."""
+"""How many commits of one version are tried at once: delta-rs first looks whether the version
+exists, so only writes that overlap test the store's condition."""
 _SCHEMA = pa.schema({"probe": pa.string()})
 
 
@@ -54,7 +55,7 @@ def expect_conditional_writes(location: Location) -> None:
 
 
 def _is_committed(handle: DeltaTable, at_once: threading.Barrier) -> bool:
-    """Whether a second commit of the same version was accepted."""
+    """Commit at the same time as the rivals; return whether the store accepted the commit."""
     at_once.wait()
     try:
         handle.create_write_transaction(

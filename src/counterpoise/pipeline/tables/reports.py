@@ -155,7 +155,7 @@ def read_reports(
 
 
 def _groups_of(parquet: pq.ParquetFile, shard: int, shards: int) -> list[pa.Table]:
-    """The row groups that may have rows for a shard; those of bundles alone by fewer columns."""
+    """The row groups that may have rows for a shard; fewer columns of those with bundles alone."""
     groups = []
     for number in range(parquet.num_row_groups):
         alone = extent(parquet, number, "kind") == (BUNDLE, BUNDLE)

@@ -15,12 +15,12 @@ from counterpoise.pipeline.tables.location import Location
 
 @dataclass(frozen=True, slots=True)
 class ReportPart:
-    """A selection of a data file's rows: bundles by digests of their names; others or not."""
+    """A selection of a data file's rows: those of some bundles, and those not about bundles."""
 
     others: bool
-    """Rows that are not of a bundle."""
+    """Whether rows that are not about a bundle are selected."""
     digests: range = range(0)
-    """Rows of bundles whose names have one of these digests."""
+    """The digests of the names of those bundles whose rows are selected."""
 
     def may_be_in(self, kinds: tuple[Any, Any] | None, digests: tuple[Any, Any] | None) -> bool:
         """Whether a row group may have selected rows, by the least and greatest `kind` and `digest`
@@ -37,7 +37,7 @@ class ReportPart:
         )
 
     def of(self, rows: pa.Table) -> pa.Table:
-        """Those of these rows that are selected; they have the columns `kind` and `digest`."""
+        """The selected ones of `rows`, which need the columns `kind` and `digest`."""
         bundles = pc.equal(rows.column("kind"), BUNDLE)
         digests = rows.column("digest")
         inside = pc.and_(

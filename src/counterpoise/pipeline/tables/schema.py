@@ -62,7 +62,7 @@ MOMENTS = {"at": "poll_id", "report_at": "report_at_ms"}
 """Columns that are timestamps, for people who query the table, and the numbers they come from."""
 
 ADDED = ("load_average", "topic_loads")
-"""Columns that reports have not had from the beginning: null, to other engines, in older rows."""
+"""Columns that `reports` got later; other engines read null for them in older rows."""
 
 REPORTS_SCHEMA = pa.schema(
     [pa.field(name, _ARROW[dtype.kind], nullable=name in ADDED) for name, dtype in COLUMNS.items()]

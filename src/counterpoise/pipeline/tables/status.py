@@ -25,7 +25,7 @@ _NO_BUNDLES = (BROKER, GAP, POLL)
 
 @dataclass(frozen=True, slots=True)
 class LastPoll:
-    """The last poll of the cluster; `at` is milliseconds since 1970. Named as in JSON."""
+    """The last poll of the cluster, fields named as in JSON; `at` is milliseconds since 1970."""
 
     at: int
     brokers: int
@@ -46,7 +46,7 @@ class LastRound:
     moves: int
     rejections: tuple[str, ...]
     complete: bool
-    """False while its moves are under way, or where it was cut off."""
+    """False while its moves are under way, and if it was interrupted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,9 +59,9 @@ class BalancerStatus:
     poll: LastPoll | None
     round: LastRound | None
     outcomes: Mapping[str, int] = field(default_factory=dict)
-    """How many moves of the last hour ended in which way."""
+    """The number of moves that ended in the last hour, by status."""
     seconds: tuple[float, ...] = ()
-    """How long each move of the last hour took that was carried out, the shortest first."""
+    """The durations of the moves that were carried out in the last hour, the shortest first."""
     withheld: Mapping[str, int] = field(default_factory=dict)
     """Moves of the last hour that a rule withheld, by the rule."""
     failures: tuple[tuple[str, str], ...] = ()
@@ -126,7 +126,7 @@ def read_status(reader: TablesReader, now_ms: int) -> BalancerStatus:
 
 
 def _reports(reader: TablesReader, after: int) -> Iterable[Mapping[str, Any]]:
-    """What the polls of a time say, apart from the bundles' figures."""
+    """The rows of the polls after `after`, without those of bundles."""
     for part in read_reports(reader, after, EVER, _REPORT_COLUMNS, _NO_BUNDLES):
         yield from part.to_pylist()
 
@@ -153,7 +153,7 @@ def _last_round(journal: Journal) -> LastRound | None:
         strategy=made.strategy,
         imbalance=made.imbalance,
         moves=len(made.moves),
-        # What is left alone for its past comes first: it holds for hours, the rest for a round.
+        # Rejections because of past moves come first: they last for hours, others for a round.
         rejections=tuple(
             each.sentence
             for each in sorted(made.rejections, key=lambda each: each.rule not in PAST_RULES)

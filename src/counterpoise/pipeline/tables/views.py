@@ -74,7 +74,8 @@ VIEWS: Mapping[str, TableView] = {
 NAMES = (*(table for table in TABLES if table != FOLD_STATE), *VIEWS)
 
 ENGINES: Sequence[str] = ("duckdb", "parquet", "spark")
-"""DuckDB with its extension `delta`; without it, of the version that is newest now; Spark."""
+"""The engines that `sql` makes views for: DuckDB with its extension `delta`; DuckDB without it,
+from the Parquet files of the version that is newest now; Spark."""
 
 
 def parts(reader: TablesReader, name: str, *, first_ms: int, last_ms: int) -> Iterator[pa.Table]:
@@ -93,7 +94,7 @@ def parts(reader: TablesReader, name: str, *, first_ms: int, last_ms: int) -> It
 def sql(reader: TablesReader, engine: str) -> str:
     """SQL in the dialect of ``engine`` that makes a view of each table and `TableView`."""
     there = [table for table in TABLES if reader.version(table) >= 0]
-    if engine == "parquet":  # which cannot name no file
+    if engine == "parquet":  # `read_parquet` needs at least one file
         there = [table for table in there if reader.files(table)]
     make = "create or replace temporary view" if engine == "spark" else "create or replace view"
     statements = [

@@ -71,7 +71,10 @@ class OpenedHistory:
 
 
 class HistoryKeeper:
-    """Base of watcher and balancer, which poll a cluster into a history; `log` gets sentences."""
+    """Base of the watcher and the balancer, which poll a cluster and write a history.
+
+    `log` is called with each sentence to be logged.
+    """
 
     def __init__(self, settings: WatchSettings, log: SentenceSink) -> None:
         self._settings = settings
@@ -80,7 +83,7 @@ class HistoryKeeper:
         self._lost = asyncio.Event()
         self._began_ms = wall_clock_ms()
         self.is_under_way = False
-        """Whether any poll was kept."""
+        """Whether a poll has been stored in the history."""
         self.metrics = Metrics(wall_clock_ms, settings.poll_every_s)
         self.notices = BalancerNotices(discard, wall_clock_ms)
 
@@ -125,7 +128,10 @@ class HistoryKeeper:
                 self.notices.stopped("it was asked to", by_itself=False)
 
     async def _look_before(self) -> None:
-        """Raise `NothingSeenError` if the only poll would begin a history with nothing in it."""
+        """Poll once, without storing it; raise `NothingSeenError` if no broker reports its load.
+
+        So a run with `once` creates no history that would have nothing in it.
+        """
         async with self._session() as session:
             addresses = self._settings.addresses
             with contextlib.closing(Collector(session, addresses, wall_clock_ms)) as collector:

@@ -50,7 +50,7 @@ class Metrics:
         self.refused = gauge("rejections", "What the last round left alone, by rule.", ("rule",))
         self.outcomes = counter("moves", "Moves by how they ended.", ("status",))
         for status in MoveStatus:
-            # From 0 on: the first of a kind is an increase, too.
+            # Each status begins at 0, so that Prometheus sees its first move as an increase.
             self.outcomes.labels(status.value)
         self.move_seconds = Histogram(
             f"{PREFIX}_move_seconds",

@@ -57,7 +57,7 @@ class Polling:
         return rows
 
     async def _patiently(self, keeping: Coroutine[None, None, None]) -> None:
-        """Wait for a store that may not respond for minutes, and log that."""
+        """Wait until a poll is stored, and log if that takes longer than `SLOW_AFTER_S`."""
         task = asyncio.create_task(keeping)
         began = asyncio.get_running_loop().time()
         slow = not (await asyncio.wait({task}, timeout=SLOW_AFTER_S))[0]
@@ -72,7 +72,10 @@ class Polling:
             self._log(f"{self._address} has taken it after {took:.0f} s")
 
     def _mind_the_clock(self, poll_id: int) -> None:
-        """Log once that this clock is behind the polls: rounds wait until it has passed them."""
+        """Log once if this machine's clock is behind the newest poll, and once when it is not.
+
+        No round is made until the clock has passed that poll.
+        """
         behind_ms = poll_id - self._clock_ms()
         behind = behind_ms > CLOCKS_DIFFER_MS
         if behind and not self._behind:

@@ -39,7 +39,7 @@ class Channel:
         self._report = report
         self._reported = ""
 
-        # What its library says at each try we say once, in a sentence.
+        # The client's library would log each failed try, while `report` is called once.
         quiet = pulsar.FileLogger(pulsar.LoggerLevel.Error, os.devnull)
         self._client = pulsar.Client(
             service_url, operation_timeout_seconds=answers_within_s, logger=quiet

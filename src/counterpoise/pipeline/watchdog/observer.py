@@ -22,7 +22,7 @@ called in a thread."""
 ASKED_MOST: Final = 64
 """The most namespaces that are read in one observation."""
 Known = dict[str, Mapping[str, bool] | str]
-"""What each broker owns, or why that is not known."""
+"""By broker: its bundles, each with whether it is active, or the reason why they are not known."""
 
 
 class Observer:
@@ -107,7 +107,9 @@ class Observer:
         return {**known, **listed, **missing}
 
     async def _leader_by(self, broker: str) -> tuple[str, str, float]:
-        """The leader that a broker names, empty for none; why it names none; how long it took."""
+        """Ask a broker for the leader: its id (empty for none), the error if the broker did not
+        answer, and the seconds that it took.
+        """
         clock = asyncio.get_running_loop().time
         began, leader, refused = clock(), "", ""
         try:

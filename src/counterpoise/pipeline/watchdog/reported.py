@@ -1,10 +1,10 @@
-"""Finds what brokers own that must not be asked for all their bundles at once
+"""Finds the bundles of brokers that must not be asked for all of them at once
 (`pipeline/collect/owned.py`).
 
-Their load reports list their bundles, up to a minute late. At every look a broker is asked for each
-bundle that two brokers report or none reports any more, and each whose last answer differed from
-the reports. The other bundles are asked in turn, to find one that is owned and not served, which no
-report shows. `MOST` limits how many bundles are asked for at a look.
+Load reports list a broker's bundles, up to a minute late. In each observation brokers are asked for
+the owner of each bundle that two brokers report or none reports any more, and of each for which the
+last answer differed from the reports. The other bundles are asked for in turn, to find any that is
+owned and not served, which no report shows. `MOST` limits the bundles that are asked for.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class _Bundle:
     reported_ms: int = 0
     asked_ms: int = 0
     holders: Mapping[str, bool] = field(default_factory=dict)
-    """The brokers that had it when that was last read."""
+    """The brokers that owned it when brokers were last asked, each with whether it was active."""
 
     @property
     def open(self) -> bool:
@@ -97,7 +97,9 @@ class Reported:
         return owned, silent
 
     def _chosen(self) -> Iterable[str]:
-        """What is asked for at this look: what is open first, then whatever was not for longest."""
+        """The bundles to ask for now: first those whose owner is unclear, then those that were
+        asked for longest ago.
+        """
         free = [each for each in self._bundles if not bound_to_broker(namespace_of(each))]
         known = self._bundles
         free.sort(key=lambda each: (not known[each].open, known[each].asked_ms, each))
@@ -106,7 +108,10 @@ class Reported:
     async def _ask(
         self, bundle: str, brokers: Sequence[str], now_ms: int, silent: dict[str, str]
     ) -> None:
-        """Ask the brokers that report a bundle whether they own it; where none does, any broker."""
+        """Ask for a bundle's owner: the brokers that report it, or if none does one of `brokers`.
+
+        The owners are kept in `_bundles`; a broker that does not answer is added to `silent`.
+        """
         known = self._bundles[bundle]
         holders: dict[str, bool] = {}
         for broker in [b for b in known.reporters if b in brokers] or brokers[:1]:

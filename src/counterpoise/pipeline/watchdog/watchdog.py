@@ -49,7 +49,7 @@ class Watchdog:
         """Judge the cluster at this poll, and report the alerts that begin or end."""
         seen = await self.looker.observe(rows)
         if not seen.owned and not seen.silent:
-            return  # the cluster does not answer at all, which the poll says
+            return  # the cluster does not answer at all, which is logged for the poll
         lost = lost_namespaces(seen, self.memory)
         if lost and seen.owned:
             seen = replace(seen, deleted=await self.looker.deleted(lost, min(seen.owned)))

@@ -1,4 +1,4 @@
-"""The best result that any strategy could have: how even a cluster is kept by a number of moves.
+"""The best result that any strategy could have: how even a number of moves can keep a cluster.
 
 `floor.py` has a lower bound at one instant, for any assignment. `bound.py` has a lower bound for
 any sequence of a number of moves, by a mixed-integer program (HiGHS, the extra ``optimum``).

@@ -33,9 +33,10 @@ class _Entries:
 
 
 def least_imbalance(windows: Windows, moves: int, seconds: float = SECONDS) -> float:
-    """A proved lower bound on the mean over time of (fullest broker ÷ mean), with so many moves.
+    """A proved lower bound on the mean over time of (fullest broker ÷ mean), with at most `moves`.
 
-    Raises ``RuntimeError`` if the solver proves nothing, ``ImportError`` without `highspy`.
+    The solver has `seconds`. Raises ``RuntimeError`` if it proves nothing, ``ImportError`` without
+    `highspy`.
     """
     highspy: Any = import_module("highspy")
 
@@ -57,10 +58,12 @@ def least_imbalance(windows: Windows, moves: int, seconds: float = SECONDS) -> f
 
 
 def _program(windows: Windows, moves: int) -> Any:
-    """Columns: away (window, bundle), leaves (bundle), fullest (window).
+    """Build the mixed-integer program.
 
-    Rows: the fullest is at least what each broker keeps (window, broker); what is away has left
-    (window, bundle); as many leave as there are moves.
+    Its columns: whether a bundle is away from its first broker (window, bundle); whether it ever
+    leaves that broker (bundle); the load of the fullest broker (window). Its rows: the fullest
+    broker carries at least what each broker keeps (window, broker); a bundle that is away has left
+    (window, bundle); at most as many bundles leave as there are moves.
     """
     highspy: Any = import_module("highspy")
 

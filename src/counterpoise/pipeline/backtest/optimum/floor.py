@@ -14,8 +14,8 @@ def least_fullest(load: Floats, size: Floats) -> float:
     """A lower bound on the fullest broker's load ÷ the mean, for any assignment of these bundles.
 
     ``size`` is what each broker can carry. On n brokers of equal size, with loads in falling order:
-    max >= max(mean, l[0], l[n-1] + l[n]), since of n + 1 bundles two share a broker. Brokers of
-    unequal size are all given the size of the largest.
+    max >= max(mean, l[0], l[n-1] + l[n]), since two of the n + 1 largest bundles share a broker.
+    Brokers of unequal size are all given the size of the largest.
     """
     count = len(size)
     mean = load.sum() / count

@@ -1,8 +1,8 @@
 """What local search reaches, with the future load known and with past reports alone.
 
-Every few minutes it makes each move that improves the balance by more than a price. One variant
-uses the loads of the time ahead, the other those of the time past. Several prices give a frontier:
-imbalance against moves.
+Every few minutes the search makes each move that improves the balance by more than a price. One
+variant decides by the mean of future loads, the other by the mean of past loads. Several prices
+give a frontier: imbalance against moves.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ def _played(trace: LoadTrace, loads: Floats, foresees: bool, price: float) -> Po
     for step in range(trace.steps):
         up = trace.up(step)
         carried = np.bincount(owners, loads[step], len(up)) * relief
-        # The bundles of a broker that left go where there is least.
+        # Each bundle of a broker that left goes to the least loaded broker.
         for row in np.flatnonzero(~up[owners]).tolist():
             owners[row] = int(np.argmin(np.where(up, carried, np.inf)))
             carried[owners[row]] += loads[step, row] * relief[owners[row]]

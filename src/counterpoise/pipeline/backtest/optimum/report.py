@@ -19,7 +19,8 @@ class Optimum:
     floor: float
     """The mean over time of the imbalance that no assignment beats, with any number of moves."""
     bounds: tuple[tuple[int, float], ...]
-    """By number of moves, ascending: the imbalance that no play with as many moves beats."""
+    """Pairs, in ascending order: a number of moves, and a lower bound on the imbalance of any
+    strategy that makes at most as many."""
     knowing: tuple[Point, ...]
     """Local search that knows the load ahead."""
     learning: tuple[Point, ...]
@@ -43,7 +44,11 @@ def optimum_of(trace: LoadTrace, results: Sequence[BacktestResult]) -> Optimum:
 
 
 def distances(results: Sequence[BacktestResult], best: Optimum) -> list[str]:
-    """Sentences: the lower bound for any number of moves; each result, its bound, local search."""
+    """Return sentences that compare results with the optimum.
+
+    The first has the lower bound for any number of moves. Then each result has one, with its own
+    bound and what local search reached.
+    """
     lines = [f"no assignment at any instant is below max/mean {best.floor:.3f} on average"]
     for result in results:
         words = [

@@ -7,10 +7,11 @@ from typing import Any
 from counterpoise.storage.port import Chunk, EntryGroup
 
 _SMALL = 64
-"""Groups below this many entries are joined, so that a slow topic has few chunks as well."""
+"""A chunk with fewer entries than this takes in the next group, too, so that a slow topic, whose
+groups are small, has few chunks."""
 
 _OVERHEAD = 120
-"""Bytes an entry costs beside its own: object headers and list slots."""
+"""Bytes of memory that an entry costs beside its content: object headers and list slots."""
 
 
 class EntryCache:
@@ -32,8 +33,10 @@ class EntryCache:
                 oldest.evict()
 
     def extended(self, cache: "LogCache", size: int) -> bool:
-        """Count bytes added to the newest chunk of a log; returns False if the chunk is not the
-        newest of all logs.
+        """Count bytes appended to a log's newest chunk.
+
+        Returns False, and counts nothing, unless that chunk is also the newest of all logs: chunks
+        are evicted in the order in which they began.
         """
         newest, before = self._order[-1] if self._order else (None, 0)
         if newest is not cache:
@@ -64,7 +67,7 @@ class LogCache:
         self._chunks: list[Chunk] = []
         self._firsts: list[int] = []
         self._sizes: list[int] = []
-        #: The last chunk's.
+        #: The lists of the newest chunk, to which small groups are appended.
         self._entries: list[bytes] = []
         self._messages: list[int] = []
         self._start = 0

@@ -111,18 +111,24 @@ class Log(ABC, Generic[C]):
         return self._index.position(index)
 
     def index(self, position: tuple[int, int]) -> int:
-        """Index of the entry at ``position``, which may be yet to come; of the next if deleted."""
+        """Index of the entry at ``position``, which need not be written yet; of the next if it is
+        deleted.
+        """
         last = self._index.last
         if position[0] == last.ledger_id and position[1] >= 0:
             return last.base + position[1]
         return self._index.index(position)
 
     def index_after(self, position: tuple[int, int]) -> int:
-        """Index of the entry that follows ``position``, where one is stored or not."""
+        """Index of the entry that follows ``position``, which need not be that of a stored
+        entry.
+        """
         return self.index((position[0], position[1] + 1))
 
     def find(self, position: tuple[int, int]) -> int | None:
-        """Index of the entry at ``position``, which may be yet to come; None if it is deleted."""
+        """Index of the entry at ``position``, which need not be written yet; None if it is
+        deleted.
+        """
         index = self.index(position)
         return index if self.position(index) == position else None
 
@@ -192,7 +198,10 @@ class Log(ABC, Generic[C]):
             self._refuse(StorageError(f"{self.name}: {error!r}"))
 
     def _written(self, group: EntryGroup[C]) -> None:
-        """The first group in flight is durable, and the fence was intact afterwards."""
+        """Commit ``group``, the first in flight, and start the next one.
+
+        Called by the store when the group is durable and no later owner had fenced the log by then.
+        """
         last = self._index.last
         if group.ledger_id != last.ledger_id:
             last = self._index.start(group.ledger_id)
@@ -207,17 +216,17 @@ class Log(ABC, Generic[C]):
         try:
             self._listener.committed(group)
         except Exception as error:
-            # They are stored, but a caller that waits for an answer must get one.
+            # The entries are stored, but a caller that waits for an answer must get one.
             _log.exception("%s: the listener failed on stored entries", self.name)
             self._listener.refused(StorageError(f"{self.name}: {error!r}"), group.contexts)
 
     def _refuse(self, error: StorageError) -> None:
-        """A group in flight could not be made durable."""
+        """Report to the listener that a group in flight, and all that follow, are not stored."""
         if self._error is None:
             self._listener.refused(error, self._drop_waiting())
 
     def _drop_waiting(self) -> list[C]:
-        """Drop everything appended and not stored; returns the contexts."""
+        """Drop all entries that are appended and not stored; returns their contexts."""
         # Nothing that was appended after the failed group may be stored: entries keep their order.
         waiting = [each for group in self._submitted for each in group.contexts]
         waiting += self._gathering.contexts
@@ -254,8 +263,9 @@ class Log(ABC, Generic[C]):
     async def close(self) -> None:
         """Wait for all appended entries, and release the log. A fenced log closes without an error.
 
-        The next owner finds everything, cursors included. Their last state may reach the disk a
-        moment later; until then an owner finds the state before.
+        The next owner finds everything, cursors included. The last state of the cursors may reach
+        the disk a moment later: after a power failure in between, the owner finds the state before
+        it.
 
         Raises `StorageError` if the disk fails or does not respond in time. The log is closed
         nevertheless, and entries that are not acknowledged by then never will be.
@@ -282,7 +292,9 @@ class Log(ABC, Generic[C]):
         self._state_changed()
 
     async def cursors_saved(self) -> None:
-        """Wait until every cursor passed so far is on disk; raises `StorageError`."""
+        """Wait until every cursor passed to `save_cursor` so far is stored; raises
+        `StorageError`.
+        """
         await self._persist()
 
     def drop_cursor(self, name: str) -> None:
@@ -291,7 +303,8 @@ class Log(ABC, Generic[C]):
             self._state_changed()
 
     def set_persistence(self, persistence: Persistence | None) -> None:
-        """Set quorums and rate of cursor saves from the next ledger on; None: the store's settings.
+        """Set the quorums of later ledgers and the rate of cursor saves; None: the store's
+        settings.
 
         Ignored by logs that are not on bookies.
         """
@@ -309,14 +322,14 @@ class Log(ABC, Generic[C]):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of stored entries of which memory has a copy; 0 if memory is the store."""
+        """Bytes of this log's entries in the entry cache; 0 for a log that is stored in memory."""
         return 0
 
     @abstractmethod
     async def read(self, index: int, max_bytes: int) -> Chunk:
         """A chunk starting at ``index``: at least one entry, about ``max_bytes`` at most.
 
-        It is empty if the entry is deleted, or is while it is read.
+        It is empty if the entry is deleted, before or during the read.
         """
 
     @abstractmethod
@@ -325,7 +338,9 @@ class Log(ABC, Generic[C]):
 
     @abstractmethod
     def _write(self, group: EntryGroup[C]) -> None:
-        """Start writing; ends in `_written` or `_fail`. Sets ``group.size``."""
+        """Start to write a group, and set its ``size``. Calls `_written`, `_refuse` or `_fail` at
+        its end.
+        """
 
     @abstractmethod
     def _remember(self, group: EntryGroup[C]) -> None:
@@ -333,7 +348,7 @@ class Log(ABC, Generic[C]):
 
     @abstractmethod
     def _state_changed(self) -> None:
-        """Cursors or ledgers differ from what is stored."""
+        """Have the state stored soon, because cursors or the list of ledgers have changed."""
 
     @abstractmethod
     def _delete_ledgers(self, ledger_ids: list[int]) -> None:

@@ -82,7 +82,9 @@ class LedgerIndex:
         return Position(span.ledger_id, index - span.base)
 
     def index(self, position: tuple[int, int]) -> int:
-        """Index of the entry at ``position``, which may be yet to come; of the next if deleted."""
+        """Index of the entry at ``position``, which need not be written yet; of the next if it is
+        deleted.
+        """
         ledger_id, entry_id = position
         last = self.last
         if ledger_id == last.ledger_id:

@@ -1,4 +1,4 @@
-"""Reads a log from one of its entries on, or one of them."""
+"""Reads the entries of a log: all from an index on, or a single one."""
 
 from collections.abc import AsyncIterator, Sequence
 from typing import Any, Final
@@ -9,7 +9,8 @@ _READ_BYTES: Final = 1 << 20
 
 
 async def parts_from(log: Log[Any], index: int) -> AsyncIterator[tuple[int, Sequence[bytes]]]:
-    """A log's entries from ``index`` to its end, in parts, each with its first entry's index.
+    """Yield a log's entries from ``index`` to its end in parts: (index of the first entry,
+    entries).
 
     Raises `StorageError`.
     """

@@ -7,7 +7,7 @@ from operator import itemgetter
 from counterpoise.storage.port import Chunk, Lost
 
 _LOST_AT_ONCE = 10_000
-"""Lost entries that one chunk has at most."""
+"""The most lost entries that one chunk stands for."""
 
 
 class LostEntries(Exception):

@@ -20,11 +20,12 @@ class ManagedLedgerOptions:
     rack_aware: bool = option(True, "bookkeeperClientRackawarePolicyEnabled")
     """Whether the bookies of a ledger are chosen by their racks in Pulsar's map (/bookies)."""
     racks_min: int = option(2, "bookkeeperClientMinNumRacksPerWriteQuorum", low=1)
-    """How many racks each entry is on, if there are so many."""
+    """How many racks the copies of an entry are spread over, if there are so many."""
     racks_enforced: bool = option(False, "bookkeeperClientEnforceMinNumRacksPerWriteQuorum")
-    """Whether nothing is written where that is impossible; otherwise a warning says so."""
+    """Whether ledgers that cannot be spread over so many racks are refused; otherwise they are
+    written, with a warning in the log."""
     digest: str = option("CRC32C", "managedLedgerDigestType")
-    """What entries are checked by: CRC32C, CRC32, MAC (HMAC-SHA1) or DUMMY."""
+    """How the checksum of an entry is made: CRC32C, CRC32, MAC (HMAC-SHA1) or DUMMY."""
     password: str = option("", "managedLedgerPassword", secret=True)
     """The password of ledgers. Ledgers that have another cannot be opened."""
     timeout_s: int = option(30, "bookkeeperClientTimeoutInSeconds", "s", low=1)
@@ -36,7 +37,8 @@ class ManagedLedgerOptions:
     max_rollover_min: int = option(240, "managedLedgerMaxLedgerRolloverTimeMinutes", "min", low=1)
     """A ledger as old as this is closed with the next message, full or not."""
     cursor_entries: int = option(50_000, "managedLedgerCursorMaxEntriesPerLedger", low=1)
-    """How many states a cursor's ledger may have before it is closed and the next begun."""
+    """How many entries, one for each saved state, a cursor's ledger may have before it is closed
+    and the next begun."""
     cursor_rollover_s: int = option(14_400, "managedLedgerCursorRolloverTimeInSeconds", "s", low=1)
     """How old a cursor's ledger may be before it is closed and the next begun."""
     mark_deletes_per_s: float = option(1.0, "managedLedgerDefaultMarkDeleteRateLimit", low=0)
@@ -44,7 +46,8 @@ class ManagedLedgerOptions:
     node_ranges_max: int = option(
         1000, "managedLedgerMaxUnackedRangesToPersistInMetadataStore", low=0
     )
-    """A cursor with more ranges stays in its ledger when its topic is closed."""
+    """When a topic is closed, a cursor with at most this many acknowledged ranges is stored in its
+    node in the metadata store; one with more stays in its ledger."""
 
     @property
     def persistence(self) -> Persistence:
@@ -53,7 +56,10 @@ class ManagedLedgerOptions:
         return Persistence(quorums, self.mark_deletes_per_s)
 
     def is_due(self, entries: int, size: int, age_s: float, size_max: int) -> bool:
-        """Whether a ledger of this size and age is to be closed and the next one started."""
+        """Whether a ledger of this size and age is to be closed and the next one started.
+
+        ``size`` and ``size_max`` are bytes.
+        """
         full = entries >= self.ledger_entries or size >= size_max
         return (full and age_s >= self.min_rollover_min * 60) or (
             bool(entries) and age_s >= self.max_rollover_min * 60

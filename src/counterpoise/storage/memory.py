@@ -153,7 +153,7 @@ class _MemoryLog(Log[C]):
         if last.entries < self._ledger_entries:
             return last.ledger_id, last.entries
         ledger_id = self._ids.next_id(last.ledger_id)
-        # Without an id at hand the ledger grows on.
+        # While no id is available the ledger grows on.
         return (last.ledger_id, last.entries) if ledger_id is None else (ledger_id, 0)
 
     def _write(self, group: EntryGroup[C]) -> None:
@@ -175,7 +175,7 @@ class _MemoryLog(Log[C]):
         self._written(group)
 
     def _remember(self, group: EntryGroup[C]) -> None:
-        pass  # written is remembered
+        pass  # `cached` returns the stored lists themselves
 
     def _state_changed(self) -> None:
         with self._stored.lock:

@@ -12,7 +12,9 @@ _BOOKIE_CLIENT = BookieClientOptions()
 
 @dataclass(frozen=True, slots=True)
 class StorageOptions:
-    """The place and size of ledgers; sizes are smaller than Pulsar's, for one host."""
+    """Where ledgers are stored, and how large they get; defaults are smaller than Pulsar's, for one
+    host.
+    """
 
     url: str = option("memory:", "ledgerStoreUrl")
     """Where messages are kept: memory: (gone with the broker), file:///directory, which all
@@ -21,7 +23,8 @@ class StorageOptions:
     ledger_mb: int = option(64, "managedLedgerMaxSizePerLedgerMbytes", "MB", low=1)
     """A ledger of this size is closed and the next begun; only whole ledgers are deleted."""
     cache_mb: int = option(64, "managedLedgerCacheSizeMB", "MB", low=1)
-    """How much memory holds the entries written last, of all topics, for delivery without reads."""
+    """The size of the cache for the newest entries of all topics, from which consumers are served
+    without reading the store."""
     metadata_session_timeout_ms: int = option(
         30000, "metadataStoreSessionTimeoutMillis", "ms", low=100
     )
@@ -29,12 +32,14 @@ class StorageOptions:
     metadata_operation_timeout_s: int = option(
         30, "metadataStoreOperationTimeoutSeconds", "s", low=1
     )
-    """After this long without an answer an operation on that metadata has failed."""
+    """How long an operation on the BookKeeper cluster's metadata store may take before it fails."""
     managed: ManagedLedgerOptions = _MANAGED
     bookie_client: BookieClientOptions = _BOOKIE_CLIENT
 
     @property
     def bookkeeper_metadata(self) -> str | None:
-        """The metadata store of the BookKeeper cluster with the messages; None without one."""
+        """The URL of the metadata store of the BookKeeper cluster; None if messages are stored
+        elsewhere.
+        """
         scheme, _, address = self.url.partition(":")
         return address.removesuffix("/ledgers") if scheme == "metadata-store" else None

@@ -5,10 +5,11 @@ Laws of this room:
 * A **log** is one topic's messages: an ordered list of *ledgers*. Opening a log starts a new
   ledger and fences the broker that had it open before; a fenced owner acknowledges nothing more.
 * An entry counts as stored only when its group has been committed: written, synchronised, and
-  the fence seen intact *after* that. Then, and in order, the listener hears of it.
+  the fence seen intact *after* that. Then, and in order, the listener is notified.
 * A write that fails fails its callers, not the log: what the disk has of it is unknown, so its
   ledger is closed at the last entry that was committed, and the next write begins a new one.
-* What the disk has lost is named, never served and never waited for: the rest goes on in order.
+* Entries that the disk has lost are reported, never served and never waited for: the others are
+  read in order.
 * Inside this process an entry is addressed by its **index**, a plain integer that is contiguous
   across ledgers, so that acknowledgement arithmetic is integer arithmetic. The `Position` of the
   protocol is (ledger id, entry id); the log converts. Indexes live as long as the open log.
@@ -69,7 +70,8 @@ class CursorState:
     acked: tuple[tuple[Position, Position], ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     partial: tuple[tuple[Position, tuple[int, ...]], ...] = ()
-    """Batches of which a part is acknowledged: the messages that are not, as 64-bit words."""
+    """Batches acknowledged in part: the position of each, and its messages that are not
+    acknowledged, as a bit set of 64-bit words."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +95,8 @@ class LedgerInfo:
 
 
 class Chunk(NamedTuple):
-    """Consecutive entries; ``messages[i]`` is the number of messages in the batch ``entries[i]``.
+    """Consecutive entries from index ``first`` on; entry ``i`` of them has ``messages[i]``
+    messages.
 
     A lost entry is empty and has no messages. The lists may be shared with a cache, which may
     append what is committed later: read them, never change them.
@@ -109,10 +112,10 @@ C = TypeVar("C")
 
 @dataclass(slots=True, eq=False)
 class EntryGroup(Generic[C]):
-    """Entries that are committed together, and each one's context from its caller.
+    """Entries that are committed together, each with the context that its caller passed.
 
-    ``first`` (the index of ``entries[0]``) and its position are known once it is committed, and so
-    is ``took_s``: seconds since its first entry came.
+    ``first`` (the index of ``entries[0]``), ``ledger_id`` and ``first_entry`` (its position) and
+    ``took_s`` (seconds from the first append to the commit) are known once the group is committed.
     """
 
     entries: list[bytes] = field(default_factory=list)
@@ -158,4 +161,4 @@ class LedgerIds(Protocol):
         """A new id larger than ``above``; None while the supply has none. Thread-safe."""
 
     async def fetch(self, above: int) -> None:
-        """Return once the supply has an id larger than ``above``."""
+        """Wait until the supply has an id larger than ``above``."""

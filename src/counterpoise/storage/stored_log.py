@@ -41,7 +41,7 @@ class StoredLog(Log[C]):
 
     @property
     def cached_bytes(self) -> int:
-        """Bytes of stored entries of which memory has a copy."""
+        """Bytes of this log's entries in the entry cache."""
         return self._cache.size
 
     def cached(self, index: int) -> Chunk | None:
@@ -64,7 +64,7 @@ class StoredLog(Log[C]):
                 return Chunk(index, (), ())
             if not isinstance(error, LostEntries):
                 raise
-            # A successor may delete what this log would miss.
+            # Perhaps a successor has deleted them: then this raises.
             await self._check_mine()
             self._found_lost(error.lost)
             return empty_chunk(index, error.lost.entries)
@@ -74,8 +74,8 @@ class StoredLog(Log[C]):
     async def _read(
         self, ledger: IndexedLedger, entry_id: int, max_bytes: int
     ) -> tuple[list[bytes], list[int]]:
-        """Entries of a ledger from this one on, and their numbers of messages: at least one entry,
-        about ``max_bytes`` at most.
+        """Read entries of a ledger from ``entry_id`` on, and how many messages each has: at least
+        one entry, about ``max_bytes`` at most.
 
         Raises `LostEntries` if the first is lost, and `StorageError`.
         """

@@ -34,7 +34,7 @@ class JsonTopics:
     """The `TopicCodec` that writes JSON, for stores that keep nothing else in a topic's node."""
 
     def read(self, value: bytes) -> TopicRecord:
-        """Parse a value that `write` made; without a last position it shows that a topic exists."""
+        """Parse a value that `write` made; an empty one only shows that the topic exists."""
         if not value:
             return _PLAIN
         fields = json.loads(value)

@@ -37,7 +37,7 @@ def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) ->
 
 
 def noted(directory: Path, epoch: int, disk: LedgerDisk) -> Committed | None:
-    """The note of the owner of an epoch; None if there is none or it is damaged."""
+    """Read the note that the owner of ``epoch`` wrote; None if there is none or it is damaged."""
     try:
         content = read_file(disk, _path(directory, epoch))
         _, ledger_id, entries, _ = _NOTE.unpack(content)

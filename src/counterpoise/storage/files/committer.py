@@ -16,7 +16,7 @@ Step = Callable[[], None]
 
 
 class Committer:
-    """Runs jobs in ``threads`` threads, and what follows each on one event loop.
+    """Runs each job in one of ``threads`` threads, and then its callback on the event loop.
 
     Jobs that end close together share one wake-up of the loop. The threads do not keep the process
     alive: a disk that never responds must not block its exit.
@@ -37,7 +37,8 @@ class Committer:
     def submit(self, run: Step, finish: Step | None = None) -> None:
         """Queue blocking work for a thread; ``finish`` is called on the loop after it.
 
-        ``run`` keeps its errors for ``finish``: one that it raises is only logged.
+        ``run`` should catch its errors and keep them for ``finish``: one that it raises is only
+        logged.
         """
         self._queue.put((run, finish))
 
@@ -48,7 +49,8 @@ class Committer:
             try:
                 run()
             except Exception:
-                # A job keeps what it raises; one that doesn't must not cost the others their turn.
+                # A job should keep its errors for `finish`; one that raises must not end this
+                # thread.
                 _log.exception("a write job raised an error that it does not report itself")
             if finish is None:
                 continue

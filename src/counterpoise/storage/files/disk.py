@@ -109,7 +109,9 @@ def read_file(disk: LedgerDisk, path: Path) -> bytes:
 def write_all(
     disk: LedgerDisk, descriptor: int, pieces: Sequence[bytes], offset: int, *, synced: bool = False
 ) -> int:
-    """Write everything, however little each call writes; returns the offset after it."""
+    """Write all pieces from ``offset`` on, in as many calls as that takes; returns the offset after
+    them.
+    """
     left: Sequence[bytes | memoryview] = pieces
     while left:
         done = disk.write(descriptor, left, offset, synced=synced)

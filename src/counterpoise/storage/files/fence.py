@@ -18,7 +18,9 @@ NAME = "fence"
 
 
 class Fence:
-    """The epoch that an owner wrote into a log's directory, by which a later owner excludes it."""
+    """One owner's fence of a log: the epoch that it wrote into the log's directory. It is valid
+    until a later owner overwrites it.
+    """
 
     __slots__ = ("_disk", "_mine", "_path", "epoch")
 

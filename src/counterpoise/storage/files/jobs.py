@@ -1,4 +1,4 @@
-"""The job of the committer's threads that writes a group of a log."""
+"""The job by which a thread of the `Committer` writes a group of entries."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +11,9 @@ if TYPE_CHECKING:
 
 
 class WriteGroup:
-    """The job that writes a group of entries. ``seal``: a state to make durable before, if any."""
+    """Writes a group of entries. ``seal``: the state of the log (and its number) to save first, or
+    None.
+    """
 
     __slots__ = ("_error", "_file", "_group", "_log", "_offset", "_pieces", "_seal")
 

@@ -23,8 +23,9 @@ _MARK_EVERY = 64
 _PIECES_MAX = os.sysconf("SC_IOV_MAX")
 _SYNCED_AT_ONCE = 1 << 20
 _FLOOD = 256 * 1024
-"""A group this large comes from a flood, which would fill the page cache with what consumers get
-from the broker's own cache; finding new pages for it was seen to cost more than writing them."""
+"""Groups of at least this many bytes are dropped from the page cache once they are written. At such
+rates they would fill it, though consumers are served from the broker's own cache, and finding free
+pages was measured to cost more than the writes."""
 
 _DISK = LedgerDisk()
 
@@ -109,7 +110,8 @@ class LedgerFile:
         self._disk = disk
         self._open = descriptors or Descriptors(0)
         self._descriptor = -1
-        #: How it is written, if it is; and how it is read, once its head was looked at.
+        #: The format in which this object writes, and the one in which the file is read, which is
+        #: known once its header has been read.
         self._records = MarkedFormat(ledger_id, marker)
         self._format: Format | None = None
         self._marks: list[Place] = []
@@ -132,8 +134,9 @@ class LedgerFile:
         if self._descriptor < 0:
             self._open_for_writing()
         start = self.written
-        # One call saves a thread that a busy loop keeps waiting; a large write that is to be synced
-        # at once was seen to take four times as long as one that is synced after.
+        # A small group is written and synced by one system call, because after each call this
+        # thread waits for the interpreter while the loop is busy. A large one is synced separately:
+        # one call for both was measured to take four times as long.
         size = sum(map(len, pieces))
         at_once = size <= _SYNCED_AT_ONCE and len(pieces) <= _PIECES_MAX and self._disk.syncs_writes
         for at in range(0, len(pieces), _PIECES_MAX):
@@ -180,7 +183,7 @@ class LedgerFile:
         """Remember an entry's offset in the file, unless one of a nearby entry is remembered."""
         marks = self._marks
         if marks and 0 <= entry_id - marks[-1].entry_id < _MARK_EVERY:
-            # As mostly while it is being written.
+            # The usual case while the file is being written: the newest mark is near.
             return
         with self._lock:
             at = bisect_right(marks, entry_id, key=itemgetter(0))
@@ -224,9 +227,10 @@ class LedgerFile:
         return Scan(entries, size, tuple(lost), stored, max(total - walker.offset, 0))
 
     def read(self, entry_id: int, limit: int, max_bytes: int) -> Piece:
-        """Entries from ``entry_id`` to below ``limit``: at least one, about ``max_bytes``.
+        """Read entries from ``entry_id`` to below ``limit``: at least one, about ``max_bytes`` in
+        all.
 
-        If the first is damaged, returns how many are lost up to the next sound one.
+        If the first is damaged, the result is the lost range, up to the next undamaged entry.
         """
         entries: list[bytes] = []
         messages: list[int] = []
@@ -254,10 +258,10 @@ class LedgerFile:
         return Piece(entries, messages, None if entries else (entry_id, limit - 1))
 
     def _seek(self, read: ReadAt, kind: Format, entry_id: int, size: int) -> Place:
-        """Where to look for the entry: from the nearest mark on, header by header.
+        """Return the place of an entry's record, or of an earlier one from which to read on.
 
-        Each header is checked to be that of the expected entry. At one that is not, the search
-        continues from the last that was. ``size``: of the file.
+        Goes from the nearest mark on, header by header. If a header is not that of the expected
+        entry, the place before it is returned. ``size``: bytes of the file.
         """
         with self._lock:
             at = bisect_right(self._marks, entry_id, key=itemgetter(0)) - 1
@@ -302,10 +306,11 @@ def _reader(disk: LedgerDisk, descriptor: int) -> ReadAt:
 
 
 def _damaged_end(read: ReadAt, kind: Format, place: Place, total: int) -> int:
-    """The id after the last complete record, sound or not, behind the last sound one.
+    """Return the entry id after the last complete record of the file, damaged or not.
 
-    A record cut off by the end of the file was being written. One that is complete and does not
-    match was damaged: its header may still say which entry it was.
+    ``place``: the entry id and the offset after the last undamaged record; ``total``: bytes of the
+    file. A record cut off by the end of the file was being written. One that is complete and does
+    not match was damaged: its header may still say which entry it was.
     """
     end, offset = place
     while data := read(WINDOW, offset):

@@ -37,7 +37,7 @@ SAVE_SECONDS = 0.1
 """How long a change may stay unsaved: cursors that are saved close together share a write."""
 
 NOTE_SECONDS = 0.1
-"""How long it may stay unnoted that entries were committed."""
+"""How many seconds the note of the committed entries (see `committed`) may lag behind."""
 
 
 class FileLog(StoredLog[C]):
@@ -53,7 +53,9 @@ class FileLog(StoredLog[C]):
         file: LedgerFile,
         ids: LedgerIds,
     ) -> None:
-        """``file``: the first ledger's. ``ids``: supplies ids for those that follow."""
+        """``file``: of the first ledger that this owner writes. ``ids``: supplies the ids of later
+        ones.
+        """
         saved = recovered.saved
         ledgers = [(s.ledger_id, s.entries, s.size) for s in saved.ledgers]
         ledgers.append((file.ledger_id, 0, 0))
@@ -81,7 +83,8 @@ class FileLog(StoredLog[C]):
         self._begun = -1  # the ledger that was begun after another and has no entry yet
         self._states_made = 0
         self._saved_ledgers = saved.ledgers
-        #: Until it is done nothing is acknowledged: the disk may not know yet whose the log is.
+        #: Done once the state saved at the takeover, and the names of new files, are on disk.
+        #: Nothing is acknowledged before.
         self._settled: asyncio.Future[None] = self._loop.create_future()
         self._unsettled: OSError | None = None
         store.keep(self._loop.create_task(self._settle(recovered)))
@@ -89,13 +92,15 @@ class FileLog(StoredLog[C]):
     async def _settle(self, recovered: Recovered) -> None:
         store, directory = self._store, self.directory
         try:
-            # Both at once, and the first write beside them: a slow disk is waited for once.
+            # Both run at the same time, and the first write meanwhile: a slow disk delays only
+            # once.
             await asyncio.gather(
                 store.beside(recovered.states.settle),
                 store.beside(recovered.names_settle, directory, store.disk),
             )
         except OSError as error:
-            # As after a failed write: whatever is written next is preceded by the state.
+            # Handled like a failed write: the state is saved again before the next group is
+            # written.
             if not self._submitted:
                 self._broken = True
             else:
@@ -152,7 +157,7 @@ class FileLog(StoredLog[C]):
         file = self._file
         pieces = file.encode(group.entries, group.messages, group.first_entry)
         group.size = sum(map(len, pieces)) - HEADER_SIZE * len(group.entries)
-        # What the failed write left behind must be ruled out before anything may follow it.
+        # A saved state must first exclude from the log what the failed write left in its file.
         seal = self._sealed() if self._broken else None
         job = WriteGroup(self, file, group, pieces, seal)
         self._store.committer.submit(job.run, job.finish)
@@ -169,14 +174,16 @@ class FileLog(StoredLog[C]):
     def written(self, group: EntryGroup[C], offset: int, error: StorageError | None) -> None:
         """Take the result of writing a group. Called by `WriteGroup` on the event loop."""
         if not self._settled.done():
-            # The disk may not know yet whose the log is: a wait for the first write only.
+            # The state saved at the takeover may not be on disk yet: only the first write waits for
+            # it.
             self._settled.add_done_callback(lambda _: self.written(group, offset, error))
             return
         if self._error is not None:
             return
         if error is None:
-            # After the write, as the fence demands, and not in the thread that wrote: there every
-            # system call gives the interpreter away and waits until a busy loop hands it back.
+            # The fence is read after the write (see `fence`), and here rather than in the thread
+            # that wrote: there each system call releases the interpreter lock, and a busy loop is
+            # slow to release it again.
             error = self._not_mine()
         unsettled, self._unsettled = self._unsettled, None
         if unsettled is not None and error is None:
@@ -192,14 +199,19 @@ class FileLog(StoredLog[C]):
             self._files[group.ledger_id].mark(group.first_entry, offset)
             self._written(group)
             if group.ledger_id == self._begun:
-                # Not before: a state saved meanwhile would not list the ledger before it.
+                # Only now: a state saved before the new ledger had an entry would not list the one
+                # before it as closed.
                 self._begun = -1
                 self._state_changed()
             if self._note_timer is None:
                 self._note_timer = self._loop.call_later(NOTE_SECONDS, self._note)
 
     def _break(self, error: StorageError) -> None:
-        """A write failed: since it is unknown what is on disk, its file is not written any more."""
+        """Refuse all waiting entries after a failed write, and have the next write begin a new
+        ledger.
+
+        What the failed write left in its file is unknown, so that file is not written any more.
+        """
         if not self._broken:
             _log.error("%s: %s; the next write begins a new ledger", self.name, error)
         self._broken = True
@@ -215,7 +227,7 @@ class FileLog(StoredLog[C]):
             self._store.committer.submit(partial(self._write_note, last))
 
     def _write_note(self, last: Committed) -> None:
-        # Without the note a recovery only knows less.
+        # Without the note a recovery only notices fewer missing entries.
         with contextlib.suppress(OSError):
             committed.note(self.directory, self.fence.epoch, last, self._store.disk)
 
@@ -291,8 +303,9 @@ class FileLog(StoredLog[C]):
             trimmed, self._trimmed = self._trimmed, []
             self._states_made += 1
             state = self._state(final=False)
-            # A copy from before may have older cursors, never another idea of what is stored. Of
-            # the last ledger the note says it, while clients wait for their next owner.
+            # The other copy may stay if only its cursors are older: it must list the same closed
+            # ledgers. The last ledger does not count, because the note says how far it was
+            # committed.
             last = self._index.last.ledger_id
             closed = tuple(s for s in state.ledgers if s.ledger_id != last)
             copies = 1 if closed == self._saved_ledgers else 2
@@ -304,7 +317,7 @@ class FileLog(StoredLog[C]):
                 raise
 
     async def _write_final_state(self) -> None:
-        # Waits for no save that is under way, and for no disk: clients wait for the next owner.
+        # Waits neither for a save in progress nor for the disk: clients wait for the next owner.
         self._states_made += 1
         state, number = self._state(final=True), self._states_made
         await self._store.end(lambda: self._end(state, number))
@@ -315,7 +328,7 @@ class FileLog(StoredLog[C]):
                 return None
             with contextlib.suppress(OSError):
                 return self._states.end(state)
-            # A disk that is full takes what goes over an older copy.
+            # A full disk still lets an older copy be overwritten.
             self._states.save(state, number=number)
         except FileNotFoundError:
             pass  # the log was deleted
@@ -329,10 +342,11 @@ class FileLog(StoredLog[C]):
         try:
             if not self.fence.holds():
                 return
-            # Neither copy may list a file that is deleted: whichever survives, all it has is there.
+            # Before files are deleted, both copies are written, so that neither lists a deleted
+            # file.
             self._states.save(state, number=number, copies=2 if trimmed else copies)
-            # Only the owner may delete, and only what its saved state no longer lists: had a
-            # successor come before this look at the fence, it might still count on the files.
+            # Only the owner may delete. A successor that fenced the log before this check may have
+            # read the former state, which lists the files.
             if trimmed and self.fence.holds():
                 for file in trimmed:
                     self._store.disk.remove(file.path)
@@ -349,7 +363,9 @@ class FileLog(StoredLog[C]):
         self._store.committer.submit(partial(_close, self._file))
 
     def _not_mine(self) -> StorageError | None:
-        """The error if the fence shows another owner; None while it does not."""
+        """The error if another owner has fenced the log or the fence cannot be read; otherwise
+        None.
+        """
         try:
             return None if self.fence.holds() else self.fenced()
         except OSError as error:
@@ -361,6 +377,6 @@ class FileLog(StoredLog[C]):
 
 
 def _close(file: LedgerFile) -> None:
-    # Each write has waited for the disk itself.
+    # An error loses nothing: each group was synced when it was written.
     with contextlib.suppress(OSError):
         file.close()

@@ -23,8 +23,8 @@ _FILE_HEADER = struct.Struct(">8sQ8sI4x")
 _MASK = 0xFFFFFFFF
 _LARGE = 8 * 1024
 _HOLD_GIL = 0
-"""Sums large entries up without letting other threads run meanwhile: that takes microseconds, and
-getting the interpreter back from a thread that writes takes longer."""
+"""The argument by which `crc32c` keeps the interpreter lock even for large entries: a checksum
+takes microseconds, getting the lock back from a thread that writes takes longer."""
 # Odd numbers: multiplying by one of them modulo 2**32 maps different values to different ones.
 _BY_ENTRY, _BY_MESSAGES, _BY_PLACE, _BY_LEDGER = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F
 
@@ -51,9 +51,11 @@ class Format(Protocol):
     """Bytes of a record before its entry."""
     file_header_size: int
     overlap: int
-    """How many bytes at the end of a searched piece may be the beginning of another record."""
+    """How many bytes at the end of a searched window are searched again with the next one, because
+    a record may begin in them."""
     can_hop: bool
-    """Whether a record's header alone says that a record begins there."""
+    """Whether a header alone shows that a record begins there, so that a reader can go from header
+    to header."""
 
     def size(self, data: bytes, at: int) -> int | None:
         """Bytes of the record at ``at``, by its header; None if the header is cut off."""
@@ -103,8 +105,9 @@ class MarkedFormat:
         pieces: list[bytes] = []
         run: list[bytes] = []
         add = run.append
-        # Id and place grow by one with each entry, so what they contribute grows by a fixed
-        # amount; entries in a row mostly have as many messages. (Small numbers cost less.)
+        # Id and place grow by one with each entry, so their share of the checksum's seed grows by a
+        # fixed step. The share of the number of messages is computed only where that number
+        # changes.
         many, step = len(entries), _BY_ENTRY + _BY_PLACE
         start = (first_entry * _BY_ENTRY + self._seed) & _MASK
         ids = range(first_entry, first_entry + many)

@@ -25,19 +25,19 @@ _log = logging.getLogger(__name__)
 _NAME = re.compile(r"(\d+)-([0-9a-f]{16})\.ledger")
 
 NO_STATE = 0
-"""The epoch of a log whose owners saved nothing that can be read; theirs begin with 1."""
+"""Stands for the epoch where no saved state can be read; epochs of owners begin with 1."""
 
 
 @dataclass(frozen=True, slots=True)
 class LedgerSurvey:
     """The content of a log's directory, as a new owner finds it.
 
-    ``last``: what the former owner saved. ``sealed``: the ledgers that belong to the log.
-    ``found``: every (ledger id, epoch) with a file. ``missing``: ledgers without one. ``scans``:
-    the result for each ledger that had to be read. ``lost``: all lost entries, including those that
-    ``last`` lists. ``unreadable``: damaged copies of the state. ``cursors_lost_below``: cursors
-    could not be read; the ledgers of that time are below this one. If the owner closed the log in
-    order, no ledger has to be read.
+    ``last``: the state that the former owner saved. ``sealed``: the ledgers that belong to the log,
+    and ``files`` the file of each. ``found``: every (ledger id, epoch) with a file. ``missing``:
+    ledgers without one. ``scans``: the result for each ledger that had to be read. ``lost``: all
+    lost entries, including those that ``last`` lists. ``unreadable``: damaged copies of the state.
+    ``next_ledger``: the smallest id that a new ledger may have. ``cursors_lost_below``: see
+    `SavedState`. If the former owner closed the log in order, no ledger has to be read.
     """
 
     last: SavedState
@@ -76,13 +76,16 @@ class Recovered:
             disk.sync_directory(directory.parent)
 
     def tidy(self, directory: Path, disk: LedgerDisk) -> None:
-        """Remove former owners' files, once the state is on disk and this owner has the log."""
+        """Remove former owners' files; to be called once this owner's state is on disk.
+
+        Does nothing if a later owner has fenced the log.
+        """
         if not self.fence.holds():
             return
         self.fence.settle()
         if self.created:
             return
-        # Both copies, since the former owner's go.
+        # This owner's second copy, before the former owner's copies are removed.
         self.states.save(self.saved, number=0)
         state.remove_before(directory, self.fence.epoch, disk)
         committed.remove_before(directory, self.fence.epoch, disk)
@@ -115,10 +118,10 @@ def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
     directory.mkdir(parents=True, exist_ok=True)
     seen = [*state.epochs(directory), *(epoch for _, epoch in ledger_files(directory))]
     last = max(seen, default=0)
-    # Of a log without files the first owner is the last one: there is none to exclude.
+    # A log without files had no owner that would have to be excluded.
     released = last if not last or state.closed(directory, last, disk) else None
     claimed = fence.claim(directory, owner, disk, last, released)
-    # Not before: what the former owner writes from now on, it never acknowledges.
+    # After the fence, because what the former owner writes from now on it never acknowledges.
     found = survey(directory, disk)
     newly_lost = _log_findings(directory, found)
 
@@ -146,12 +149,12 @@ def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
 
 
 def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerSurvey:
-    """Find the ledgers that belong to a log, and which of their entries are lost.
+    """Find the ledgers that belong to a log, and which of their entries are lost. Changes nothing.
 
-    They are every ledger that the last saved state lists as closed, and every ledger file of that
-    state's own epoch that it does not list, read from end to end. Everything else was written by
-    owners that had been fenced by then, so it was never acknowledged. If no state can be read,
-    every ledger belongs to the log.
+    The ledgers are those that the last saved state lists as closed, and the ledger files of that
+    state's epoch that it does not list, which are read from end to end. Everything else was written
+    by owners that had been fenced by then, so it was never acknowledged. If no state can be read,
+    every ledger belongs to the log. ``settle``: see `LedgerFile.scan`.
     """
     last, unreadable, closed = _last_state(directory, disk)
     found = ledger_files(directory)
@@ -165,7 +168,7 @@ def survey(directory: Path, disk: LedgerDisk, *, settle: bool = True) -> LedgerS
     lost += [Lost(i, 0, sealed[i].entries - 1) for i in missing]
     scans: dict[int, Scan] = {}
     listed = {s.ledger_id for s in last.ledgers}
-    # Without a state, of a ledger that two owners wrote the later one's counts.
+    # Without a state: if two owners wrote files for one ledger, the later owner's counts.
     epochs = dict(found) if last.epoch == NO_STATE else {}
     for ledger_id, epoch in found:
         ours = epoch == epochs.get(ledger_id, last.epoch) and ledger_id >= last.first
@@ -213,7 +216,9 @@ def _last_state(directory: Path, disk: LedgerDisk) -> tuple[SavedState, tuple[Pa
 
 
 def _log_findings(directory: Path, found: LedgerSurvey) -> tuple[Lost, ...]:
-    """Log each loss once, whatever owners the log has; returns those that are new."""
+    """Log what the survey found, except losses that a former owner listed; returns the new
+    losses.
+    """
     for path in found.unreadable:
         # An owner that dies while it overwrites a copy leaves it unfinished; the other is whole.
         if state.epoch_of(path.name) == found.last.epoch:

@@ -96,7 +96,7 @@ class UnsyncedCopy:
         _sync_and_close(self.disk, self.descriptor)
 
     def abandon(self) -> None:
-        """Leave it to the system when the copy gets to the disk."""
+        """Close the copy without a sync: the operating system writes it to disk at some time."""
         self.disk.close(self.descriptor)
 
 
@@ -248,7 +248,7 @@ def epochs(directory: Path) -> list[int]:
 
 
 def remove_before(directory: Path, epoch: int, disk: LedgerDisk) -> None:
-    """Delete the states of former owners."""
+    """Delete the states that owners of earlier epochs saved."""
     for old in epochs(directory):
         if old < epoch:
             for copy in (*_COPIES, _FINAL, "json"):

@@ -42,12 +42,12 @@ MAX_OPEN_FILES = 512
 CLOSE_SECONDS = 10.0
 """How long closing the store waits for a disk that does not answer."""
 PREPARED_MAX = 10_000
-"""Logs that may be prepared at once, and come or not."""
+"""How many names of prepared logs are kept at most, since some are never opened here."""
 TIDY_SECONDS = 1.0
-"""How long an owner leaves what former ones left: removing it makes a disk wait, and so do the
-clients that have just come."""
+"""How long after a takeover the former owners' files stay: removing them keeps the disk busy, just
+while clients reconnect."""
 UNFINISHED_MAX = 100
-"""How many closed logs may have a file open until the disk has it."""
+"""How many last states of closed logs may wait, each with an open file, to be synced."""
 OPEN_ATTEMPTS = 3
 """How often opening a log is tried while deletions take its directory away."""
 
@@ -118,15 +118,18 @@ class FileLedgerStore:
     def _take_over(
         self, directory: Path, owner: str, ids: LedgerIds
     ) -> tuple[Recovered, LedgerFile | None]:
-        """The log and its first ledger's file, which is None if there is no id for it."""
+        """Take a log over. Returns it with the file of its next ledger, or None if no id is
+        available.
+        """
         recovered = _take_over(directory, owner, self.disk)
         ledger_id = ids.next_id(recovered.next_ledger - 1)
         if ledger_id is None:
             recovered.abandon()
             return recovered, None
         file = self.ledger_file(recovered.saved, directory, ledger_id)
-        # Mostly clients wait to write to it: its name gets to the disk together with the state's.
-        # A full disk does not hinder those that read; the first write tries again.
+        # Created now, so that its name is synced together with the state's: mostly clients wait to
+        # publish. If the disk is full, the log can be read nevertheless; the first write tries
+        # again.
         with contextlib.suppress(OSError):
             file.create()
             if self.descriptors.crowded:
@@ -162,7 +165,8 @@ class FileLedgerStore:
         directory = self._directory(name)
         try:
             if name in self._prepared:
-                # Looked at a moment ago: it is in memory, and quicker than any thread.
+                # `prepare` has read it, so it is in the page cache: reading it here is faster than
+                # a thread.
                 return _is_released(directory, self.disk)
             return await self.in_thread(_is_released, directory, self.disk)
         except OSError as error:
@@ -195,7 +199,10 @@ class FileLedgerStore:
         self._tidier.close()
 
     async def _committed(self, committer: Committer) -> bool:
-        """Whether all queued writes are done. Runs in its own thread: the others may hang."""
+        """Close the committer; returns whether all queued writes ended in time.
+
+        Waits in a thread of its own, because the store's threads may hang.
+        """
         closing = Threads(1, "ledger-closer")
         try:
             return await closing.run(lambda: committer.close(CLOSE_SECONDS))
@@ -211,7 +218,7 @@ class FileLedgerStore:
         return await self._settlers.run(lambda: work(*args, **kwargs))
 
     async def later(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run blocking work that no client waits for, one after the other."""
+        """Run blocking work that no client waits for, one job after the other."""
         return await self._tidier.run(lambda: work(*args, **kwargs))
 
     async def end(self, work: Callable[[], UnsyncedCopy | None]) -> None:
@@ -229,11 +236,12 @@ class FileLedgerStore:
             self.finish_later(copy)
 
     def finish_later(self, copy: UnsyncedCopy) -> None:
-        """Wait for the disk to have a closed log's last state, some seconds later or when this
-        store closes.
+        """Have a closed log's last state synced later: after `tidy_seconds`, or when the store
+        closes.
 
-        By then the log's next owner no longer waits for the disk. Of a thousand logs that close at
-        once most are not waited for: after a power failure their next owners read a ledger more.
+        A sync now would delay the log's next owner. If `UNFINISHED_MAX` states wait already, this
+        one is closed without a sync: after a power failure the next owner then has to scan one more
+        ledger.
         """
         if len(self._unfinished) >= UNFINISHED_MAX:
             with contextlib.suppress(OSError):
@@ -263,7 +271,7 @@ class FileLedgerStore:
 
 
 def _settle(copy: UnsyncedCopy) -> None:
-    # Errors are ignored: after a power failure the state before it would be found.
+    # Errors are ignored: after a power failure the next owner would find the state before this one.
     with contextlib.suppress(OSError):
         copy.settle()
 
@@ -285,7 +293,7 @@ def _is_released(directory: Path, disk: LedgerDisk) -> bool:
 
 def _take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
     for _ in range(OPEN_ATTEMPTS - 1):
-        # Where a deletion moves the directory away meanwhile, the log begins empty.
+        # If a deletion moves the directory away meanwhile, the next attempt begins an empty log.
         with contextlib.suppress(FileNotFoundError):
             return take_over(directory, owner, disk)
     return take_over(directory, owner, disk)
@@ -294,7 +302,8 @@ def _take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
 def _delete(directory: Path, disk: LedgerDisk) -> None:
     if not fence.exists(directory):
         return
-    # Aside first: another deletion, or a log that begins under this name, must not meet its files.
+    # The directory is renamed first, so that no other deletion and no new log of this name meets
+    # its files.
     aside = directory.with_name(f".{uuid.uuid4().hex}.deleted")
     try:
         fence.claim(directory, "its deletion", disk)

@@ -18,7 +18,7 @@ class ThreadQueue(Generic[T]):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: What no thread was free for, and where the threads that have nothing wait for more.
+        #: Items that no thread was free for, and the queues at which idle threads wait.
         self._items: deque[T] = deque()
         self._resting: list[SimpleQueue[T]] = []
 

@@ -13,7 +13,9 @@ from counterpoise.storage.port import Lost
 
 @dataclass(frozen=True, slots=True)
 class LedgerReport:
-    """The check of one ledger. ``size``: bytes of sound entries; ``torn``: of a cut-off group."""
+    """The check of one ledger. ``size``: bytes of undamaged entries; ``torn``: of an unfinished
+    group.
+    """
 
     ledger_id: int
     path: Path
@@ -49,7 +51,7 @@ class LogReport:
 
 
 def verify(root: Path, disk: LedgerDisk | None = None) -> Iterator[LogReport]:
-    """Every log below ``root``, by name; reads every ledger from end to end."""
+    """Check every log below ``root``, in the order of names; reads every ledger from end to end."""
     disk = disk or LedgerDisk()
     for directory in sorted({path.parent for path in root.rglob("*") if _belongs(path)}):
         name = directory.relative_to(root).as_posix()
@@ -74,7 +76,7 @@ def _verified(name: str, directory: Path, disk: LedgerDisk) -> LogReport:
         missing = sealed.ledger_id in found.missing
         size = sealed.size
         if scan is None and not missing:
-            # Closed in order: recovery takes the owner's word for it, and so has not read it.
+            # A closed ledger: `survey` trusts the saved state, and has not read the file.
             read = found.files[sealed.ledger_id].scan(sealed.entries, settle=False)
             size = read.size
             known += [

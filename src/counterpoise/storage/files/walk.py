@@ -8,10 +8,11 @@ from counterpoise.storage.files.record import Format, LedgerRecord
 WINDOW = 1 << 20
 
 NEAR = 16 << 10
-"""Bytes that are gone through header by header rather than halved once more."""
+"""A binary search ends when at most this many bytes remain, which are then walked header by
+header."""
 
 ReadAt = Callable[[int, int], bytes]
-"""Bytes of the file: (how many, from which offset); fewer at its end only."""
+"""Reads bytes of the file, given (size, offset); returns fewer only at the file's end."""
 
 
 class Place(NamedTuple):
@@ -48,7 +49,9 @@ class Walker:
                 return
 
     def _whole(self, offset: int) -> bytes:
-        """Bytes that hold at least one complete record, if the file does."""
+        """Bytes from ``offset`` on that contain at least one complete record, if the file has one
+        there.
+        """
         data = self._read(WINDOW, offset)
         size = self._kind.size(data, 0)
         if size is not None and size > len(data) == WINDOW:
@@ -74,10 +77,9 @@ class Walker:
 
 
 def nearer(read: ReadAt, kind: Format, entry_id: int, place: Place, end: int) -> Place:
-    """The place of an undamaged record at or before an entry's, as near as a binary search finds
-    it.
+    """The place of an undamaged record at or before an entry's, found by binary search.
 
-    ``place`` is one before the entry, ``end`` the offset of one behind it, or of the file's end.
+    ``place``: that of an earlier record. ``end``: the offset of a later one, or of the file's end.
     Records are found by their marker; where none is found, because of damage or a large entry, the
     part before is searched.
     """

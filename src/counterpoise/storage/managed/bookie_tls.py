@@ -42,7 +42,7 @@ class BookieTlsFiles:
 def bookie_tls(options: BookieClientOptions) -> BookieTlsFiles | None:
     """The TLS of connections to bookies; None where they are not encrypted.
 
-    Raises `ConfigError` for files that cannot be used, and for what Pulsar knows and is not
+    Raises `ConfigError` for files that cannot be used, and for settings of Pulsar's that are not
     supported here.
     """
     if options.authentication:

@@ -52,8 +52,9 @@ def client_options(
 async def connect(options: StorageOptions) -> ManagedLedgerStore:
     """The ledger store of the BookKeeper cluster with metadata at ``options.url``.
 
-    It has its own session: what brokers own does not depend on it. Raises `InvalidMetadataUrl`,
-    `ConfigError`, and `StorageError` if there is no such cluster.
+    The store has its own session with the metadata store, on which no broker's ownership of bundles
+    depends. Raises `InvalidMetadataUrl`, `ConfigError`, and `StorageError` if there is no such
+    cluster.
     """
     address = options.bookkeeper_metadata or ""
     if not address.startswith("zk:"):

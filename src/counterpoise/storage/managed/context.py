@@ -13,7 +13,8 @@ from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.port import StorageError
 
 RELEASED: Final = "/counterpoise/released-logs"
-"""Has a node for each log that its last owner closed, with the version of the log's node then."""
+"""The path with a node for each log that its last owner closed. The node's value is the version
+that the log's own node had then."""
 
 
 @dataclass(slots=True)
@@ -34,7 +35,9 @@ class ManagedContext:
     is_closed: bool = False
 
     async def mark_released(self, name: str, version: int) -> None:
-        """Remember that a log's owner closed it, leaving its node at this version."""
+        """Record that the owner of log ``name`` closed it and left the log's node at this
+        version.
+        """
         try:
             await self.metadata.put(f"{RELEASED}/{name}", b"%d" % version)
         except MetadataError as error:

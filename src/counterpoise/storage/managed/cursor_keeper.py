@@ -47,7 +47,7 @@ class StoredCursor:
 async def latest_positions(
     client: LedgerClient, node: cursors.CursorNode
 ) -> tuple[cursors.CursorPositions, errors.BookKeeperError | None]:
-    """A cursor's last state, from its ledger; or that of its node, with the error of the ledger.
+    """Read a cursor's last state from its ledger; if that is lost, from its node, with the error.
 
     Recovers the cursor's ledger. Raises `BookKeeperError` if a later attempt may succeed.
     """
@@ -148,7 +148,8 @@ class CursorKeeper:
             stored = self._stored[state.name] = StoredCursor(path, node)
         async with stored.turn:
             if stored.version == MUST_NOT_EXIST and self._fits_node(state):
-                # A node that the successor does not know would be found by the owner after it.
+                # A node created after a successor has read the cursors would mislead the owner
+                # after that.
                 await self._owned.check_mine()
                 await self._write_node(stored, state, cursors.NO_LEDGER)
                 await self._owned.check_mine()
@@ -191,7 +192,7 @@ class CursorKeeper:
             await writer.add(cursors.write_positions(node.positions))
             await self._write_node(stored, state, writer.ledger)
         except MetadataError:
-            # The node may name it. Once the node names another, it is unused.
+            # The node may name this ledger. It is unused once the node names another.
             stored.unused.add(writer.ledger)
             raise
         except BaseException:
@@ -204,9 +205,10 @@ class CursorKeeper:
             await _close(full)
 
     async def _write_node(self, stored: StoredCursor, state: CursorState, ledger: int) -> None:
-        """Write a cursor's node, over whatever a former owner may still write there.
+        """Write a cursor's node, and overwrite what a former owner may still have written there.
 
-        The ledgers that it named are unused then, once this owner is known to be the owner still.
+        Adds the ledgers that the node named before to ``unused``. They may be deleted after
+        `check_mine` has shown that this broker still owns the log.
         """
         node = node_of(state, ledger, stored.node)
         stored.unused.add(stored.node.ledger)
@@ -282,7 +284,9 @@ class CursorKeeper:
             await asyncio.gather(*(self._drop(name) for name in list(self._stored)))
 
     async def abandon(self) -> None:
-        """Stop writing: the log has another owner, or none."""
+        """Close the ledgers of cursors without saving anything: this broker's use of the log
+        ends.
+        """
         writers = [each.writer for each in self._stored.values() if each.writer is not None]
         await asyncio.gather(*map(_close, writers))
 

@@ -6,8 +6,8 @@ from counterpoise.bookkeeper.cursors import CursorNode, CursorPositions
 from counterpoise.storage.port import CursorState
 
 DEDUPLICATION: Final = "pulsar.dedup"
-"""The cursor whose properties are the last sequence ids of producers: numbers, where those of a
-subscription are texts."""
+"""The cursor of message deduplication. Its properties are each producer's last sequence id, stored
+as numbers; properties of subscriptions are stored as texts."""
 
 
 def state_of(node: CursorNode, positions: CursorPositions) -> CursorState:
@@ -21,7 +21,10 @@ def state_of(node: CursorNode, positions: CursorPositions) -> CursorState:
 
 
 def node_of(state: CursorState, ledger: int, former: CursorNode) -> CursorNode:
-    """The cursor node to store; fields that only Pulsar writes are those of ``former``."""
+    """The cursor node to store for ``state``, with ``ledger`` as the cursor's ledger.
+
+    Fields that only Pulsar writes are copied from ``former``.
+    """
     numbers = former.positions.numbers
     texts = tuple(state.properties.items())
     if state.name == DEDUPLICATION:

@@ -82,7 +82,7 @@ class LedgerChain:
         Reuses one that was created before and could not be listed.
         """
         if self._next is not None and self._next.is_over:
-            # Whether it is listed may be unknown: the next list is without it.
+            # It may have been listed, which can be unknown: the next list is written without it.
             self._dropped.add(self._next.ledger_id)
             self._next = None
         if self._next is None:
@@ -113,9 +113,10 @@ class LedgerChain:
         return committed
 
     async def list_next(self, following: CurrentLedger, entries: int, size: int) -> None:
-        """Write the next ledger into the list, and close the current one's entry in it.
+        """Write the list with ``following``, which becomes the current ledger, added to it.
 
-        The current one has so many ``entries``, and ``size`` bytes; without entries it is deleted.
+        The ledger before it is listed as closed, with its ``entries`` and ``size`` in bytes;
+        without entries it is deleted.
         """
         async with self._listing:
             closed = list(self.closed)
@@ -206,7 +207,9 @@ class LedgerChain:
             await delete_unlisted(self._client, following)
 
     async def abandon(self) -> None:
-        """Stop writing the current ledger, without closing it."""
+        """Delete a ledger that was created and not listed, and close the current one; ignores
+        errors.
+        """
         await self._discard_next()
         if self._is_begun:
             with contextlib.suppress(BookKeeperError):

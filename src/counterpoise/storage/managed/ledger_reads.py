@@ -23,14 +23,15 @@ class LedgerReads:
         self._readers: dict[int, LedgerReader] = {}
 
     def forget(self, ledger_ids: Iterable[int]) -> None:
-        """Close the readers of ledgers that were deleted or closed."""
+        """Drop the readers of ledgers that were deleted or closed; the next read opens another."""
         for ledger_id in ledger_ids:
             self._readers.pop(ledger_id, None)
 
     async def read(
         self, ledger: IndexedLedger, entry_id: int, max_bytes: int, current: CurrentLedger
     ) -> list[bytes]:
-        """Entries from this one on: at least one, about ``max_bytes`` at most.
+        """Read entries of ``ledger`` from ``entry_id`` on: at least one, about ``max_bytes`` at
+        most.
 
         Raises `LostEntries` if the first is lost, and `StorageError`.
         """
@@ -43,7 +44,7 @@ class LedgerReads:
             except EntryUnreadable:
                 if count == 1:
                     raise
-                # Some of them may be sound: those before the one that is not are served.
+                # Only one of them may be unreadable: the first is tried alone.
                 payloads = await reader.read(entry_id, entry_id)
         except NoSuchLedger:
             raise LostEntries(Lost(ledger.ledger_id, entry_id, ledger.entries - 1)) from None

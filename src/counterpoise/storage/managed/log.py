@@ -73,12 +73,12 @@ class ManagedLog(StoredLog[C]):
         self._saved_at = -math.inf
         self._saving = asyncio.Lock()
         self._not_before = 0.0
-        #: How many of the groups in flight, the first ones, the current ledger was given, and how
-        #: many entries and bytes of them in all.
+        #: The current ledger was given the first groups in flight: how many groups, and how many
+        #: entries and bytes they have in all.
         self._given = 0
         self._given_entries = 0
         self._given_size = 0
-        #: How many entries at the front of those in flight the ledger that ended may have.
+        #: How many of the first entries in flight the ledger that ended may have, unconfirmed.
         self._undecided = 0
         self._is_rolling = False
         chain.current.events = self
@@ -94,8 +94,8 @@ class ManagedLog(StoredLog[C]):
     def _give(self) -> None:
         """Pass groups in flight to the current ledger that were not passed yet.
 
-        If another ledger has to begin first, this waits until the current one has confirmed its
-        entries.
+        If another ledger has to begin first, nothing is passed until the current one has confirmed
+        all entries that it was given.
         """
         while not self._is_rolling and self._given < len(self._submitted):
             if self._chain.current.is_over or self._is_due():
@@ -144,7 +144,8 @@ class ManagedLog(StoredLog[C]):
             _log.warning("%s: %s; ledger %d grows on", self.name, error, ended.ledger_id)
             return
         ended.is_over = True
-        # Sent and stored, but not confirmed: another client has closed the ledger after it.
+        # Entries that were sent but not confirmed, and that the ledger has nevertheless: another
+        # client closed it behind them.
         committed = self._committed()
         found = await chain.settle(ended, committed) - committed
         heads = self._cut_off(min(found, self._undecided), ended.ledger_id)
@@ -156,7 +157,8 @@ class ManagedLog(StoredLog[C]):
         self._reads.forget([ended.ledger_id])
         self._undecided = 0
         for each in heads:
-            # What was refused while the list was written is not stored for its callers.
+            # Groups that were refused while the list was written are skipped: their callers got an
+            # error.
             if self._submitted and self._submitted[0] is each:
                 self._written(each)
 

@@ -107,7 +107,8 @@ class ManagedLedgerStore:
             for _ in range(_DELETE_ATTEMPTS):
                 try:
                     for each in await self._context.metadata.children(f"{ROOT}/{name}"):
-                        # Of a former owner that does not know of the deletion yet.
+                        # A cursor's node, written by a former owner that does not know of the
+                        # deletion yet.
                         await self._context.metadata.delete(f"{ROOT}/{name}/{each}")
                     version = taken.chain.owned.version
                     await self._context.metadata.delete(f"{ROOT}/{name}", expected_version=version)

@@ -2,7 +2,8 @@
 
 The former owner's last ledger is recovered, which fences it. Then the log's node is changed by
 compare-and-set to list a new ledger. From then on the former owner can start no ledger, and the one
-that it has takes no entry. Cursors are read last, so that everything it saved before is found.
+that it has takes no entry. Cursors are read last, so that everything that the former owner saved
+before is found.
 """
 
 import asyncio
@@ -34,7 +35,7 @@ from counterpoise.storage.managed.topic_node import OwnedNode
 from counterpoise.storage.port import CursorState, StorageError
 
 REPLICATORS: Final = "pulsar.repl"
-"""How the cursors of geo-replication begin."""
+"""The prefix of the names of geo-replication's cursors."""
 
 
 class UnsupportedLog(StorageError):
@@ -63,11 +64,11 @@ async def take_over(context: ManagedContext, name: str, owner: str, quorums: Quo
     """
     purpose = messages_purpose(name, owner)
     client = context.client
-    # It takes the longest, and needs nothing of what is read meanwhile.
+    # Started first: creating a ledger takes longest, and needs nothing of what is read meanwhile.
     creating = asyncio.create_task(create_ledger(client, name, purpose, context.now, quorums))
     try:
         stored, cursors = await _node(context, name)
-        # The cursors' ledgers as well, so that little is left to do when they are read at last.
+        # Recovers the cursors' ledgers as well, so that reading the cursors at the end is quick.
         found, _ = await asyncio.gather(
             _recovered(client, name, stored.value),
             asyncio.gather(*(_recover_cursor(client, each) for each in cursors)),
@@ -128,9 +129,9 @@ async def _supported_cursors(
 
 
 async def _names_compacted_ledger(client: LedgerClient, node: CursorNode) -> bool:
-    """Whether Pulsar has compacted the topic; a cursor alone only shows that it may be."""
+    """Whether the compaction cursor names a compacted ledger; one that names none shows nothing."""
     latest, _ = await latest_positions(client, node)
-    # What the node has may be in use still.
+    # The ledger that the cursor's node names may be in use still.
     names = {name for name, _ in (*node.positions.numbers, *latest.numbers)}
     return COMPACTED_LEDGER in names
 

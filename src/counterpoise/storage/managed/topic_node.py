@@ -42,7 +42,7 @@ class OwnedNode:
         self._ledgers_root = ledgers_root
         self._value = value
         self.version = version
-        #: What it listed before this owner; None once this owner has listed a ledger.
+        #: The ledgers that the node listed before this owner; None once this owner has listed one.
         self._former: tuple[int, ...] | None = _ids(
             managed_ledgers.parse_managed_ledger(name, value).ledgers
         )

@@ -33,7 +33,7 @@ class _InFlight(NamedTuple):
 
 
 _Key = tuple[int, int, int]
-"""What a response will name."""
+"""Operation, ledger and entry, by which a response is matched to its request."""
 
 
 class BookieConnection(asyncio.Protocol):
@@ -50,7 +50,7 @@ class BookieConnection(asyncio.Protocol):
         self._timeout_s = timeout_s
         self._decoder = AnswerDecoder(frame_max)
         self._in_flight: dict[_Key, _InFlight] = {}
-        """The first of equal requests; the oldest first."""
+        """Requests that wait for a response, the oldest first; of equal requests only the first."""
         self._equal: dict[_Key, deque[_InFlight]] = {}
         """Requests that were sent while an equal one was in flight."""
         self._unsent: list[bytes] = []
@@ -96,7 +96,7 @@ class BookieConnection(asyncio.Protocol):
         self._fail_all()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The bookie is connected."""
+        """Called by asyncio when the bookie is connected."""
         self._transport = cast("asyncio.Transport", transport)
 
     def data_received(self, data: bytes) -> None:
@@ -107,7 +107,7 @@ class BookieConnection(asyncio.Protocol):
             self.close(f"it sent {error}")
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The bookie is disconnected: fail all requests in flight."""
+        """Called by asyncio when the bookie is disconnected: fail all requests in flight."""
         self.failure = self.failure or (f"the connection was lost: {exc}" if exc else "it hung up")
         self._fail_all()
 
@@ -117,7 +117,7 @@ class BookieConnection(asyncio.Protocol):
             self._transport.writelines(unsent)
 
     def _settle(self, answers: Iterable[BookieAnswer]) -> None:
-        """Pass responses on: together those that follow each other and are for one listener."""
+        """Pass responses to their listeners, consecutive ones for the same listener in one call."""
         listener: AnswerListener | None = None
         its: list[BookieAnswer] = []
         for answer in answers:

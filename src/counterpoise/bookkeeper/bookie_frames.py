@@ -8,9 +8,9 @@ import struct
 from typing import Final, NamedTuple
 
 LAST_ENTRY: Final = -1
-"""The entry to ask for to get the last one that a bookie has of a ledger."""
+"""The entry id in a READ that asks for the last entry that the bookie has of the ledger."""
 FRAME_MAX: Final = 5_253_120
-"""What Pulsar gives bookies as ``nettyMaxFrameSizeBytes``: its largest message and 10 KiB."""
+"""The default of ``nettyMaxFrameSizeBytes`` in Pulsar's bookies: the largest message and 10 KiB."""
 MASTER_KEY_SIZE: Final = 20
 ADD_OVERHEAD_MAX: Final = 128
 """The most bytes that a frame which adds an entry has besides the payload, whatever the digest."""
@@ -30,7 +30,8 @@ _ANSWER: Final = struct.Struct(">iBBHiqq")
 _ANSWER_SIZE: Final = _ANSWER.size - _LENGTH.size
 
 _NOT_AUTHORISED: Final = bytes.fromhex("0a060803100918")
-"""How a second response to START_TLS begins, of version 3: ``BookieAuthZFactory`` refused."""
+"""The first bytes of the second response to START_TLS, of version 3, by which
+``BookieAuthZFactory`` refuses a client."""
 
 OK: Final = 0
 NO_LEDGER: Final = 1
@@ -81,7 +82,7 @@ class BookieAnswer(NamedTuple):
 
     @property
     def reason(self) -> str:
-        """Why there is no entry, or why it was not added."""
+        """What the response's error code means, for a message."""
         return _REASONS.get(self.code, f"it answered {self.code}")
 
 
@@ -121,7 +122,7 @@ class AnswerDecoder:
         self._held = bytearray()
 
     def receive(self, data: bytes) -> list[BookieAnswer]:
-        """The answers that are complete now; raises `BadFrame`."""
+        """Parse received bytes; returns the responses that are complete now. Raises `BadFrame`."""
         held, begin = self._held, 0
         held += data
         answers = []
@@ -140,7 +141,9 @@ class AnswerDecoder:
         return answers
 
     def _check_size(self) -> None:
-        """Refuse a frame that no bookie sends, as soon as its size is here."""
+        """Raise `BadFrame` for a size that no bookie's response has, before the frame is
+        complete.
+        """
         if len(self._held) < _LENGTH.size:
             return
         (size,) = _LENGTH.unpack_from(self._held)

@@ -54,7 +54,8 @@ async def read_registry(store: MetadataReader, root: str) -> BookieRegistry:
     writable, reading, known = await asyncio.gather(
         *map(store.children, (available, read_only, f"{root}/cookies"))
     )
-    # Read-only ones last: one that changes over is in both places for a moment.
+    # Read-only ones last, so that they count: a bookie that changes its state is in both places for
+    # a moment.
     nodes = [
         *((available, each, BookieState.READ_WRITE) for each in writable),
         *((read_only, each, BookieState.READ_ONLY) for each in reading),

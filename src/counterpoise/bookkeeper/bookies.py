@@ -35,7 +35,9 @@ class BookieReadOptions:
 
 
 class _AwaitedAnswer:
-    """The listener for a coroutine, which may be cancelled before it is notified."""
+    """Has a coroutine await the response to one request; the coroutine may be cancelled
+    meanwhile.
+    """
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()
@@ -49,7 +51,7 @@ class _AwaitedAnswer:
     def unanswered(
         self, bookie: str, request: bookie_frames.BookieRequest, error: BookieError
     ) -> None:
-        """Called when the bookie will not respond; it may have done what was asked."""
+        """Called when the bookie will not respond; it may have carried out the request."""
         if not self.future.done():
             self.future.set_exception(error)
 
@@ -71,11 +73,11 @@ class Bookies:
         self._unsent: dict[
             str, list[tuple[Sequence[bookie_frames.BookieRequest], AnswerListener]]
         ] = {}
-        """What waits for a connection, by bookie."""
+        """Requests that wait for a connection, with their listeners, by bookie."""
         self._opening: set[asyncio.Task[None]] = set()
 
     async def read(self, bookie: str, ledger: int, entry: int) -> bytes:
-        """An entry from a bookie; raises `BookieError`, `MissingEntry` if it has none."""
+        """Read an entry from a bookie; raises `BookieError`, `MissingEntry` if it has none."""
         slots = self._slots.setdefault(bookie, asyncio.Semaphore(self.options.at_once))
         async with slots:
             connection = await self._connected(bookie)

@@ -4,7 +4,7 @@ from typing import Final
 
 _MARK: Final = b"\x0e\x02"
 METADATA_BEGIN: Final = len(_MARK) + 4
-"""Where the metadata begin, behind the mark and their size."""
+"""The offset of the broker metadata in a payload, after the mark and their size."""
 
 
 def entry_begin(payload: bytes) -> int:

@@ -91,19 +91,20 @@ class LedgerClient(Protocol):
     async def create(
         self, purpose: Mapping[str, bytes], listener: LedgerListener, quorums: Quorums | None = None
     ) -> LedgerWriter:
-        """A new ledger; ``purpose`` is its custom metadata, by which tools find its owner.
+        """Create a ledger; ``purpose`` is its custom metadata, by which tools find its owner.
 
-        ``quorums``: on how many bookies; None: as the client's options have it.
+        ``quorums``: how many bookies store it and each entry; None: as in the client's options.
         """
 
     async def recover(self, ledger: int) -> LedgerReader:
-        """Fence the ledger's writer, decide its last entry, close it; idempotent.
+        """Fence the ledger's writer, decide the last entry, close the ledger, and return its
+        reader.
 
-        Raises `NoSuchLedger` if it was deleted or never existed.
+        A closed ledger is not changed. Raises `NoSuchLedger` if it was deleted or never existed.
         """
 
     async def read_open(self, writer: LedgerWriter) -> LedgerReader:
-        """Read what this client's own writer has confirmed, including what it confirms later."""
+        """Open a reader of what this client's own writer has confirmed, or confirms later."""
 
     async def delete(self, ledger: int) -> None:
         """Delete the ledger's metadata; bookies then drop its entries. Ignored if it is gone."""

@@ -7,7 +7,7 @@ from typing import Final
 import pyarrow as pa
 
 UNPACKED_MAX: Final = 64 << 20
-"""More bytes than this are not unpacked, whatever a header says."""
+"""The most bytes that are unpacked, whatever uncompressed size a header states."""
 _CODECS: Final[Mapping[str, str]] = {"LZ4": "lz4_raw", "ZSTD": "zstd", "SNAPPY": "snappy"}
 
 

@@ -32,7 +32,7 @@ class CursorRow:
 
 
 async def entry_count(cluster: LedgerCluster, listed: Sequence[ListedLedger]) -> cursors.EntryCount:
-    """Number the entries of a topic's listed ledgers, including the one being written."""
+    """Count the entries of each ledger that a topic lists, including the one being written."""
     counts = [(each.ledger, each.entries) for each in listed]
     open_at = [at for at, each in enumerate(listed) if not each.closed_ms]
     for at in open_at:

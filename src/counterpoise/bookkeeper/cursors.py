@@ -24,9 +24,9 @@ NO_LEDGER: Final = -1
 """The cursor ledger of a cursor whose state is in its node."""
 COMPACTION_CURSOR: Final = "__compaction"
 COMPACTED_LEDGER: Final = "CompactedTopicLedger"
-"""The property of that cursor which names the ledger of a topic's compacted messages."""
+"""The property of the compaction cursor that names the ledger of a topic's compacted messages."""
 DELAYED_BUCKET: Final = "#pulsar.internal.delayed.bucket"
-"""How properties of a cursor begin that name a ledger with delayed messages' index."""
+"""The prefix of cursor properties that name a ledger with the index of delayed messages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,17 @@ class CursorPositions:
     mark_delete: Position
     """The position up to and including which all entries are acknowledged."""
     ranges: tuple[tuple[Position, Position], ...] = ()
-    """Acknowledged entries beyond it: after each pair's first position, up to its second."""
+    """Acknowledged entries beyond ``mark_delete``: those after each pair's first position, up to
+    and including its second."""
     bits: tuple[tuple[int, tuple[int, ...]], ...] = ()
-    """The ranges in the other form that Pulsar keeps: by ledger, a bit for each entry."""
+    """Acknowledged entries beyond ``mark_delete`` in Pulsar's other form: ledgers, each with 64-bit
+    words that have a bit for each entry."""
     numbers: tuple[tuple[str, int], ...] = ()
-    """Properties: sequence ids by producer for deduplication, the compacted ledger."""
+    """The properties whose values are numbers: each producer's last sequence id (deduplication), or
+    the compacted ledger."""
     batches: tuple[tuple[Position, tuple[int, ...]], ...] = ()
-    """Batches of which a part is acknowledged: the messages that are not, as 64-bit words."""
+    """Batches acknowledged in part: the position of each, and its messages that are not
+    acknowledged, as a bit set of 64-bit words."""
 
     @property
     def acknowledged(self) -> tuple[tuple[Position, Position], ...]:
@@ -199,7 +203,7 @@ def _batches(
 
 
 def _runs(ledger: int, bits: int) -> list[tuple[Position, Position]]:
-    """The runs of ones, as first and last entry."""
+    """The runs of ones in ``bits``, each as the positions of its first and last entry."""
     found, at = [], 0
     while bits:
         zeros = (bits & -bits).bit_length() - 1
@@ -248,7 +252,7 @@ async def _last_state(bookies: Bookies, ledger: LedgerMetadata) -> CursorPositio
 
 
 class EntryCount:
-    """Numbers the entries of a topic across its ledgers."""
+    """Counts the entries of a topic, given its ledgers as (id, entries) in order."""
 
     def __init__(self, ledgers: Sequence[tuple[int, int]]) -> None:
         self._ledgers = [ledger for ledger, _ in ledgers]
@@ -263,7 +267,9 @@ class EntryCount:
         return self._before[-1]
 
     def up_to(self, position: Position) -> int:
-        """The number of entries up to and including a position, even of a deleted ledger."""
+        """The number of entries up to and including a position, which may be in a deleted
+        ledger.
+        """
         at = bisect_left(self._ledgers, position.ledger_id)
         if at == len(self._ledgers) or self._ledgers[at] != position.ledger_id:
             return self._before[at]

@@ -40,7 +40,8 @@ class EntryRow:
     bytes: int
     compression: str
     unconfirmed: bool
-    """Whether no later entry confirms that it was acknowledged; its writer may still wait."""
+    """Whether no later entry shows that it was acknowledged: its writer may still wait for
+    bookies."""
     unreadable: bool
     note: str
     payload: str
@@ -146,7 +147,7 @@ def _message(
 
 
 def _other(found: StoredEntry, unconfirmed: bool, note: str, choice: EntryChoice) -> EntryRow:
-    """An entry of a ledger that holds no messages."""
+    """The row of an entry that is no message: a cursor's state, or bytes that cannot be decoded."""
     return EntryRow(
         found.ledger, found.entry, -1, 0, "", "", "", -1, "", "", len(found.payload), "",
         unconfirmed, False, note,

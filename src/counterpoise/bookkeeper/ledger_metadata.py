@@ -65,9 +65,11 @@ class LedgerMetadata:
     created_ms: int
     """When it was created, milliseconds since 1970; 0 if neither metadata nor store has it."""
     custom: Mapping[str, bytes]
-    """What the application says of it; Pulsar writes whose it is."""
+    """The application's keys and values; Pulsar's name the topic or cursor that the ledger belongs
+    to."""
     token: int = 0
-    """What its creator knows its own creation by, when the answer to it was lost; 0 for none."""
+    """A random number by which the creator recognises its own node if the response to the creation
+    was lost; 0 for none."""
 
     @property
     def closed(self) -> bool:
@@ -104,7 +106,8 @@ def read_ledger_metadata(
 ) -> LedgerMetadata:
     """Parse the value of a ledger's node; raises `UnreadableNode`.
 
-    ``created_ms`` is the node's own time: Pulsar's brokers do not write it into the metadata.
+    ``created_ms``: when the node was created, since Pulsar's brokers do not write it into the
+    metadata.
     """
     found = LedgerMetadataFormat()
     try:
@@ -147,7 +150,7 @@ def _delimited(body: bytes) -> bytes:
 
 
 def _checked(ledger: int, found: LedgerMetadataFormat, created_ms: int) -> LedgerMetadata:
-    """The message as a value, after all fields that readers rely on were checked."""
+    """Convert a parsed message to `LedgerMetadata`; raises `ValueError` for an invalid field."""
     segments = tuple(
         LedgerSegment(each.firstEntryId, tuple(each.ensembleMember)) for each in found.segment
     )

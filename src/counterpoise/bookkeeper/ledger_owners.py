@@ -14,7 +14,8 @@ SCHEMA: Final = "schema"
 COMPACTED: Final = "compacted-ledger"
 DELAYED_INDEX: Final = "delayed-index-bucket"
 NO_APPLICATION: Final = ""
-"""Metadata that names none: written by Pulsar before 2.3, by BookKeeper's tools, by other users."""
+"""The application of metadata that names none, written by Pulsar before 2.3, BookKeeper's tools or
+other applications."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class LedgerOwner:
     topic: str
     cursor: str
     managed_ledger: str
-    """The name of the managed ledger that names it, for messages and cursors."""
+    """The name of the managed ledger whose node refers to the ledger, for messages and cursors."""
 
 
 def ledger_owner(custom: Mapping[str, bytes]) -> LedgerOwner:

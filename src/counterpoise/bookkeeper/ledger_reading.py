@@ -12,7 +12,7 @@ from counterpoise.bookkeeper.stored_entry import EntryDigest, StoredEntry
 
 @dataclass(frozen=True, slots=True)
 class LedgerEnd:
-    """The last entries of a ledger that are stored, and confirmed; -1 if it has none."""
+    """Where a ledger ends: its last stored and its last confirmed entry; -1 if it has none."""
 
     last_stored: int
     """The last entry that a bookie has."""

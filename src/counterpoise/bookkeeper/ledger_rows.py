@@ -69,7 +69,7 @@ class LedgerCluster:
     registry: BookieRegistry
     root: str
     ask_bookies: bool = True
-    """Whether the size of open ledgers is asked for; metadata alone does not have it."""
+    """Whether bookies are asked for the size of open ledgers, which metadata does not have."""
     counts: ReadCounts = field(default_factory=ReadCounts)
 
     async def metadata(self, ledger: int) -> LedgerMetadata | None:
@@ -81,7 +81,9 @@ class LedgerCluster:
         return read_ledger_metadata(ledger, path, node.value, node.created_ms)
 
     async def readable(self, ledger: int) -> LedgerMetadata | UnreadableNode | None:
-        """A ledger's metadata, an `UnreadableNode` (returned, not raised), or None for neither."""
+        """A ledger's metadata, an `UnreadableNode` (returned, not raised), or None if there is no
+        such ledger.
+        """
         try:
             return await self.metadata(ledger)
         except UnreadableNode as error:

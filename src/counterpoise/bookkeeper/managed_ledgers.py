@@ -36,7 +36,8 @@ class ListedLedger:
     deleted: bool
     """Whether it is offloaded and deleted from BookKeeper."""
     offloading: bool = False
-    """Long-term storage has some of it, all of it, or what an attempt has left there."""
+    """Whether offloading has begun: long-term storage has all of it, a part, or the remains of a
+    failed attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +45,13 @@ class ManagedLedger:
     """A topic's managed ledger as its metadata node describes it."""
 
     name: str
-    """``tenant/namespace/persistent/topic``, the topic encoded, as its node is called."""
+    """The path of its node below `ROOT`: ``tenant/namespace/persistent/topic``, the topic
+    URL-encoded."""
     ledgers: tuple[ListedLedger, ...]
     terminated: Position | None
     """The last position of a topic that takes no more messages."""
     properties: tuple[tuple[str, str], ...] = ()
-    """What people noted of the topic."""
+    """The topic's properties, which users set."""
 
 
 def managed_ledger_name(topic: TopicName) -> str:
@@ -96,7 +98,7 @@ def parse_managed_ledger(name: str, value: bytes) -> ManagedLedger:
 
 
 def with_ledgers(name: str, value: bytes, ledgers: Sequence[ListedLedger]) -> bytes:
-    """The value of a managed ledger's node with another list; the rest stays.
+    """The value of a managed ledger's node, with another list of ledgers; other fields stay.
 
     Ledgers that stay listed keep their other fields. Raises `UnreadableNode`.
     """
@@ -118,7 +120,9 @@ def with_ledgers(name: str, value: bytes, ledgers: Sequence[ListedLedger]) -> by
 def with_topic(
     name: str, value: bytes, properties: Mapping[str, str], terminated: Position | None
 ) -> bytes:
-    """A managed ledger's node with other topic properties, or the position at which it ended."""
+    """The value of a managed ledger's node, with other topic properties and position of
+    termination.
+    """
     found = parse_node(pb.ManagedLedgerInfo, f"{ROOT}/{name}", value)
     del found.properties[:]
     for key, text in properties.items():

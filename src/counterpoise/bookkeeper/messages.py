@@ -115,7 +115,9 @@ def _message(
     payload: bytes,
     notes: list[str],
 ) -> DecodedMessage:
-    """The message whose own properties are in ``own``: the entry's metadata without a batch."""
+    """Make a message. ``own``: its metadata in the batch; without a batch, the entry's
+    ``metadata``.
+    """
     return DecodedMessage(
         batch_index,
         metadata.num_messages_in_batch,

@@ -1,8 +1,8 @@
-"""Orphan ledgers: Pulsar's by their metadata, with nothing that refers to them.
+"""Finds orphan ledgers: those that are Pulsar's by their metadata, and that nothing refers to.
 
 A broker drops a ledger from a topic's list, then deletes it. If it dies in between, the ledger
-stays, and its space is never freed. References are read before ledgers, and those of each candidate
-once more at the end: an orphan was found unreferenced twice.
+stays, and its space is never freed. So that no ledger in use is taken for an orphan, references are
+read before ledgers, and those of each candidate's topic again at the end.
 """
 
 import asyncio
@@ -73,7 +73,8 @@ class UnreferencedCounts:
 async def orphan_rows(
     cluster: LedgerCluster, now_ms: int, grace_ms: float, counts: UnreferencedCounts
 ) -> AsyncIterator[Sequence[OrphanRow]]:
-    """A row for each of Pulsar's ledgers that nothing refers to.
+    """A row for each of Pulsar's ledgers that nothing refers to; one younger than ``grace_ms`` is
+    `YOUNG`.
 
     Raises `NotThisCluster` if the store has no topics, because every ledger would then look like an
     orphan.
@@ -117,7 +118,7 @@ async def _judged(
     now_ms: int,
     grace_ms: float,
 ) -> OrphanRow | None:
-    """The row of a candidate, None where a second look finds a reference or no ledger."""
+    """The row of a candidate; None if something refers to it now, or it was deleted meanwhile."""
     owner = ledger_owners.ledger_owner(ledger.custom)
     again = await _references_again(cluster, owner)
     if not again.unreferenced([ledger.ledger]):

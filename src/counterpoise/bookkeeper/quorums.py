@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Quorums:
-    """Numbers of bookies: of a ledger, of each entry, and of those that must have stored an entry.
+    """How many bookies store a ledger, how many each entry, and how many must have an entry before
+    it is acknowledged.
 
     The defaults are Pulsar's. Raises `ValueError` if they contradict each other.
     """

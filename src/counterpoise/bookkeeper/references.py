@@ -46,19 +46,19 @@ AT_ONCE: Final = 128
 
 
 class LedgerReferences:
-    """The ids of all referenced ledgers, eight bytes each; and what could not be read.
+    """The ids of all ledgers that something refers to, and the topics for which that is unknown.
 
-    A topic in `unknown` may refer to any ledger that names it.
+    A topic in `unknown` may refer to any ledger whose metadata names the topic.
     """
 
     def __init__(self) -> None:
         self._found = array("q")
         self._sorted = np.empty(0, np.int64)
         self.unknown: dict[str, str] = {}
-        """Topics (schemas by theirs) whose references could not be read, and why."""
+        """Why references could not be read, by topic; those of a schema are under its topic."""
 
     def add(self, ledgers: Iterable[int]) -> None:
-        """Add ledgers."""
+        """Add ledgers that something refers to."""
         self._found.extend(ledgers)
 
     def unreferenced(self, ledgers: list[int]) -> list[int]:
@@ -94,7 +94,7 @@ class LedgerReferences:
         self.add([node.ledger, *node.delayed_ledgers])
         numbers = node.positions.numbers
         if node.name == cursors.COMPACTION_CURSOR:
-            # Only a bookie has the latest; what the node has may be in use still.
+            # The latest state is on bookies; the ledger that the node names may be in use still.
             reading = await cursors.read_cursor(cluster.store, cluster.root, cluster.bookies, node)
             numbers += reading.positions.numbers
             if reading.problem:
@@ -110,7 +110,9 @@ class LedgerReferences:
 
 
 async def read_references(cluster: LedgerCluster) -> LedgerReferences:
-    """All references of the cluster; raises nothing for a node that cannot be understood."""
+    """Read all references of the cluster; topics with a node that cannot be parsed are in
+    `unknown`.
+    """
     found = LedgerReferences()
     async for names in _parts(managed_ledgers.managed_ledger_names(cluster.store)):
         await asyncio.gather(*(found.read_topic(cluster, name) for name in names))

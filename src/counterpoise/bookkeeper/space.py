@@ -1,4 +1,4 @@
-"""Space by tenant, namespace, topic or kind of ledger."""
+"""Sums up the space that ledgers take: by tenant, namespace, topic or kind of ledger."""
 
 import asyncio
 from dataclasses import dataclass

@@ -24,7 +24,7 @@ _START_TLS: Final = 9
 _OK: Final = 0
 _LENGTH: Final = struct.Struct(">i")
 _ANSWER_MAX: Final = 1024
-"""Bytes; a bookie's answer has about 20."""
+"""The most bytes that a response may have; a bookie's has about 20."""
 
 
 class BookieTls(Protocol):
@@ -46,13 +46,13 @@ class _StartTls(asyncio.Protocol):
         self._held = b""
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """The bookie is connected: send the request."""
+        """Called by asyncio when the bookie is connected: send the request."""
         header = PacketHeader(version=_VERSION, operation=_START_TLS, txnId=1)
         body = StartTlsRequest(header=header, startTLSRequest=StartTls()).SerializeToString()
         cast("asyncio.Transport", transport).write(_LENGTH.pack(len(body)) + body)
 
     def data_received(self, data: bytes) -> None:
-        """Bytes came from the bookie: decide once the answer is complete."""
+        """Called by asyncio with received bytes: evaluate the response once it is complete."""
         self._held += data
         if len(self._held) < _LENGTH.size or self.agreed.done():
             return
@@ -75,7 +75,7 @@ class _StartTls(asyncio.Protocol):
             self.agreed.set_exception(NoTls(why))
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """The bookie is disconnected."""
+        """Called by asyncio when the bookie is disconnected."""
         if not self.agreed.done():
             self.agreed.set_exception(NoTls(f"it hung up on START_TLS: {exc or 'no reason given'}"))
 

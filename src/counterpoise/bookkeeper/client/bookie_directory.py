@@ -86,7 +86,9 @@ class BookieDirectory:
         self._racks = read_racks(b"" if racks is None else racks.value, addresses)
 
     async def choose(self, quorums: Quorums, bookies: Bookies) -> tuple[str, ...]:
-        """Different writable bookies, at random, by racks; those that failed recently last.
+        """Choose the ensemble of a new ledger: different writable bookies, at random and by racks.
+
+        Bookies that failed recently are chosen only if there are not enough others.
 
         Raises `NotEnoughBookies` and `MetadataError`.
         """
@@ -128,7 +130,7 @@ class BookieDirectory:
     def _placed(
         self, kept: Sequence[str | None], candidates: Sequence[str], write_quorum: int
     ) -> PlacedEnsemble | None:
-        # Where all bookies are in one rack there is nothing to choose.
+        # The number of racks that the bookies are in: no entry can be on more.
         there = len({rack_of(each, self._racks) for each in self.registered})
         chosen = place_by_policy(self._policy, kept, candidates, self._racks, write_quorum, there)
         if chosen is not None and chosen.is_spread is self._is_warned:

@@ -37,9 +37,9 @@ class LedgerClientOptions:
     quorums: Quorums = _QUORUMS
     """The quorums of ledgers that are created without their own."""
     digest: ledger_metadata.DigestType = ledger_metadata.DigestType.CRC32C
-    """``managedLedgerDigestType``."""
+    """How the checksum of an entry is made (``managedLedgerDigestType``)."""
     password: bytes = b""
-    """``managedLedgerPassword``."""
+    """The password of all ledgers (``managedLedgerPassword``)."""
     racks: RackPolicy = _RACKS
     """How bookies are chosen by the racks in Pulsar's map of them."""
     bookies: BookieReadOptions = field(default_factory=BookieReadOptions)
@@ -60,7 +60,9 @@ class BookieLedgerClient(LedgerClient):
     async def open(
         cls, store: MetadataStore, options: LedgerClientOptions, rng: Random
     ) -> "BookieLedgerClient":
-        """A client of a metadata store's cluster. Raises `NotThisCluster` and `MetadataError`."""
+        """Open a client of the cluster with this metadata store. Raises `NotThisCluster` and
+        `MetadataError`.
+        """
         await check_layout(store, options.root)
         client = cls(store, options, rng)
         await client._directory.refresh()
@@ -69,7 +71,7 @@ class BookieLedgerClient(LedgerClient):
     async def create(
         self, purpose: Mapping[str, bytes], listener: LedgerListener, quorums: Quorums | None = None
     ) -> LedgerWriter:
-        """A new ledger; ``purpose`` is its custom metadata, by which tools find its owner."""
+        """Create a ledger; ``purpose`` is its custom metadata, by which tools find its owner."""
         options = self._options
         quorums = quorums or options.quorums
         try:
@@ -93,7 +95,9 @@ class BookieLedgerClient(LedgerClient):
         return BookieLedgerWriter(created, self._bookies, self._directory, self._nodes, listener)
 
     async def recover(self, ledger: int) -> LedgerReader:
-        """Fence the ledger's writer, decide its last entry, close it; idempotent."""
+        """Fence the ledger's writer, decide the last entry, close the ledger, and return its
+        reader.
+        """
         try:
             found = await recover_ledger(ledger, self._bookies, self._directory, self._nodes)
         except MetadataError as error:
@@ -101,7 +105,7 @@ class BookieLedgerClient(LedgerClient):
         return BookieLedgerReader(found, self._bookies, self._directory)
 
     async def read_open(self, writer: LedgerWriter) -> LedgerReader:
-        """Read what this client's own writer has confirmed, including what it confirms later."""
+        """Open a reader of what this client's own writer has confirmed, or confirms later."""
         if not isinstance(writer, BookieLedgerWriter):
             raise BookKeeperError(f"ledger {writer.ledger} is not written by this client")
         return BookieLedgerReader(writer, self._bookies, self._directory)

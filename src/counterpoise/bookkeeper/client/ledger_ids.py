@@ -28,7 +28,7 @@ class LedgerIdGenerator:
         self._long = f"{root}/idgen-long"
         self._deletes = BackgroundDeletes(store)
         self._long_used: bool | None = None
-        """Whether ids have two parts already; None before that was looked for."""
+        """Whether ids have two parts already; None: not looked up yet."""
 
     async def next_id(self) -> int:
         """An id that no other client gets. Raises `MetadataError`."""

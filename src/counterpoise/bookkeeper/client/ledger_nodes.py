@@ -26,7 +26,8 @@ from counterpoise.metadata.port import MUST_NOT_EXIST, MetadataStore, SessionEve
 
 _TOKENS: Final = 1 << 63
 _ROUNDS: Final = 16
-"""How often a change is tried: each time another client was first, or the store did not answer."""
+"""How often a change is tried: again whenever another client was first, or the store did not
+answer."""
 
 
 class LedgerNodes:
@@ -77,6 +78,8 @@ class LedgerNodes:
     ) -> VersionedMetadata:
         """Make a change despite concurrent changes; returns the metadata afterwards.
 
+        ``known``: the metadata as last read or written, to be tried without reading.
+
         Raises what the change raises, and as `read` does; `StoreUnavailable` if the store cannot be
         reached in time: the change may have been made then.
         """
@@ -95,7 +98,7 @@ class LedgerNodes:
                 answer = await self._step(ledger, update)
             except StoreUnavailable:
                 await self._within_reach()
-                # A read is made again; of a write it is not known whether it happened.
+                # None has the metadata read again: of a write it is unknown whether it happened.
                 answer = None
         raise BookKeeperError(
             f"the metadata of ledger {ledger} could not be changed in {_ROUNDS} attempts: other "
@@ -107,7 +110,7 @@ class LedgerNodes:
         path = ledger_path(self._root, ledger)
         with contextlib.suppress(NotFound):
             await self._store.delete(path)
-        # An empty parent that stays takes a node, and is used again.
+        # A parent that stays empty does no harm: it is used again.
         self._deletes.start(self._parents(path))
 
     def _parents(self, path: str) -> Iterator[str]:

@@ -60,7 +60,7 @@ class LedgerRecoveryActions(Protocol):
         """Called when the ledger's end is known, at which its metadata has to be closed."""
 
     def failed(self, error: RecoveryFailed) -> None:
-        """Called when nothing could be decided."""
+        """Called when the ledger's end could not be decided."""
 
 
 class _Phase(enum.Enum):
@@ -68,12 +68,15 @@ class _Phase(enum.Enum):
     READ = enum.auto()
     WRITE = enum.auto()
     MEASURE = enum.auto()
-    """The last entry was never read: its header says how long the ledger is."""
+    """Reads the last entry for its header, which has the ledger's length in bytes."""
     OVER = enum.auto()
 
 
 class LedgerRecovery:
-    """The recovery of a ledger as a state machine without I/O; its metadata must say so."""
+    """The recovery of a ledger as a state machine without I/O.
+
+    The ledger's metadata must be in state ``IN_RECOVERY`` before.
+    """
 
     def __init__(self, found: LedgerMetadata, actions: LedgerRecoveryActions) -> None:
         self._metadata = found
@@ -84,13 +87,14 @@ class LedgerRecovery:
         self._entry = LAST_ENTRY
         """The entry that is asked for or written."""
         self._answered: set[str] = set()
-        """The bookies that answered the phase: fenced, without the entry, or with it written."""
+        """The bookies that did their part of the phase: were fenced, have no such entry, or wrote
+        it."""
         self._reasons: dict[str, str] = {}
         """Why other bookies did not answer properly."""
         self._last = found.segments[-1].first - 1
         """The last entry that is known to be in the ledger."""
         self._confirmed = self._last
-        """The last entry that its writer, or an earlier segment, had confirmed."""
+        """The last entry that is known to have been confirmed by the ledger's writer."""
         self._length: int | None = None
         """Bytes of all payloads up to and including `_confirmed`; None: not known yet."""
         self._length_above = 0
@@ -134,7 +138,7 @@ class LedgerRecovery:
             self._replaced = with_segments(self._replaced, [self._target])
         for bookie in self._write_set():
             if bookie in fresh:
-                # It may have failed, and been replaced, a while ago.
+                # It may have failed before and been replaced: that counts no more.
                 self._reasons.pop(bookie, None)
                 self._actions.send(bookie, self._written)
         self._after_write(may_replace=bool(fresh))
@@ -170,7 +174,7 @@ class LedgerRecovery:
             self._end(stored.length)
 
     def _without(self, bookie: str, why: str) -> None:
-        """A bookie failed."""
+        """Note that a bookie failed, and continue without it."""
         self._reasons[bookie] = f"bookie {bookie}: {why}"
         if self._phase is _Phase.WRITE:
             self._after_write(may_replace=True)
@@ -193,7 +197,7 @@ class LedgerRecovery:
             self._cannot_read()
 
     def _writer_is_fenced(self) -> bool:
-        """Whether each write set has too few bookies left for an acknowledgement."""
+        """Whether too few bookies of each write set are left unfenced to acknowledge an entry."""
         metadata, ensemble = self._metadata, self._target.ensemble
         size = len(ensemble)
         return all(
@@ -222,19 +226,20 @@ class LedgerRecovery:
 
     def _cannot_read(self) -> None:
         if self._phase is _Phase.MEASURE and not self._reasons and self._length_above:
-            # It is lost; all that is known of the length is what a later entry said.
+            # The last entry is lost: the length is known only from the header of a later one.
             self._end(self._length_above)
         else:
             self._fail(f"entry {self._entry} cannot be read: {'; '.join(self._reasons.values())}")
 
     def _write(self, stored: StoredEntry) -> None:
-        """Write an entry to an ack quorum, whatever bookies have it already."""
+        """Write an entry that was read to an ack quorum, whichever bookies have it already."""
         self._phase = _Phase.WRITE
         self._length = stored.length
         self._answered, self._reasons = set(), {}
         ledger, entry = self._metadata.ledger, self._entry
-        # Not the entry before this one, as Java writes: where that is on a bookie that the metadata
-        # does not name yet, another recovery would take it for confirmed.
+        # As confirmed the header names what the writer had confirmed. Java names the entry before
+        # this one: if only a bookie that the metadata does not name yet has that, another recovery
+        # would take it for confirmed all the same.
         head = self._digest.head(ledger, entry, self._confirmed, stored.length, stored.payload)
         self._written = add_request(ledger, entry, self._key, head, stored.payload, recovery=True)
         for bookie in self._write_set():

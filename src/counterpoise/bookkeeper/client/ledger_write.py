@@ -120,7 +120,10 @@ class LedgerWrite:
             self._replace_failed()
 
     def ensemble_changed(self, segment: LedgerSegment) -> None:
-        """Continue with this segment of the metadata. Copies on failed bookies count no more."""
+        """Continue in ``segment``: send pending entries to its new bookies.
+
+        Copies on the bookies that were replaced no longer count.
+        """
         if self._over:
             return
         replaced = {self._places[bookie] for bookie in self._replacing}
@@ -153,7 +156,8 @@ class LedgerWrite:
         if place is None or pending is None:
             return
         if (place - entry) % len(self._places) >= self._write_quorum:
-            # A late answer: the bookie is back at another place, which this entry is not at.
+            # A late response: the bookie has another place in the ensemble now, which does not
+            # store this entry.
             return
         pending.stored_at |= 1 << place
 
@@ -185,4 +189,4 @@ class LedgerWrite:
             [ensemble[(place + step) % len(ensemble)] for step in range(self._write_quorum)]
             for place in range(len(ensemble))
         ]
-        """The bookies of an entry, by its number modulo the ensemble's size."""
+        """The bookies of an entry, by its id modulo the ensemble's size."""

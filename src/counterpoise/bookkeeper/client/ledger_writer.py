@@ -37,7 +37,7 @@ class BookieLedgerWriter:
         self._write = LedgerWrite(created.metadata, self)
         self._changing: asyncio.Task[None] | None = None
         self._reasons: dict[str, str] = {}
-        """Why each bookie that failed did so the last time."""
+        """Why each failed bookie failed the last time."""
         self._loop = asyncio.get_running_loop()
         self._payload_max = bookies.options.frame_max - ADD_OVERHEAD_MAX
         self._notifying = False
@@ -77,7 +77,7 @@ class BookieLedgerWriter:
         write.stop(f"ledger {write.ledger} is closed")
         self._notify()
         if self._changing is not None:
-            # Whether it changed anything is found when the metadata is written.
+            # It may have changed the metadata: the write below finds out.
             self._changing.cancel()
             await asyncio.wait([self._changing])
         change = metadata_changes.WriterClose(write.last_confirmed, write.length)
@@ -86,7 +86,7 @@ class BookieLedgerWriter:
         except MetadataError as error:
             raise as_bookkeeper_error(error) from error
 
-    # What the state machine has done for it.
+    # Actions that the state machine `LedgerWrite` requests.
 
     def send(self, bookie: str, *requests: BookieRequest) -> None:
         """Send entries to a bookie."""
@@ -108,7 +108,7 @@ class BookieLedgerWriter:
         self._notify()
         self._listener.ended(error)
 
-    # Answers of bookies.
+    # Responses of bookies, from `Bookies`.
 
     def answered(self, bookie: str, answers: Sequence[BookieAnswer]) -> None:
         """Take a bookie's responses, which may be errors."""
@@ -119,7 +119,7 @@ class BookieLedgerWriter:
         self._write.answered(bookie, *answers)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """Note that a bookie will not respond; it may have done what was asked."""
+        """Note that a bookie will not respond; it may have carried out the request."""
         self._bookies.avoid(bookie)
         self._reasons[bookie] = str(error)
         self._write.bookie_failed(bookie)
@@ -140,7 +140,7 @@ class BookieLedgerWriter:
             change = metadata_changes.EnsembleChange(before, LedgerSegment(first, tuple(after)))
             self._known = await self._nodes.change(ledger, change, self._known)
         except Exception as error:
-            # Whatever it is: without an end, its owner would wait for these entries for ever.
+            # Any error ends the ledger, since its owner would wait for these entries for ever.
             names = "; ".join(f"{each}, {self._reasons[each]}" for each in sorted(failed))
             why = str(error) or repr(error)
             self._write.end(f"ledger {ledger}: bookies that failed ({names}) stay: {why}")

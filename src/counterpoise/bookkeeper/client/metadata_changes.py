@@ -33,11 +33,12 @@ class MetadataChange(Protocol):
 def change_metadata(
     change: MetadataChange, known: VersionedMetadata | None
 ) -> Generator[VersionedMetadata | None, VersionedMetadata | None, VersionedMetadata]:
-    """The steps of a change; returns the resulting metadata.
+    """Generate the steps of a change for a caller that reads and writes; returns the metadata after
+    it.
 
-    Yields None to read, and metadata to write if the node still has that version. Send it: what was
-    read; what was written with its new version; None for a conflict, or for a write of which it is
-    unknown whether it happened.
+    Yields None to have the metadata read, or metadata to be written if the node still has their
+    version. The caller sends what it read, or what it wrote with the new version, or None: after a
+    conflict, or if it is unknown whether the write happened. ``known``: the metadata to begin with.
     """
     while True:
         if known is None:

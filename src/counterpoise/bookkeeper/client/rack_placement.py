@@ -46,7 +46,8 @@ def place_by_policy(
     write_quorum: int,
     racks_there: int,
 ) -> PlacedEnsemble | None:
-    """Fill the places of an ensemble that are None as `place` does; None: nothing may be written.
+    """Fill the places of an ensemble that are None as `place` does; returns None if the policy
+    forbids it.
 
     Where the policy is enforced, a bookie that has no rack is not chosen, as in Java. Otherwise no
     more racks are asked for than the cluster has (``racks_there``).
@@ -111,7 +112,7 @@ class _Search:
         self._steps = 0
 
     def fill(self, place: int) -> bool:
-        """Whether the places from this one on can be filled, as they are then."""
+        """Fill the places from this one on; returns whether that is possible."""
         self._steps += 1
         if self._steps > _STEPS_MAX:
             return False
@@ -158,9 +159,9 @@ def rack_of(bookie: str, racks: Mapping[str, str]) -> str:
 
 
 def read_racks(value: bytes, addresses: Mapping[str, str]) -> dict[str, str]:
-    """The racks of bookies in Pulsar's map of groups to bookies; none if it is unreadable.
+    """Parse the racks of bookies, by id, from Pulsar's node ``/bookies``; none if it is unreadable.
 
-    ``addresses``: of each bookie by its id, as ``host:port``, under which the map may name it.
+    ``addresses``: ``host:port`` of each bookie, by id. The node may name a bookie by either.
     """
     try:
         groups = json.loads(value or b"{}")

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 async def recover_ledger(
     ledger: int, bookies: Bookies, directory: BookieDirectory, nodes: LedgerNodes
 ) -> LedgerMetadata:
-    """Fence the ledger's writer, find its last entry and close it; gives its metadata, closed.
+    """Fence the ledger's writer, find its last entry and close it; returns its metadata then.
 
     Raises `NoSuchLedger`, `RecoveryFailed` and the metadata store's errors.
     """
@@ -83,7 +83,7 @@ class _Recovering:
             self._recovery.answered(bookie, answer)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
-        """Called when a bookie will not respond; it may have done what was asked."""
+        """Called when a bookie will not respond; it may have carried out the request."""
         self._bookies.avoid(bookie)
         self._recovery.unanswered(bookie, request, str(error))
 

@@ -96,7 +96,9 @@ def _look_now(state: Election, _: object) -> _Next:
 
 
 def _believing(transition: _Transition) -> _Transition:
-    """Accept a result, or read again if something happened since the command was given."""
+    """Wrap a transition for a result: if something happened since the command was issued, the node
+    is read again instead.
+    """
 
     def answered(state: Election, answer: Any) -> _Next:
         if state.overtaken:
@@ -114,7 +116,8 @@ def _found(state: Election, answer: events.NodeFound) -> _Next:
     if answer.mine:
         return _settle(state, Role.LEADER, state.me)
     if leader is None or leader.broker_id == state.me.broker_id:
-        # No valid record, or one of before this broker's restart, whose session has not timed out.
+        # An invalid record, or one from before this broker's restart, whose session has not timed
+        # out.
         undecided = replace(state, role=Role.UNDECIDED, leader=None)
         return _issue(undecided, events.RemoveNode(LEADER_NODE, answer.version))
     return _settle(state, Role.FOLLOWER, leader)
@@ -138,13 +141,13 @@ def _session_lost(state: Election, _: SessionLost) -> _Next:
     after = replace(state, role=Role.UNDECIDED, leader=None)
     if after.asking:
         return replace(after, overtaken=True), ()
-    # No command succeeds before there is a session again, which is an event; the timer is a net.
+    # A new session is an event, after which the node is read; the timer is there in case it is
+    # missed.
     failures = after.failures + 1
     return replace(after, failures=failures), (events.StartTimer(pause_s(failures)),)
 
 
-# Leaving. Whether the node is ours is asked: a creation may be under way, or have been answered
-# with silence.
+# Leaving. The node is read first: a creation may be in progress, or its result may be lost.
 
 
 def _resign(state: Election, _: LeaveElection) -> _Next:
@@ -202,6 +205,6 @@ TABLE: Final[dict[tuple[Role, type], _Transition]] = {
         for kind, transition in {**_ANY_TIME, **_ANSWERS}.items()
     },
     **{(Role.RESIGNING, kind): transition for kind, transition in _ON_LEAVING.items()},
-    # An answer may still come when a lost session ended the leaving; the node went with it.
+    # A result may still come after a lost session has ended the leaving, and deleted the node.
     **{(Role.RESIGNED, kind): _stay for kind in {**_ANY_TIME, **_ANSWERS}},
 }

@@ -30,7 +30,8 @@ class Acquire:
     """Request: take ownership of the bundle, because a lookup chose this broker."""
 
     as_split_part: bool = False
-    """Whether the reason is no lookup, but that this broker owns the bundle around this one."""
+    """Whether the bundle is a part of one that this broker owns and splits; then no lookup is the
+    reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +261,7 @@ class CommandFailed:
 
     reason: str
     late: bool = False
-    """Whether all its time is over, so that trying again would take as long."""
+    """Whether all of ``within_s`` is over, so that another attempt would take as long."""
 
 
 Result: TypeAlias = (

@@ -21,8 +21,8 @@ class OwnershipOptions:
     takeover_s: float = 2.5
     """How long a new owner waits for the former one to close the bundle's topics.
 
-    After that it opens the topics that clients ask for, which fences the former owner's ledgers.
-    Where the former owner was killed, this comes on top of its session."""
+    After that it opens the topics that clients ask for, which fences the former owner's ledgers. If
+    the former owner was killed, clients wait this long after its session has ended."""
     prepare_s: float = 1.0
     """How long an owner goes on serving at most while its successor gets ready."""
     drain_s: float = 70.0

@@ -21,7 +21,7 @@ class LeaderBroker:
 
     broker_id: str
     service_url: str
-    """The leader's web service URL; the client of a redirect goes there."""
+    """The leader's web service URL, to which clients are redirected."""
 
     def to_json(self) -> bytes:
         """The record as JSON."""
@@ -103,7 +103,7 @@ class HandOver:
 
 
 def record_or_none(parse: Callable[[bytes], R], value: bytes | None) -> R | None:
-    """The record that a node's value is; None if there is no valid one."""
+    """Parse a node's value as a record; None if there is no node, or no valid record in it."""
     if value is None:
         return None
     try:

@@ -50,10 +50,10 @@ class ServiceUnitStateData:
     children: Mapping[str, str | None] = field(default_factory=dict)
     """``splitServiceUnitToDestBroker``: the ranges that a splitting bundle is cut into."""
     force: bool = False
-    """Written to repair what a dead broker left: no transition is checked."""
+    """Whether the record repairs what a dead broker left; it may follow a record of any state."""
     timestamp_ms: int = 0
     version: int = 0
-    """``versionId``: one more than the record before, the first is 1."""
+    """``versionId``: one more than that of the record before; the first is 1."""
 
     def __post_init__(self) -> None:
         if (

@@ -47,7 +47,8 @@ class WriteNext:
 
     record: ServiceUnitStateData
     keeps_topics: bool = True
-    """False where the parts of a split take the topics over, open as they are."""
+    """Whether open topics still belong to this bundle then; False at the end of a split, whose
+    parts take them over open."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) 
         return OpenTopics.SERVED if topics is OpenTopics.TAKING_OVER else topics
     if topics is OpenTopics.TAKING_OVER:
         return topics
-    # Of a bundle that is being split no further topic is opened.
+    # While a bundle is split, no further topic of it is opened.
     stays_closed = topics is OpenTopics.NONE and state_of(record) is not ServiceUnitState.OWNED
     return OpenTopics.NONE if stays_closed else OpenTopics.SERVED
 
@@ -109,7 +110,10 @@ def _owed(record: ServiceUnitStateData | None, local: LocalBundle) -> Action | N
 
 
 def _close(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
-    """The next action towards closed topics. Ownership moves first if the successor is ready."""
+    """The next action of a broker that has topics open which it may no longer serve.
+
+    If the successor is ready, ownership moves before the topics are closed.
+    """
     if has_successor(record, local.me):
         if local.topics is OpenTopics.SERVED:
             return AwaitSuccessor()
@@ -235,7 +239,7 @@ def _left(
     )
 
 
-# The records that follow.
+# The records that a broker may write next.
 
 
 def assigning(

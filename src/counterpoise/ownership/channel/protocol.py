@@ -52,12 +52,14 @@ class StateChannel:
         return name if name != path and name.count("/") == 2 else None
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
-        """Whether a change matters to a broker without state for the bundle, as it may be named."""
+        """Whether a change matters to a broker without state for the bundle: a new record may name
+        it.
+        """
         del path
         return change is NodeChange.APPEARED
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
-        """A bundle's owner and successor, from the values of its `nodes`; as broker ids only."""
+        """A bundle's owner and successor, from the values of its `nodes`; brokers by id alone."""
         ((path, value),) = values.items()
         record = _read(self.bundle_of(path) or "", value)
         if record is None or record.state in (ServiceUnitState.INIT, ServiceUnitState.FREE):

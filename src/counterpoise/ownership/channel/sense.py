@@ -16,9 +16,9 @@ from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitSta
 from counterpoise.ownership.records import InvalidRecord
 
 VALUE_MAX: Final = 64 * 1024
-"""Bytes of a record; one that names `PARTS_MAX` parts has about 40,000."""
+"""The most bytes of a record; one that names `PARTS_MAX` parts has about 40,000."""
 PARTS_MAX: Final = 1000
-"""Parts into which a bundle is split at once."""
+"""The most parts into which one record may split a bundle."""
 AHEAD_MAX_MS: Final = 60_000
 """How far a record may be dated ahead of the leader's clock; brokers' clocks differ by less."""
 _BROKER_ID: Final = re.compile("[!-~]{1,255}")
@@ -33,7 +33,9 @@ _AS_SOURCE: Final = {
 
 
 def read_record(bundle: str, value: bytes) -> ServiceUnitStateData:
-    """Parse the record of a bundle ``tenant/namespace/0x…_0x…``; raises `InvalidRecord`."""
+    """Parse and check the record of a bundle ``tenant/namespace/0x…_0x…``; raises
+    `InvalidRecord`.
+    """
     if len(value) > VALUE_MAX:
         raise InvalidRecord("ServiceUnitStateData", value)
     record = ServiceUnitStateData.from_json(value)

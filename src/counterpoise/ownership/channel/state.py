@@ -17,7 +17,7 @@ from counterpoise.ownership.events import Request
 from counterpoise.ownership.port import OwnershipOptions
 
 RECORDS: Final = "/service_unit_state"
-"""Where Pulsar keeps the records."""
+"""The path below which Pulsar keeps the records."""
 
 
 class ChannelPhase(enum.Enum):
@@ -72,11 +72,11 @@ class ChannelBundle:
     writing: ServiceUnitStateData | None = None
     """The record that is being written."""
     early_report: bool = False
-    """Whether the other broker of a transfer reported before we knew of the record.
+    """Whether the other broker of a transfer signalled before this one knew of the bundle's new
+    record.
 
-    That is the successor where `Releasing` is written, by us or by order of another broker, and the
-    former owner where we write `Owned`.
-    """
+    The other broker is the successor if the record is `Releasing`, written by this broker or by
+    order of another one, and the former owner if this broker writes `Owned`."""
     request: Request | None = None
     """What this broker was asked to do, until it is done or has become impossible."""
     prepared_for: int = 0

@@ -100,8 +100,8 @@ def _at_rest(state: ChannelBundle, phase: ChannelPhase) -> ChannelBundle:
 def _wait(state: ChannelBundle) -> Next:
     """Wait for the other broker of a transfer. Prepare if the bundle is coming here.
 
-    Both start once for each record: clients that arrive meanwhile cause more reads, which must
-    neither repeat the preparation nor extend the wait.
+    The timer and the preparation start once for each record: clients that arrive meanwhile cause
+    more reads, which must neither repeat the preparation nor extend the wait.
     """
     options, effects = state.context.options, list[events.StartTimer | events.Prepare]()
     number = 0 if state.record is None else state.record.version
@@ -137,11 +137,11 @@ def _found(state: ChannelBundle, result: events.NodeFound) -> Next:
         try:
             record = read_record(state.bundle, result.value)
         except InvalidRecord:
-            # It obliges no broker: the leader, a lookup or an operator writes over it.
+            # An invalid record counts as none: the leader, a lookup or an operator overwrites it.
             record = None
     version = None if result.value is None else result.version
     after, effects = act(replace(state, record=record, version=version))
-    # What was closed before the successor owned the bundle could not be reported to it then.
+    # If the topics were closed before the successor owned the bundle, it is notified only now.
     closed_first = state.topics is OpenTopics.NONE and goes_from(state.record, state.me)
     if closed_first and gave(record, state.me):
         return after, (*effects, events.ReportRelease())
@@ -159,7 +159,7 @@ def _written(state: ChannelBundle, result: events.NodeCreated) -> Next:
             record=state.writing,
             version=result.version,
             request=None if done else state.request,
-            # From now on, even if the record is read once more.
+            # Set now, because the record may be read once more before `act`.
             topics=_topics_once_written(state),
         )
     )
@@ -177,7 +177,7 @@ def _topics_once_written(state: ChannelBundle) -> OpenTopics:
 
 def _closed(state: ChannelBundle, _: object) -> Next:
     if serves(state.record, state.me):
-        # It was released to this very broker.
+        # The bundle was released to this broker itself, which serves it again.
         after = replace(state, request=None)
     else:
         after = replace(state, topics=OpenTopics.NONE)
@@ -222,7 +222,7 @@ def _successor_late(state: ChannelBundle, _: events.TimerFired) -> Next:
 
 
 def _note_successor_ready(state: ChannelBundle, _: events.SuccessorReady) -> Next:
-    """The successor became ready before the current command ended."""
+    """Note that the successor is ready, for when the current command has ended."""
     if state.phase is P.WRITING:
         early = state.early_report or has_successor(state.writing, state.me)
         return replace(state, early_report=early), ()
@@ -241,7 +241,7 @@ def _former_owner_done(state: ChannelBundle, _: events.BundleReleased) -> Next:
 
 
 def _note_former_owner_done(state: ChannelBundle, _: events.BundleReleased) -> Next:
-    """The former owner closed its topics before the current command ended."""
+    """Note that the former owner has closed its topics, for when the current command has ended."""
     takes = state.phase is P.WRITING and comes_to(state.record, state.me)
     early = state.early_report or takes
     return replace(state, topics=_without_takeover(state.topics), early_report=early), ()
@@ -251,7 +251,7 @@ def _stop_waiting(state: ChannelBundle, _: events.TimerFired) -> Next:
     state = replace(state, timer_for=None)
     match state.topics:
         case OpenTopics.TAKING_OVER:
-            # What the former owner has still open is fenced.
+            # Topics that the former owner still has open will be fenced.
             return act(replace(state, topics=OpenTopics.SERVED))
         case OpenTopics.HANDING_OVER:
             return act(replace(state, topics=OpenTopics.CLOSE_FIRST))
@@ -259,7 +259,7 @@ def _stop_waiting(state: ChannelBundle, _: events.TimerFired) -> Next:
     return replace(state, phase=P.RESTING), ()
 
 
-# What comes at any time.
+# Events that may come in any phase.
 
 
 def _stay(state: ChannelBundle, _: object) -> Next:
@@ -267,7 +267,7 @@ def _stay(state: ChannelBundle, _: object) -> Next:
 
 
 def _timer_fired(state: ChannelBundle, _: events.TimerFired) -> Next:
-    """The timer fired. The next state that waits starts its own."""
+    """Note that no timer runs any more; the next phase that waits starts its own."""
     return replace(state, timer_for=None), ()
 
 

@@ -34,8 +34,8 @@ _FOLLOWS: Final[Mapping[ServiceUnitState, frozenset[ServiceUnitState]]] = {
     _S.SPLITTING: frozenset({_S.DELETED}),
     _S.DELETED: frozenset({_S.INIT}),
 }
-#: From a state, the states that may come next. A reader of the topic may find a bundle's first
-#: record compacted away, so there anything may follow nothing.
+#: From a state, the states that may come next. On the topic any state may come first, because a
+#: bundle's first records may have been compacted away.
 FOLLOWS: Final[Mapping[Storage, Mapping[ServiceUnitState, frozenset[ServiceUnitState]]]] = {
     Storage.SYSTEM_TOPIC: {
         _S.INIT: frozenset(ServiceUnitState) - {_S.INIT},

@@ -64,7 +64,7 @@ class LockAndRedirect:
         announcement, lock = values.values()
         owner, hand_over = read_lock(lock), read_hand_over(announcement)
         if owner is not None and hand_over is not None and hand_over.source != owner.broker_id:
-            hand_over = None  # It is over, and will be withdrawn in a moment.
+            hand_over = None  # That hand-over is over, and its node will be deleted in a moment.
         return BundleLocation(
             owner,
             None if hand_over is None else hand_over.destination,

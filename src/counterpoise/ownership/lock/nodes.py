@@ -5,7 +5,7 @@ from typing import Final
 from counterpoise.ownership import records
 
 LOCKS: Final = "/namespace"
-"""Where Pulsar keeps the locks."""
+"""The path below which Pulsar keeps the locks."""
 HAND_OVERS: Final = "/counterpoise/hand-overs"
 
 

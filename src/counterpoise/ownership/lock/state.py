@@ -66,7 +66,7 @@ class BundleLock:
     version: int | None = None
     """The version of this broker's lock; None after an event that requires reading it again."""
     is_released: bool = False
-    """Whether its former owner has closed all its topics, as far as is known."""
+    """Whether the former owner is known to have closed all the bundle's topics."""
     yielded: bool = False
     """Whether this broker gave its lock up to the successor before it closed the topics."""
     announced: bool = False
@@ -118,9 +118,9 @@ class BundleLock:
     def holds(self) -> bool:
         """Whether open topics of the bundle stay open.
 
-        They do even while it is unknown whether the lock still exists: if another broker has fenced
-        their logs, no client can publish to them. No topic is opened then, since that would fence
-        the logs of the bundle's owner; nor while a successor is preparing.
+        They stay open even while it is unknown whether the lock still exists: if another broker has
+        fenced their logs, no client can publish to them. No topic is opened then, since that would
+        fence the logs of the bundle's owner; nor while a successor is preparing.
         """
         return self.phase in _HOLDING
 

@@ -1,4 +1,6 @@
-"""The effects of one event on a bundle under lock and redirect: the transitions of the table."""
+"""The transitions of the lock protocol's state table: each takes the state of a bundle and an
+event, and returns the next state and the effects.
+"""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -31,7 +33,7 @@ def enter(state: BundleLock, phase: LockPhase, **changes: Any) -> Next:
 
 
 def entering(phase: LockPhase, **changes: Any) -> Transition:
-    """The transition that enters a phase, whatever the event was."""
+    """Make the transition that enters a phase, whatever the event is."""
     return lambda state, _: enter(state, phase, **changes)
 
 
@@ -81,35 +83,40 @@ def later(state: BundleLock, event: object) -> Next:
 
 
 acquire = entering(P.ACQUIRING)
-"""No other broker has the lock, as far as is known: try to create it."""
+"""Transition: try to create the lock, which no other broker is known to have."""
 take_over = entering(P.ACQUIRING, is_released=True)
-"""The former owner has released the bundle or is gone: create this broker's lock."""
+"""Transition: create this broker's lock; the former owner has released the bundle or is gone."""
 
 
 def hear_withdrawal(state: BundleLock, _: object) -> Next:
-    """The announcement vanished: the former owner has closed all its topics, or is gone."""
+    """Transition: note, since the announcement vanished, that the former owner has closed all
+    topics or is gone.
+    """
     return replace(state, is_released=True), ()
 
 
 hear = entering(P.READING_HAND_OVER, destination=None, is_released=False)
-"""The owner announced a hand-over: read to which broker."""
+"""Transition: read the owner's announcement, to find out to which broker it hands over."""
 check_ownership = entering(P.READING_HAND_OVER, thorough=True)
-"""A client asked: check whether the bundle is handed over to this broker, or owned already."""
+"""Transition: check, because a client asked, whether the bundle is handed over to this broker or
+owned already."""
 
 
 def heard(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The announcement was read: if it names this broker, check the lock."""
+    """Transition: act on the announcement that was read; if it names this broker, check the
+    lock.
+    """
     hand_over = read_hand_over(answer.value)
     if hand_over is not None and hand_over.destination == state.me:
         return enter(state, P.CHECKING, destination=state.me)
     if hand_over is not None and hand_over.source == state.me:
-        # Left by a release of ours that could not end.
+        # Left by a release of this broker's that could not end.
         return enter(state, P.WITHDRAWING)
     return enter(state, P.CHECKING) if state.thorough else rest(state, P.FREE)
 
 
 def checked(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The lock of a bundle not served here was read: act on who has it."""
+    """Transition: act on the lock that was read, of a bundle that is not served here."""
     expected = state.destination == state.me
     holder = read_lock(answer.value)
     if holder is None:
@@ -125,7 +132,7 @@ def checked(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def created(state: BundleLock, answer: events.NodeCreated) -> Next:
-    """The lock was created."""
+    """Transition: own the bundle, whose lock this broker has created."""
     return own(state, answer.version)
 
 
@@ -142,25 +149,26 @@ def own(state: BundleLock, version: int) -> Next:
 
 
 def inherit(state: BundleLock, _: object) -> Next:
-    """The former owner has closed all topics, or took too long: serve them all."""
+    """Transition: serve all topics, which the former owner has closed or took too long to close."""
     return rest(state, P.OWNED, state.version)
 
 
 def look(state: BundleLock, _: object) -> Next:
-    """Read the bundle's lock."""
+    """Transition: read the bundle's lock."""
     return issue(state, events.ReadNode(state.lock))
 
 
 def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The lock of a bundle that this broker wants or serves was read: act on who has it."""
+    """Transition: act on the lock that was read, of a bundle that this broker wants or serves."""
     holder = read_lock(answer.value)
     if holder is None:
-        # No broker has it. If it went with a session of ours, the topics just stay open.
+        # No broker has it. If it vanished with this broker's session, the topics just stay open.
         return issue(state, events.CreateNode(state.lock, state.options.me.to_json()))
     if answer.mine:
         return own(state, answer.version)
     if holder.broker_id == state.me:
-        # This broker's node of before a restart, or of its former session: it vanishes with that.
+        # This broker's node from before a restart, or of its former session, with which it
+        # vanishes.
         return issue(state, events.RemoveNode(state.lock, answer.version))
     if state.phase is P.DOUBTED:
         return enter(state, P.DROPPING)
@@ -168,7 +176,7 @@ def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def create(state: BundleLock, _: object) -> Next:
-    """No other broker has a lock: create this broker's."""
+    """Transition: create this broker's lock; no other broker has one."""
     return issue(state, events.CreateNode(state.lock, state.options.me.to_json()))
 
 
@@ -176,11 +184,11 @@ def create(state: BundleLock, _: object) -> Next:
 
 
 doubt = entering(P.DOUBTED, version=None)
-"""The lock may be gone: read it before another topic is opened."""
+"""Transition: read the lock, which may be gone, before another topic is opened."""
 
 
 def release(state: BundleLock, order: events.Release) -> Next:
-    """Announce that the bundle is to be released."""
+    """Transition: announce that the bundle is to be released."""
     if order.destination == state.me:
         # The lock stays, so no other broker has to know.
         return enter(state, P.DRAINING, destination=state.me)
@@ -188,7 +196,8 @@ def release(state: BundleLock, order: events.Release) -> Next:
 
 
 def announced(state: BundleLock, _: object) -> Next:
-    """The announcement is written: wait for the successor to prepare, or close the topics.
+    """Transition: wait for the successor to prepare, or close the topics; the announcement is
+    written.
 
     It waits if there is a successor and this broker certainly has the lock.
     """
@@ -198,11 +207,14 @@ def announced(state: BundleLock, _: object) -> Next:
 
 
 give = entering(P.YIELDING)
-"""The successor is ready: delete the lock. Topics stay open until the successor has it."""
+"""Transition: delete the lock, since the successor is ready. Topics stay open until it has the
+lock."""
 
 
 def given(state: BundleLock, answer: object) -> Next:
-    """The lock is deleted: close the topics once the successor has created its own."""
+    """Transition: wait until the successor has a lock, then close the topics; this broker's lock is
+    gone.
+    """
     if state.version is None:
         return drain(state, answer)
     if state.overtaken:
@@ -212,17 +224,21 @@ def given(state: BundleLock, answer: object) -> Next:
 
 
 drain_yielded = entering(P.DRAINING, version=None, yielded=True)
-"""The successor has the lock: close the topics and withdraw the announcement."""
+"""Transition: close the topics, then withdraw the announcement; the successor has the lock."""
 drain = entering(P.DRAINING)
-"""The successor took too long to prepare: close the topics, then delete the lock."""
+"""Transition: close the topics, then delete the lock; the successor took too long to prepare."""
 drain_in_doubt = entering(P.DRAINING, version=None)
-"""The lock may be gone and another broker may own the bundle: close the topics at once."""
+"""Transition: close the topics at once; the lock may be gone, and another broker may own the
+bundle."""
 drain_without_successor = entering(P.DRAINING, destination=None)
-"""The successor cannot know, or takes no lock: close the topics. A lookup finds a broker."""
+"""Transition: close the topics without a successor, which was not notified or takes no lock. The
+next lookup chooses a broker."""
 
 
 def drained(state: BundleLock, _: object) -> Next:
-    """The topics are closed: delete the lock, or serve again if the bundle is to return here."""
+    """Transition: delete the lock, now that topics are closed; or serve again, if the bundle was
+    released to this broker.
+    """
     if state.yielded:
         return enter(state, P.WITHDRAWING)
     if state.destination != state.me:
@@ -233,11 +249,11 @@ def drained(state: BundleLock, _: object) -> Next:
 
 
 replaced = entering(P.DELETING, destination=None)
-"""The bundle was split and this broker owns its parts: only delete the lock."""
+"""Transition: only delete the lock; the bundle was split, and this broker owns its parts."""
 
 
 def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The lock was read: delete it if it is this broker's."""
+    """Transition: delete the lock that was read if it is this broker's."""
     if answer.value is None:
         return deleted(state, answer)
     if answer.mine:
@@ -246,7 +262,9 @@ def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def deleted(state: BundleLock, answer: object) -> Next:
-    """The lock is deleted: if a successor was announced, wait until it has its own."""
+    """Transition: wait, if a successor was announced, until it has a lock; this broker's is
+    deleted.
+    """
     if not state.announced:
         return rest(state, P.FREE)
     if state.destination is None or state.overtaken:
@@ -258,21 +276,23 @@ def deleted(state: BundleLock, answer: object) -> Next:
 
 
 def taken(state: BundleLock, _: object) -> Next:
-    """A lock appeared during the deletion: it is the successor's if this broker's is gone."""
+    """Transition: note that a lock appeared during the deletion; it is the successor's if this
+    broker's is gone.
+    """
     return replace(state, overtaken=True), ()
 
 
 withdraw = entering(P.WITHDRAWING)
-"""The hand-over is over: delete its announcement."""
+"""Transition: delete the announcement of a hand-over that is over."""
 
 
 def stop_waiting(state: BundleLock, order: object) -> Next:
-    """A lookup chose this broker again: stop waiting for the successor."""
+    """Transition: stop waiting for the successor; a lookup chose this broker again."""
     return enter(replace(state, order=order), P.WITHDRAWING)
 
 
 def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
-    """The announcement was read: delete it if it is this broker's."""
+    """Transition: delete the announcement that was read if it is this broker's."""
     hand_over = read_hand_over(answer.value)
     if hand_over is None or hand_over.source != state.me:
         return rest(state, P.FREE)
@@ -281,11 +301,11 @@ def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def free(state: BundleLock, _: object) -> Next:
-    """The bundle is released."""
+    """Transition: rest; this broker does not own the bundle."""
     return rest(state, P.FREE)
 
 
-# What comes at any time.
+# Events that may come in any phase.
 
 
 def believing(transition: Transition) -> Transition:
@@ -298,31 +318,35 @@ def believing(transition: Transition) -> Transition:
 
 
 def trying(tries: int | None, then: Transition) -> Transition:
-    """The transition for a failed command: issue it again, ``then`` after ``tries`` failures."""
+    """Make the transition for a failed command: issue it again; after ``tries`` failures do
+    ``then``.
+    """
 
     def failed(state: BundleLock, event: events.CommandFailed) -> Next:
         closing = state.phase in (P.DRAINING, P.DROPPING)
         if tries is not None and (state.failures + 1 >= tries or (closing and event.late)):
             return then(state, event)
-        # Whatever was asked for may have happened.
+        # The command may have succeeded nevertheless.
         return pause(replace(state, version=None) if state.phase is P.DELETING else state)
 
     return failed
 
 
 def end_pause(state: BundleLock, _: events.TimerFired) -> Next:
-    """The pause is over: issue the failed command again."""
+    """Transition: issue the failed command again, after the pause."""
     return ask_again(state) if state.pausing else (state, ())
 
 
 def unsettle(state: BundleLock, _: object) -> Next:
-    """Distrust the known version of the lock and the result of the command under way."""
+    """Transition: distrust the known version of the lock and the result of the command in
+    progress.
+    """
     state = replace(state, version=None)
     return ask_again(state) if state.pausing else (replace(state, overtaken=True), ())
 
 
 def unsure(state: BundleLock, _: object) -> Next:
-    """The lock may be gone; check it after the topics are closed."""
+    """Transition: note that the lock may be gone; it is checked after the topics are closed."""
     return replace(state, version=None), ()
 
 
@@ -332,7 +356,9 @@ def on_node(
     announced: Transition = stay,
     withdrawn: Transition = stay,
 ) -> Transition:
-    """The transition for a changed node: its lock or announcement vanished or appeared."""
+    """Make the transition for a changed node out of four: for the lock, and for the announcement,
+    that vanished or appeared.
+    """
 
     def changed(state: BundleLock, event: events.NodeChanged) -> Next:
         vanished = event.change is events.NodeChange.VANISHED
@@ -344,5 +370,5 @@ def on_node(
 
 
 def also_look_at_the_lock(state: BundleLock, _: events.CheckOwnership) -> Next:
-    """A client asked while the announcement is being read: read the lock afterwards."""
+    """Transition: have the lock read after the announcement, because a client asked meanwhile."""
     return replace(state, thorough=True), ()

@@ -41,7 +41,7 @@ def advance(state: BundleLock, event: object) -> Next:
     after, effects = events.step(TABLE, state.phase, "bundle ownership", state, event)
     if after.in_progress or after.order is None:
         return after, effects
-    # At rest, it takes the order that waited for that.
+    # At rest now: handle the request that was deferred until then.
     rested, more = advance(replace(after, order=None), after.order)
     return rested, (*effects, *more)
 
@@ -122,7 +122,7 @@ _ROWS: Final = (
     ),
     _row(
         P.EXPECTED,
-        # A notification may have been missed: before it gives up, it tries.
+        # A notification may have been missed: it tries to acquire before it gives up.
         node=do.on_node(lock_vanished=do.acquire, announced=do.hear, withdrawn=do.take_over),
         session=do.entering(P.CHECKING),
         timer=do.acquire,
@@ -132,7 +132,8 @@ _ROWS: Final = (
         P.ACQUIRING,
         release=do.later,
         replaced=do.later,
-        # News may overtake results: a lock that was created may be gone before we hear that it was.
+        # Notifications may overtake results: a lock may be gone before the result of its creation
+        # comes.
         node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),
         session=do.unsettle,
         timer=do.end_pause,
@@ -144,7 +145,7 @@ _ROWS: Final = (
         replaced=do.later,
         node=do.on_node(lock_vanished=do.doubt, withdrawn=do.inherit),
         session=do.doubt,
-        # What the former owner has still open is fenced.
+        # Topics that the former owner still has open will be fenced.
         timer=do.inherit,
         results={},
     ),
@@ -170,7 +171,7 @@ _ROWS: Final = (
         node=do.on_node(lock_vanished=do.unsure),
         session=do.unsure,
         timer=do.end_pause,
-        # A successor that does not know must not be waited for, nor keep a bundle here.
+        # A successor that was not notified is not waited for, and does not keep the bundle here.
         results={
             events.NodeWritten: do.announced,
             events.CommandFailed: do.trying(ANNOUNCE_TRIES, do.drain_without_successor),

@@ -18,7 +18,7 @@ class Audience(Enum):
     ANYBODY = auto()
     """Every caller, authenticated or not."""
     METRICS = auto()
-    """Anybody, unless ``authenticateMetricsEndpoint``."""
+    """Every caller; authenticated ones only if ``authenticateMetricsEndpoint`` is set."""
     KNOWN = auto()
     """Every authenticated caller."""
     SUPER_USER = auto()
@@ -30,7 +30,7 @@ class Audience(Enum):
     TENANTS = auto()
     """Super users, refused in the words of ``TenantOperation``."""
     TENANT_ITSELF = auto()
-    """The administrators of the tenant in the path, in the same words."""
+    """The administrators of the tenant in the path, refused in the same words as for `TENANTS`."""
     TENANT_ADMIN = auto()
     """The administrators of the tenant in the path."""
     TENANT = auto()
@@ -51,7 +51,8 @@ class AccessRule:
     audience: Audience
     operation: str = ""
     after: "AccessRule | None" = None
-    """What is asked for before this: it decides in which words a caller is refused."""
+    """A rule that is checked first, so that a caller is refused in its words; None: there is
+    none."""
 
 
 ANYBODY: Final = AccessRule(Audience.ANYBODY)
@@ -63,7 +64,7 @@ TENANT_ADMIN: Final = AccessRule(Audience.TENANT_ADMIN)
 NAMESPACE_POLICY: Final = AccessRule(Audience.NAMESPACE_POLICY)
 TOPIC_POLICY: Final = AccessRule(Audience.TOPIC_POLICY)
 
-# Each takes the name of an operation.
+# Each makes a rule from the name of an operation of Pulsar's, such as ``GET_BUNDLE``.
 broker: Final = partial(AccessRule, Audience.BROKER)
 cluster: Final = partial(AccessRule, Audience.CLUSTER)
 tenants: Final = partial(AccessRule, Audience.TENANTS)
@@ -77,6 +78,8 @@ TENANT_ADMIN_AFTER_LOOKUP: Final = AccessRule(Audience.TENANT_ADMIN, after=LOOKU
 
 
 def word_of(path: str) -> str:
-    """The last fixed word of a route's path, such as ``messageTTL``; empty if there is none."""
+    """The last segment of a route's path that is no parameter, such as ``messageTTL``; empty if
+    none is.
+    """
     words = [each for each in path.split("/")[5:] if not each.startswith("{")]
     return words[-1] if words else ""

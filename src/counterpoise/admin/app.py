@@ -78,7 +78,7 @@ RESOURCES = (
 """All REST resources, in the order in which their routes are tried."""
 
 BODY_SIZE_MAX = 1024 * 1024
-"""Bytes of a request's body. The largest known use is a list of bundle boundaries."""
+"""The most bytes of a request's body. The largest known use is a list of bundle boundaries."""
 
 
 def all_routes() -> list[Route]:

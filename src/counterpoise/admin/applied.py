@@ -25,7 +25,7 @@ _SETTINGS = {
     "deduplicationSnapshotIntervalSeconds": "topics.dedup_snapshot_s",
     "compactionThreshold": "topics.compaction_bytes",
 }
-"""Policies that are one setting."""
+"""The setting of the broker that corresponds to each of these policies."""
 
 
 def applied_by_broker(config: BrokerConfig, name: str) -> Json:

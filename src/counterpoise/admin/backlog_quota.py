@@ -1,4 +1,4 @@
-"""Backlog quotas: their members, and how they go with the retention policy."""
+"""Backlog quotas: completes them, and compares them with the retention policy."""
 
 from collections.abc import Mapping
 
@@ -13,7 +13,7 @@ def whole_quota(quota: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def exceeds_retention(quota: Json, retention: Json) -> bool:
-    """Whether a backlog may grow to what its retention policy does not keep."""
+    """Whether a backlog quota allows more bytes or seconds than the retention policy keeps."""
     if not isinstance(quota, dict) or not isinstance(retention, dict):
         return False
     kept = (retention.get("retentionSizeInMB") or 0) << 20
@@ -22,7 +22,9 @@ def exceeds_retention(quota: Json, retention: Json) -> bool:
 
 
 def _size(quota: Mapping[str, Json]) -> Json:
-    """Its limit in bytes, by the newer of its names if that is given; None without one."""
+    """A quota's limit in bytes: ``limitSize``, or by its older name ``limit``; None without
+    either.
+    """
     size = quota.get("limitSize")
     return quota.get("limit") if size is None else size
 

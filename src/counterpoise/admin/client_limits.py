@@ -20,28 +20,29 @@ from counterpoise.admin.packed import PackedAnswer
 from counterpoise.broker.face import RateLimiter
 
 FIRST_REQUEST_S: Final = 10.0
-"""How long a new connection may take to say what it wants."""
+"""How many seconds a new connection may take to send its first request."""
 BETWEEN_REQUESTS_S: Final = 75.0
-"""How long a connection is kept that has nothing more to ask."""
+"""After how many seconds without a further request a connection is closed."""
 SWEEP_S: Final = 2.5
 
 LARGE: Final = 64 * 1024
-"""Bytes from which a body waits for its place, and an answer counts towards `UNREAD_MAX`."""
+"""From this many bytes on a body counts towards `LARGE_BODIES`, and a response towards
+`UNREAD_MAX`."""
 LARGE_BODIES: Final = 16
 """Large bodies that are read at once; each of the largest size, they take 16 MiB."""
 LARGE_BODIES_MAX: Final = 64
 """Large bodies that are read or wait to be read; further ones are refused."""
 READ_AT_ONCE: Final = 16 * 1024
-"""Bytes of a body that a connection is read ahead, and what comes with them."""
+"""How many bytes of a body aiohttp reads ahead on a connection (``read_bufsize``)."""
 BODY_S: Final = 10.0
-"""How long a body may take to come."""
+"""How many seconds a body may take to arrive."""
 
 UNREAD_MAX: Final = 64 << 20
-"""Bytes of large answers that wait to be read, of all connections."""
+"""The most bytes of large responses that clients have not read yet, over all connections."""
 READ_S: Final = 30.0
-"""How long a client may take to read an answer."""
+"""How many seconds a client may take to read a response."""
 PATIENCE_S: Final = 1.0
-"""How long a slow reader may always take, even if others wait for its place."""
+"""How many seconds every client has to read a response, even if others need the memory."""
 
 
 class HttpClientLimits:
@@ -58,13 +59,14 @@ class HttpClientLimits:
         self._requests = requests
         self._loop = asyncio.get_running_loop()
         self._server: web.Server | None = None
-        #: Since when a connection has asked nothing, and whether it ever has.
+        #: Since when each connection is idle; and the connections that have sent a request.
         self._idle_since: dict[RequestHandler, float] = {}
         self._served: set[RequestHandler] = set()
         self._busy: set[RequestHandler] = set()
         self._reading = asyncio.Semaphore(LARGE_BODIES)
         self._bodies = 0
-        #: Answers being read, the oldest first: since when, and how large they are.
+        #: Responses that clients are reading, the oldest first: since when, and how much memory
+        #: they take.
         self._unread: dict[RequestHandler, tuple[float, int]] = {}
 
     def receive(self, server: web.Server) -> None:
@@ -147,7 +149,8 @@ class HttpClientLimits:
                 await written.prepare(request)
                 for piece in pieces if request.method != "HEAD" else ():
                     await written.write(piece)
-                    # A client that reads fast enough never makes this wait.
+                    # Other tasks get their turn: `write` does not wait if the client reads fast
+                    # enough.
                     await asyncio.sleep(0)
                 await written.write_eof()
         except (TimeoutError, ConnectionError):

@@ -22,7 +22,7 @@ FACE = web.RequestKey("face", BrokerFace)
 _RULES = web.RequestKey("rules", Authorization)
 ORIGINAL: Final = "X-Original-Principal"
 OPEN: Final = frozenset({"/status.html"})
-"""What anybody may ask, so that load balancers can."""
+"""Paths that need no authentication, so that load balancers can probe them."""
 METRICS: Final = frozenset({"/metrics", "/metrics/"})
 
 

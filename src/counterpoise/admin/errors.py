@@ -14,7 +14,7 @@ from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
 
 _LINE_MAX = 1_024
-"""Characters of a reason in the status line, as of Jetty."""
+"""The most characters of a reason in the status line, as in Jetty."""
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 log = logging.getLogger(__name__)
@@ -39,7 +39,7 @@ STATUS_OF_CODE: dict[str, HTTPStatus] = {
     "InvalidTxnStatus": HTTPStatus.CONFLICT,
     "TooManyRequests": HTTPStatus.TOO_MANY_REQUESTS,
 }
-"""HTTP status for what the binary protocol calls a ``ServerError``."""
+"""The HTTP status for each ``ServerError`` of the binary protocol."""
 
 
 class RestError(Exception):
@@ -51,7 +51,7 @@ class RestError(Exception):
         self.reason = reason
 
 
-# Each takes the reason.
+# Each makes an error with its status from a reason.
 not_found: Final = partial(RestError, HTTPStatus.NOT_FOUND)
 """404: what the request names does not exist."""
 conflict: Final = partial(RestError, HTTPStatus.CONFLICT)
@@ -66,10 +66,10 @@ bad_request: Final = partial(RestError, HTTPStatus.BAD_REQUEST)
 
 
 def refuse(status: int, reason: str) -> web.Response:
-    """The HTTP answer of an error, as JSON that Pulsar's admin clients show to a person.
+    """Make the HTTP response of an error: its reason as JSON, which Pulsar's admin clients show.
 
-    The Java client's lookups show the status line instead, where Pulsar has the reason, too, except
-    where its filter asks for credentials.
+    As in Pulsar the status line has the reason, too, because the Java client's lookups show that
+    line; not so with 401.
     """
     line = None
     if status != HTTPStatus.UNAUTHORIZED:

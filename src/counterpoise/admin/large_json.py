@@ -18,7 +18,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 IN_A_TURN: Final = 20
-"""How many things are looked at, or written, before others have their turn: a millisecond or so."""
+"""How many items are processed before other tasks of the event loop run: a millisecond or so."""
 _FEW: Final = 16
 
 

@@ -17,7 +17,7 @@ from counterpoise.broker.face import WorkBudget
 T = TypeVar("T")
 
 AT_ONCE: Final = 32
-"""How many are asked at a time: each is a connection, and a task, of its own."""
+"""How many requests are in progress at once; each has a connection and a task of its own."""
 _UNANSWERED: Final = Exception("no broker was asked")
 
 
@@ -62,7 +62,7 @@ async def try_all(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | Excep
                 found[number] = await call()
             except Exception as error:
                 found[number] = error
-            # Some return without waiting, and let no other task run.
+            # Some calls return without waiting, which would let no other task run.
             await turns.did()
 
     await asyncio.gather(*(work() for _ in range(min(AT_ONCE, len(left)))))

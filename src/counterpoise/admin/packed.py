@@ -14,10 +14,12 @@ if TYPE_CHECKING:
     from zlib import _Compress
 
 PIECE: Final = 64 * 1024
-"""Characters that are compressed at a time, and bytes that are given back: half a millisecond."""
+"""How many characters are compressed, or bytes are unpacked, at a time: half a millisecond of
+work."""
 _WINDOW: Final = -14
 _MEMORY: Final = 6
-"""What a compressor keeps is some 50 kB, and each series with much text has one."""
+"""zlib's ``memLevel``: a compressor then takes some 50 kB, and each series with much text has
+one."""
 
 
 class Packed:
@@ -31,7 +33,7 @@ class Packed:
         self._pack: _Compress | None = None
         self._packed: list[bytes] = []
         self._parts: list[Packed] = []
-        #: Bytes of text, as far as it has ended (`end`).
+        #: Bytes of the text, of which the end is counted by `joined` only.
         self.size = 0
 
     @staticmethod

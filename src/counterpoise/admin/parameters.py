@@ -10,7 +10,7 @@ from counterpoise.names.namespace import check_entity
 from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, check_local_name
 
 TEXT_MAX = 1024
-"""Bytes of a name that Pulsar does not restrict otherwise."""
+"""The most bytes of a name that Pulsar does not restrict otherwise."""
 _WHOLE = re.compile(r"[-+]?[0-9]{1,19}", re.ASCII)
 _LONG = range(-(2**63), 2**63)
 

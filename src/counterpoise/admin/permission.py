@@ -54,7 +54,7 @@ POLICY_NAMES: Final[dict[str, str]] = {
     "": "ALL",
     **{word: name for name, words in _WORDS.items() for word in words.split()},
 }
-"""``PolicyName``, by the word of the path."""
+"""Pulsar's ``PolicyName`` by the word of a route's path (`word_of`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,9 +63,9 @@ class AccessRequest:
 
     method: str
     parameters: dict[str, str]
-    """The names in its path."""
+    """The values of the parameters in its path, by name."""
     word: str
-    """`word_of` its route."""
+    """The last fixed word of its route's path (`word_of`)."""
     broker: str
     """The id of the broker that is asked."""
 
@@ -97,7 +97,7 @@ async def permit(
 ) -> None:
     """Return if the caller is permitted to make this request; raises `RestError` if not.
 
-    Not asked where authorization is disabled.
+    Not called if authorization is disabled.
     """
     if rule.audience in (Audience.ANYBODY, Audience.METRICS, Audience.KNOWN):
         return
@@ -201,4 +201,4 @@ _REFUSALS: Final[dict[Audience, tuple[HTTPStatus, str]]] = {
         "topic [{access.topic}] on policy [{access.policy}]",
     ),
 }
-"""What Pulsar answers to whom it refuses."""
+"""The status and the reason with which Pulsar refuses those who are not in an audience."""

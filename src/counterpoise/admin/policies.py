@@ -1,4 +1,6 @@
-"""The policies of namespaces and topics of one value: path, member of ``Policies``, shape."""
+"""The policies of namespaces and topics that are one value each: path, name in the stored JSON,
+shape.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -56,7 +58,8 @@ BACKLOG_QUOTA = object_of(
     }
 )
 QUORUM_MAX = 5
-"""Bookies of a ledger, Pulsar's ``managedLedgerMaxEnsembleSize`` and its likes."""
+"""The largest ensemble and quorums that a policy may set (``managedLedgerMaxEnsembleSize`` and its
+likes)."""
 PERSISTENCE = object_of(
     {
         "bookkeeperEnsemble": _INT,
@@ -84,7 +87,7 @@ AUTO_TOPIC_CREATION = object_of(
 AUTO_SUBSCRIPTION_CREATION = object_of({"allowAutoSubscriptionCreation": _OFF})
 COMPATIBILITY = text(*STRATEGIES)
 OFFLOAD: Schema = {"type": "object"}
-"""``OffloadPoliciesImpl``: kept as it is, for no broker here offloads."""
+"""``OffloadPoliciesImpl``: stored as it is, because no broker here offloads."""
 SUBSCRIPTION_TYPES = list_of(text("Exclusive", "Shared", "Failover", "Key_Shared"))
 ENTRY_FILTERS = object_of({"entryFilterNames": text()})
 BUNDLES = object_of({"boundaries": list_of(text()), "numBundles": whole()})
@@ -98,27 +101,31 @@ class Policy:
     name: str
     shape: Schema
     method: str = "POST"
-    """How it is set; empty where a route of its own does."""
+    """The HTTP method that sets it; empty if a separate route does."""
     unset: Json = None
-    """What is answered where it was never set; None is an empty body."""
+    """The answer if it was never set; None: an empty body."""
     null: Json = None
-    """What a body of null sets; None removes the policy. Pulsar reads some into Java's ``int``."""
+    """The value that a body of ``null`` sets, since Pulsar reads some into Java's ``int``; None: it
+    removes the policy."""
     member: str = ""
-    """The member of the policy that is meant; empty where it is the policy as a whole."""
+    """The member of the stored policy that this path reads and sets; empty: the whole policy."""
     low: int | None = None
     """The least value that is accepted, for numbers."""
     refusal: str | None = None
-    """Pulsar's refusal of a lesser one; None: that its path must be ``low`` or more."""
+    """Pulsar's reason for refusing a smaller value; None: that the policy must be ``low`` or
+    more."""
     applied: bool = False
-    """Whether a namespace's, too, is answered with the value in force to ``applied=true``."""
+    """Whether ``applied=true`` asks for the value in force not only of topics but also of
+    namespaces."""
     value_by_path: Json = None
-    """The value that a request without a body sets."""
+    """The value that a request sets by its path alone; None: the request has the value."""
     by_query: str | None = None
-    """The value stands in this query parameter instead of the body."""
+    """The query parameter that has the value; None: the body has it."""
     reads: AccessRule | None = None
     """The right that reading it requires; None: the right that most policies require."""
     writes: AccessRule | None = None
-    """The right that setting and removing it requires; None: that which most policies require."""
+    """The right that setting and removing it requires; None: the right that most policies
+    require."""
 
     @property
     def is_read(self) -> bool:
@@ -234,7 +241,7 @@ _ON_TOPICS: Mapping[str, Mapping[str, Any]] = {
     "replication": {"unset": None},
     "dispatcherPauseOnAckStatePersistent": {"unset": None},
 }
-"""What of a policy is different for a topic."""
+"""The fields of a namespace's policy that differ for topics, by the policy's path."""
 _NAME_ON_TOPICS = {of_namespace: name for name, of_namespace in OF_NAMESPACE.items()}
 
 MESSAGE_SIZE_REFUSED = (
@@ -271,11 +278,11 @@ READ_POLICIES = frozenset(
     subscription_auth_mode subscription_types_enabled topicDispatchRate
     """.split()
 )
-"""Names of those that something here acts upon, or that are there to be read by people."""
+"""The names of policies that a broker here acts upon, or that are meant for people only."""
 
 
 def why_refused(name: str, value: Json) -> str | None:
-    """Pulsar's sentence against a value of the right shape that is not allowed; None if it is."""
+    """Pulsar's reason for refusing a value of the right shape; None if the value is allowed."""
     match name, value:
         case ("retention_policies" | "retentionPolicies", dict()):
             minutes = value.get("retentionTimeInMinutes", 0)

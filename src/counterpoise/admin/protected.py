@@ -37,12 +37,12 @@ POLICIES: Final[tuple[tuple[str, str, bool], ...]] = (
 )
 """Method, path as OpenAPI writes it, and whether it is refused while policies are read-only.
 
-The first row that matches counts. The rows are those that ask ``validatePoliciesReadOnlyAccess``
-in Pulsar 4.0.7: also the list of a namespace's bundles and the unload of a bundle, and not the
-rates of a namespace.
-"""
+The first row that matches counts. Refused is what calls ``validatePoliciesReadOnlyAccess`` in
+Pulsar 4.0.7: that includes the list of a namespace's bundles and the unload of a bundle, but not
+the rates of a namespace."""
 _HARMLESS: Final = ("/unload", "/split")
-"""What brokers do to bundles of system topics, too, and what loses no record."""
+"""How paths end that are allowed for system topics, too: brokers unload and split their bundles,
+and no record is lost by it."""
 
 
 def changes_policies(method: str, path: str) -> bool:

@@ -38,7 +38,9 @@ async def bundle_of(request: web.Request) -> BundleName:
 
 
 def flag(request: web.Request, name: str, default: bool = False) -> bool:
-    """The value of a query parameter that is true or false."""
+    """The value of a query parameter that is true or false; ``default`` without it, 412 for other
+    text.
+    """
     text = request.query.get(name)
     if text is None or text == "":
         return default

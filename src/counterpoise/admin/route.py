@@ -31,7 +31,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 """Serves a request; None is 204, done without a body."""
 H = TypeVar("H", bound=Handler)
 Query = Mapping[str, Schema]
-"""What may stand in a route's query, by name."""
+"""The parameters that a route's query may have, and the shape of each."""
 NO_QUERY: Query = MappingProxyType({})
 
 BODY = web.RequestKey("body", object)
@@ -54,7 +54,7 @@ class Route:
     """As aiohttp writes it: ``{name}`` or ``{name:expression}``."""
     handler: Handler
     access: AccessRule
-    """What it asks of its caller."""
+    """What it requires of its caller."""
     body: Shape | None = None
     """What the body may be; None when the route takes none."""
     query: Query = field(default_factory=dict)
@@ -101,7 +101,7 @@ class Route:
         make = {"GET": web.get, "PUT": web.put, "POST": web.post, "DELETE": web.delete}
         path = self.path
         for name in _JAVA:
-            # Alone, a parameter matches no braces.
+            # aiohttp's default for a parameter matches no braces.
             path = path.replace(f"{{{name}}}", f"{{{name}:[^/]+}}")
         return make[self.method](path, enter)
 

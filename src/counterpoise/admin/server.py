@@ -39,7 +39,7 @@ class WebServer:
         check: Callable[[str, str], None],
         faults: FaultControl | None = None,
     ) -> None:
-        """Make it; ``settings``, ``check`` and ``faults`` are those of `create_app`."""
+        """Make the server; ``settings``, ``check`` and ``faults`` are those of `create_app`."""
         self._faults = faults
         self._broker = broker
         self._settings = settings

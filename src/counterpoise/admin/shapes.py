@@ -11,11 +11,12 @@ from functools import cached_property
 from typing import Any, Final
 
 Json = Any
-"""A value of ``json``: what Pulsar's JSON holds differs from resource to resource."""
+"""A value as `json` parses it. It has no closer type, because Pulsar's JSON differs from resource
+to resource."""
 Schema = Mapping[str, Any]
 
 DEPTH_MAX: Final = 32
-"""Levels of a body. Pulsar's deepest has five."""
+"""How deeply a body may be nested at most. Pulsar's deepest has five levels."""
 INT32: Final = (-(2**31), 2**31 - 1)
 INT64: Final = (-(2**63), 2**63 - 1)
 
@@ -34,7 +35,9 @@ class Shape:
         self.schema: Final = schema
 
     def check(self, value: Json) -> Json:
-        """Return the value; raises `InvalidBody` naming the member that is wrong."""
+        """Return the value, with defaults filled in; raises `InvalidBody` naming the member that is
+        wrong.
+        """
         # Imported late: most brokers of a test never see a body.
         from fastjsonschema import JsonSchemaValueException
 

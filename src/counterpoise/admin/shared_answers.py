@@ -38,11 +38,11 @@ class SharedAnswers:
 
     async def _make(self, what: str, make: Callable[[], Awaitable[T]]) -> T:
         async with self._one:
-            # A request from here on is too late for this one.
+            # A request from now on gets the next computation.
             del self._awaited[what]
             return await make()
 
 
 SHARED: Final = web.AppKey("shared answers", SharedAnswers)
 PARTITIONS_SHARED: Final = web.AppKey("shared answers about partitions", SharedAnswers)
-"""Apart from the others, since these wait for other brokers."""
+"""Separate from `SHARED`, since these computations wait for other brokers."""

@@ -29,7 +29,7 @@ NOT_MEASURED: Mapping[str, Any] = {
     "isReplicated": False,
     "replicated": False,
 }
-"""Figures of a subscription that clients and tools expect and this broker does not take."""
+"""Figures of a subscription that clients and tools expect and this broker does not measure."""
 
 CONSUMER_NOT_MEASURED: Mapping[str, Any] = {
     "chunkedMessageRate": 0.0,
@@ -43,7 +43,7 @@ _LEVELS = {
     LimitLevel.TOPIC_DISPATCH: "Topic",
     LimitLevel.BROKER_DISPATCH: "Broker",
 }
-"""The levels that Pulsar counts by."""
+"""The dispatch limits for which Pulsar has counters, and their names in these."""
 
 _LAST_TIMES = ("lastAckedTimestamp", "lastConsumedTimestamp", "lastConsumedFlowTimestamp")
 """Times of a subscription that are the latest of its consumers' times."""
@@ -87,7 +87,7 @@ async def subscription_json(subscription: Subscription) -> JsonObject:
 def _throttled_json(subscription: Subscription) -> JsonObject:
     """How often each dispatch limit delayed the subscription, and at which one it waits now.
 
-    The latter is not in Pulsar, and absent if it waits at none.
+    The limit at which it waits is not in Pulsar, and absent if it waits at none.
     """
     flow = subscription.flow
     throttled = flow.events if flow is not None else {}

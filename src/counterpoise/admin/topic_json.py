@@ -9,7 +9,7 @@ from counterpoise.admin.subscription_json import JsonObject, subscription_json, 
 from counterpoise.broker import face
 
 RANGES_IN_A_TURN: Final = 500
-"""How many acknowledged ranges are written before others have their turn."""
+"""How many acknowledged ranges are written before other tasks of the event loop run."""
 
 _COMPACTION_FIGURES = (
     "lastCompactionRemovedEventCount",
@@ -38,7 +38,7 @@ NOT_MEASURED: Mapping[str, Any] = {
     "delayedMessageIndexSizeInBytes": 0,
     "compaction": dict.fromkeys(_COMPACTION_FIGURES, 0),
 }
-"""Figures that clients and tools expect and this broker does not take."""
+"""Figures that clients and tools expect and this broker does not measure."""
 
 SUMMED_TOPIC_FIGURES = (
     *"""
@@ -95,7 +95,7 @@ _NOTHING_STORED = {
     "backlogQuotaLimitTime": 0,
     "oldestBacklogMessageAgeSeconds": 0,
 }
-"""What Pulsar says of a topic that has no backlog to have a quota."""
+"""Pulsar's values for a non-persistent topic, which has no backlog."""
 
 
 def _stored_json(topic: face.PersistentTopic) -> JsonObject:
@@ -360,9 +360,9 @@ async def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
 
 
 def _add(sums: list[JsonObject], place: int, client: JsonObject, figures: Iterable[str]) -> None:
-    """Add a producer or consumer of one partition to the one at its place in the others' lists.
+    """Add a partition's producer or consumer to the one at the same place in ``sums``.
 
-    Pulsar counts them so, as the one that its client has of the partitioned topic.
+    Pulsar takes them for one producer or consumer of a client on the partitioned topic.
     """
     if place >= len(sums):
         sums.append(client)

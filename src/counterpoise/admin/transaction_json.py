@@ -52,7 +52,7 @@ def buffer_json(topic: face.PersistentTopic, *, low_watermarks: bool) -> JsonObj
     """``TransactionBufferStats``, without snapshots: the topic's log holds the transactions."""
     end = topic.log.end
     buffer = None if topic.transactions is None else topic.transactions.buffer
-    # It is read with the log, when the topic is loaded.
+    # The transactions are read with the log, when the topic is loaded.
     loaded_ms = int(topic.created * 1000)
     return {
         "state": "NoSnapshot" if buffer is None else "Ready",
@@ -93,7 +93,7 @@ def pending_acks_json(subscription: face.Subscription, *, low_watermarks: bool) 
 def in_pending_acks_json(
     subscription: face.Subscription, transaction: face.TransactionId
 ) -> JsonObject:
-    """``TransactionInPendingAckStats``: up to where it acknowledges cumulatively, if at all."""
+    """``TransactionInPendingAckStats``: up to where a transaction acknowledges cumulatively."""
     if subscription.transactions is None:
         return {}
     cumulative = subscription.transactions.pending.of(transaction).cumulative

@@ -144,7 +144,7 @@ def _state_channel(broker: BrokerFace) -> Iterator[MetricSample]:
         yield MetricSample(
             f"{prefix}subscribe_ops_total", (*heard, ("result", "Total")), float(times)
         )
-        # To take up a record that was read cannot fail here: it is a step of a table.
+        # Handling a record that was read cannot fail here: it is a step of a state table.
         yield MetricSample(f"{prefix}subscribe_ops_total", (*heard, ("result", "Failure")), 0.0)
     yield from by_label(
         f"{prefix}cleanup_ops_total", labels, "result", _every(tally.cleanups, ("Failure",))

@@ -9,7 +9,7 @@ from counterpoise.admin.packed import Packed
 from counterpoise.broker.face import BrokerFace, WorkBudget
 
 FIGURES_IN_A_TURN = 500
-"""How many are looked at before others have their turn: a millisecond or two."""
+"""How many samples are processed before other tasks of the event loop run: a millisecond or two."""
 _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
@@ -39,7 +39,7 @@ async def text_of(figures: AsyncIterator[MetricSample]) -> Packed:
     So the text is complete only when the last sample is known; until then lines are kept
     compressed.
     """
-    # First needed by a scrape: a cluster in a test starts without it.
+    # Imported here, because a test's cluster starts faster without it, and only a scrape needs it.
     from prometheus_client.utils import floatToGoString
 
     series: dict[str, Packed] = {}

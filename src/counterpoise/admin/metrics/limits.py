@@ -1,4 +1,6 @@
-"""Metrics of rate limits: how many wait at each, and how long they waited altogether."""
+"""Metrics of rate limits: how many clients wait at each, and how long clients have waited in
+all.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -6,7 +8,7 @@ from counterpoise.admin.metrics.sample import Labels, MetricSample, by_label, cl
 from counterpoise.broker.face import BrokerFace, LimitSnapshot, PauseReason
 
 _PER_CONNECTION = (PauseReason.PENDING_PUBLISHES, PauseReason.PUBLISH_RATE)
-"""Reasons not to read a connection that are about what it published itself."""
+"""Reasons for a connection's pause that are due to what that connection published."""
 
 _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": "Dispatch"}
 """The label ``MonitoringClass`` (``ResourceGroupMonitoringClass``) of each level."""

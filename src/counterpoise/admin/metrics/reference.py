@@ -18,7 +18,7 @@ class MetricGroup:
     labels: tuple[str, ...]
     meanings: Mapping[str, str]
     when: str = ""
-    """What has to be for it to be there; empty: always."""
+    """The condition under which a broker has these metrics; empty: always."""
 
 
 def _groups() -> tuple[MetricGroup, ...]:

@@ -73,7 +73,7 @@ def _figures(topic: face.Topic) -> list[tuple[str, float]]:
         backlog = max(map(backlog_size, subscriptions), default=0)
         found += [
             ("pulsar_storage_size", topic.log.size),
-            # Nothing is stored twice here.
+            # Copies on several bookies are counted in neither size.
             ("pulsar_storage_logical_size", topic.log.size),
             ("pulsar_storage_backlog_size", backlog),
             ("counterpoise_storage_lost_entries", sum(each.entries for each in topic.log.lost)),

@@ -94,7 +94,7 @@ async def internal_configuration(request: web.Request) -> web.Response:
 @routes.get(f"{BASE}/{{cluster}}", access.broker("LIST_BROKERS"))
 async def active(request: web.Request) -> web.Response:
     """The ids of the brokers that are registered now."""
-    # The cluster in the path is not looked at, as in Pulsar.
+    # The cluster in the path is ignored, as in Pulsar.
     return answer(await broker_of(request).active_brokers())
 
 

@@ -26,7 +26,7 @@ SPLIT_ALGORITHMS = (
 
 
 POSITIONS = Shape(nullable(list_of(whole(INT64))))
-"""Where to cut, for ``specified_positions_divide``."""
+"""The hash positions at which to split, for ``specified_positions_divide``."""
 
 
 routes = route.Routes()

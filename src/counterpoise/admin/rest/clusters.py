@@ -18,7 +18,7 @@ CLUSTER_DEFAULTS: Mapping[str, Json] = {
     "tlsAllowInsecureConnection": False,
     "brokerClientTlsEnabledWithKeyStore": False,
 }
-"""What ``ClusterData`` says where nothing was set."""
+"""The fields of ``ClusterData`` that are answered even if they were never set."""
 CLUSTER_DATA = Shape(
     object_of(
         {
@@ -56,7 +56,7 @@ routes = route.Routes()
 
 
 def _checked(data: dict[str, Json]) -> dict[str, Json]:
-    """The addresses of a cluster; raises `RestError` if one has the scheme of another kind."""
+    """Return the addresses of a cluster; raises `RestError` if one has a wrong scheme."""
     for field, (kind, example) in SCHEMES.items():
         address = data.get(field)
         if address and str(address).partition(":")[0] != example.partition(":")[0]:
@@ -66,7 +66,7 @@ def _checked(data: dict[str, Json]) -> dict[str, Json]:
 
 @routes.get(BASE, access.KNOWN)
 async def names(request: web.Request) -> web.Response:
-    """The names of all clusters; ``global`` was one in Pulsar 1."""
+    """The names of all clusters, without ``global`` of Pulsar 1."""
     found = await broker_of(request).policies.clusters()
     return answer([each for each in found if each != "global"])
 
@@ -139,7 +139,7 @@ async def set_peers(request: web.Request) -> None:
 
 
 async def require_known_clusters(request: web.Request, names: Iterable[str]) -> None:
-    """403 if one of the clusters that a request names is not registered."""
+    """Raise 403 if one of the clusters that a request names is not registered."""
     known = set(await broker_of(request).policies.clusters())
     for name in names:
         if name not in known:
@@ -147,7 +147,7 @@ async def require_known_clusters(request: web.Request, names: Iterable[str]) -> 
 
 
 async def require_allowed_clusters(request: web.Request, names: Iterable[str]) -> None:
-    """403 if the tenant in the path may not use one of the clusters that a request names."""
+    """Raise 403 if the tenant in the path may not use one of the clusters that a request names."""
     tenant = request.match_info["tenant"]
     allowed = (await broker_of(request).policies.tenant(tenant) or {}).get("allowedClusters") or ()
     for name in names:

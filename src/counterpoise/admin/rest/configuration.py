@@ -12,7 +12,7 @@ from counterpoise.names.options import Option, options_of, sections_of
 BASE = "/admin/v2/brokers/configuration"
 SETTINGS: web.AppKey[Callable[[], Iterable[Option]]] = web.AppKey("settings")
 HIDDEN = "*****"
-"""What is listed in the place of a secret."""
+"""What is shown instead of a secret setting's value."""
 CHECK: web.AppKey[Callable[[str, str], None]] = web.AppKey("check")
 
 

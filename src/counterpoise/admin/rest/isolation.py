@@ -174,7 +174,7 @@ async def _require_policies(request: web.Request) -> dict[str, Json]:
 async def _require_cluster(
     request: web.Request, refusal: Callable[[str], Exception] = precondition_failed
 ) -> None:
-    """412, or another refusal, if the cluster is not registered."""
+    """Raise 412, or what ``refusal`` makes, if the cluster in the path is not registered."""
     cluster = request.match_info["cluster"]
     if await broker_of(request).policies.cluster(cluster).get() is None:
         raise refusal(f"Cluster {cluster} does not exist.")

@@ -33,7 +33,7 @@ from counterpoise.names.topic import TopicName
 _EXAMINE = {"initialPosition": text("earliest", "latest"), "messagePosition": text()}
 
 UNPACKED_MAX = 64 * 1024 * 1024
-"""Bytes of a message that is decompressed, whatever its metadata says."""
+"""The most bytes to which a message is decompressed, whatever size its metadata states."""
 
 
 routes = route.Routes()
@@ -214,7 +214,8 @@ def _message_answer(topic: face.PersistentTopic, found: face.StoredMessage | Non
         ),
     }
     if (transactions := topic.transactions) is not None:
-        # By these Java's client leaves out what is not committed, and markers.
+        # By these headers Java's client leaves out markers, and messages of transactions that are
+        # not committed.
         is_open = topic.log.index(found.position) >= transactions.stable_end
         headers["X-Pulsar-txn-uncommitted"] = str(is_open).lower()
         if metadata.HasField("marker_type"):

@@ -1,7 +1,7 @@
 """The policies of a namespace that consist of one value: a table of paths and names.
 
 Most of ``/admin/v2/namespaces/{tenant}/{namespace}/…`` reads, sets or removes one member of the
-``Policies`` JSON, so the resource is that table.
+``Policies`` JSON, so the routes are made from that table, `POLICIES`.
 """
 
 from collections.abc import Callable
@@ -111,7 +111,7 @@ async def remove_anti_affinity(request: web.Request) -> None:
 
 
 @routes.get(f"{BASE}/{{cluster}}/antiAffinity/{{group}}", access.SUPER_USER)
-# Where pulsar-admin asks, to this day.
+# The path that pulsar-admin still uses.
 @routes.get("/admin/namespaces/{cluster}/antiAffinity/{group}", access.SUPER_USER)
 async def of_anti_affinity_group(request: web.Request) -> web.Response:
     """The namespaces of an anti-affinity group; ``tenant`` restricts the answer to one tenant."""

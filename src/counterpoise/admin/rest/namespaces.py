@@ -21,7 +21,8 @@ from counterpoise.names.topic import TopicName
 BASE = "/admin/v2/namespaces"
 NAMESPACE = f"{BASE}/{{tenant}}/{{namespace}}"
 BUNDLES_MAX = 16_384
-"""Bundles that a namespace can be made with: their boundaries fill one metadata node."""
+"""The most bundles that a namespace can be created with: their boundaries fill one metadata
+node."""
 
 
 routes = route.Routes()
@@ -95,13 +96,13 @@ async def delete(request: web.Request) -> None:
             path = TopicName.parse(topic).rest_path
             await ask(request, "DELETE", f"/admin/v2/{path}?force=true")
         except errors.RestError as error:
-            # Another request was faster.
+            # Another request has deleted the topic already.
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
     for domain in ("persistent", "non-persistent"):
         for name in await broker.policies.partitioned_topics(namespace, domain):
             await broker.policies.partitioned_topic(name).delete(missing_ok=True)
-    # Not by unloading them, which finds each a new owner.
+    # Bundles are deleted, since unloading them would find each a new owner.
     await _of_bundles(request, "DELETE", namespace, "", "released")
     try:
         await broker.policies.delete_namespace(namespace)
@@ -138,7 +139,7 @@ async def unload(request: web.Request) -> None:
 
 
 async def require_found(request: web.Request, namespace: NamespaceName) -> None:
-    """404 if a namespace does not exist, where the tenant is not asked (`require_namespace`)."""
+    """Raise 404 if a namespace does not exist; unlike `require_namespace`, never for the tenant."""
     if await broker_of(request).policies.namespace(namespace) is None:
         raise errors.not_found("Namespace not found")
 
@@ -146,11 +147,11 @@ async def require_found(request: web.Request, namespace: NamespaceName) -> None:
 async def require_namespace(
     request: web.Request, namespace: NamespaceName, subject: str = "Namespace"
 ) -> dict[str, Json]:
-    """The policies of a namespace; 404, with Pulsar's subject, if it does not exist."""
+    """The policies of a namespace; 404 if it does not exist, with ``subject`` in the reason."""
     broker = broker_of(request)
     found = await broker.policies.namespace(namespace)
     if found is None:
-        # Pulsar asks for the tenant only in order to ask for its administrators.
+        # Pulsar reads the tenant only to check its administrators, so only with authorization.
         asks = broker.config.authorization.enabled
         no_tenant = asks and await broker.policies.tenant(namespace.tenant) is None
         raise errors.not_found(f"{'Tenant' if no_tenant else subject} does not exist")
@@ -189,7 +190,9 @@ def wanted_bundles(namespace: NamespaceName, requested: Json, default: int) -> N
 async def _of_bundles(
     request: web.Request, method: str, namespace: NamespaceName, tail: str, done: str
 ) -> None:
-    """Unload, or delete, every bundle of a namespace; ``done``: what that is for a bundle."""
+    """Unload, or delete, every bundle of a namespace; ``done``: the word for it in an error's
+    reason.
+    """
     bundles = await broker_of(request).namespaces.bundles(namespace)
     paths = [f"{BASE}/{each}{tail}" for each in bundles.bundles]
     results = await try_each(request, method, paths)

@@ -139,7 +139,7 @@ async def delete(request: web.Request) -> None:
         try:
             await ask(request, "DELETE", f"{path_of(topic.partition(index))}?force={force}")
         except errors.RestError as error:
-            # It was never created.
+            # This partition was never created.
             if error.status != HTTPStatus.NOT_FOUND:
                 raise
     await broker_of(request).schemas.delete(topic)
@@ -154,7 +154,9 @@ async def delete(request: web.Request) -> None:
     f"{TOPIC}/partitioned-stats", access.topic("GET_STATS"), {"perPartition": FLAG, **EXCLUDED}
 )
 async def stats(request: web.Request) -> web.StreamResponse:
-    """The sum over all partitions and, unless ``perPartition=false``, each of them."""
+    """The statistics of a partitioned topic: the sum over its partitions and, unless
+    ``perPartition=false``, those of each.
+    """
     topic = _whole_topic_of(request)
     left_out = "&".join(f"{name}=true" for name in EXCLUDED if flag(request, name))
     each_of_them = flag(request, "perPartition", default=True)
@@ -234,7 +236,7 @@ async def _of_partitions(
             except BrokerError as error:
                 if errors.STATUS_OF_CODE.get(error.code.name) == HTTPStatus.NOT_FOUND:
                     raise errors.not_found(error.message) from None
-                # It leaves just now: the next owner creates it.
+                # This broker is just releasing the partition: its next owner is asked.
         return await ask(request, "GET", f"{path_of(partition)}/{what}")
 
     count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
@@ -288,7 +290,7 @@ def _partitions(value: Json) -> int:
 
 
 def require_partitions(request: web.Request, count: int) -> None:
-    """406 if no topic may have so many partitions."""
+    """Raise 406 if a topic may not have so many partitions."""
     most = broker_of(request).live.config.creation_limits.partitions or PARTITIONS_MAX
     if count > most:
         why = f"Number of partitions should be less than or equal to {most}"
@@ -304,7 +306,9 @@ def _properties(value: Json) -> dict[str, str] | None:
 
 
 async def _create_partitions(request: web.Request, topic: TopicName, count: int) -> None:
-    """Create the records of the partitions; the request waits for them."""
+    """Create the partitions' nodes in the metadata store; raises 408 if the client has left
+    meanwhile.
+    """
     policies = broker_of(request).policies
     partitions = iter(range(count if topic.is_persistent else 0))
     while some := list(itertools.islice(partitions, CREATED_AT_ONCE)):

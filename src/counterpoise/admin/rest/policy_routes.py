@@ -51,14 +51,14 @@ class PolicyHolder(ABC):
         """Make the routes' description.
 
         ``base``: the path before the policy's; ``query``: the parameters that every request may
-        have; ``access``: what it requires of its caller. ``per_cluster``: the policies that are
-        stored as a map from cluster to value, of which the API reads and writes this cluster's.
+        have; ``access``: what a request requires of its caller. ``per_cluster``: the policies that
+        are stored as a map from cluster to value, of which the API reads and writes this cluster's.
         """
         self.base, self._query, self._access = base, query, access
         self._per_cluster = per_cluster
 
     async def require(self, request: web.Request) -> None:
-        """Return if what has the policy is there, where Pulsar asks that before the value."""
+        """Return if the topic or namespace exists, where Pulsar checks that before the value."""
         del request
 
     @abstractmethod
@@ -238,7 +238,7 @@ _CHECKS: Mapping[str, Callable[[PolicyHolder, web.Request, Json], Awaitable[None
     "replication": _check_replication,
     "retention": _check_retention,
 }
-"""What a value is checked for beside its shape and its least value, by the policy's path."""
+"""The check of a value besides its shape and its least value, by the policy's path."""
 
 
 def _is_on_bookkeeper(request: web.Request) -> bool:

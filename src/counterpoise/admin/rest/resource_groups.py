@@ -18,7 +18,7 @@ _LIMITS = {
 }
 RESOURCE_GROUP = Shape(object_of(_LIMITS))
 UNLIMITED = dict.fromkeys(_LIMITS, -1)
-"""What is answered of limits that were never set."""
+"""The answer for limits that were never set: unlimited."""
 
 
 routes = route.Routes()

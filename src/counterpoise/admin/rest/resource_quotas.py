@@ -24,7 +24,8 @@ INITIAL: Final[dict[str, Json]] = {
     "memory": 80.0,
     "dynamic": True,
 }
-"""Pulsar's own, in messages/s, bytes/s and MB: answered as long as no default was set."""
+"""Pulsar's default quota, in messages/s, bytes/s and MB; it applies until another default is
+set."""
 QUOTA: Final = Shape(object_of({**dict.fromkeys(INITIAL, NUMBER), "dynamic": FLAG}))
 
 

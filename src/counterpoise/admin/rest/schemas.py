@@ -39,7 +39,7 @@ TYPES = (
     "LOCAL_DATE_TIME",
     "PROTOBUF_NATIVE",
 )
-"""``SchemaType`` by the protocol's numbers."""
+"""The names of ``SchemaType``, in the order of their numbers in the protocol."""
 
 PAYLOAD = Shape(
     object_of(
@@ -101,7 +101,7 @@ async def compatibility(request: web.Request) -> web.Response:
     strategy = (await broker_of(request).schemas.rules(topic)).strategy
     problem = why_refused(versions, requested, strategy)
     if versions and versions[-1].type != requested.type and problem is not None:
-        # What Pulsar takes for an error of its own.
+        # Pulsar answers another type with 500, as it answers an error of its own.
         raise RestError(HTTPStatus.INTERNAL_SERVER_ERROR, problem)
     found = {"compatibility": problem is None, "schemaCompatibilityStrategy": strategy}
     return web.json_response(found, status=HTTPStatus.ACCEPTED)
@@ -153,7 +153,9 @@ def _schema(request: web.Request, topic: TopicName) -> Schema:
 
 
 def _packed(written: str) -> bytes:
-    """The schemas of key and value as clients have them, each after its length."""
+    """Encode a KEY_VALUE schema as clients do: the schemas of key and value, each after its
+    length.
+    """
     try:
         pair = read_json(written.encode())
         parts = [pair["key"], pair["value"]]
@@ -165,7 +167,7 @@ def _packed(written: str) -> bytes:
 
 
 def _unpacked(data: bytes) -> str:
-    """The reverse; what is no such pair as it is."""
+    """Decode a KEY_VALUE schema into JSON; bytes that are no such pair are returned as text."""
     end = 4 + int.from_bytes(data[:4])
     try:
         parts = [json.loads(each) if each else "" for each in (data[4:end], data[end + 4 :])]

@@ -81,7 +81,7 @@ async def create(request: web.Request) -> None:
 
 @contextlib.contextmanager
 def _refusing_missing_topic() -> Iterator[None]:
-    """412 for a topic that is not there and that policies let no client create."""
+    """Answer 412 for a topic that does not exist and may not be created automatically."""
     try:
         yield
     except BrokerError as error:
@@ -150,7 +150,8 @@ async def position_in(
 ) -> tuple[Position, Sequence[int]]:
     """The position that a message id in a body names, or the next one with ``excluded``.
 
-    In the middle of a batch it is the batch's, with what is left of it as words of bits.
+    For a message within a batch it is the batch's position, with the batch's remaining messages as
+    a bit set of 64-bit words.
     """
     at = Position(int(requested["ledgerId"]), int(requested["entryId"]))
     excluded = bool(requested.get("excluded") or requested.get("isExcluded"))
@@ -162,7 +163,9 @@ async def position_in(
 
 
 async def require_subscription(request: web.Request, topic: TopicName) -> Subscription:
-    """The subscription in the path; 404 if it does not exist. Only the topic's owner can answer."""
+    """The subscription in the path; 404 if it does not exist, 307 if another broker owns the
+    topic.
+    """
     name = request.match_info["subscription"]
     found = (await require_loaded(request, topic)).subscriptions.get(name)
     if found is None:
@@ -171,8 +174,8 @@ async def require_subscription(request: web.Request, topic: TopicName) -> Subscr
 
 
 async def storing_topic(request: web.Request, what: str) -> TopicName:
-    """The topic in the path, as `topic_in_namespace`. For a topic that stores no messages 404 if it
-    does not exist, and 405 if it does.
+    """The topic in the path, as `topic_in_namespace`. A topic that stores no messages is refused:
+    405, or 404 if it does not exist.
     """
     topic = await topic_in_namespace(request)
     if not topic.is_persistent:
@@ -182,7 +185,7 @@ async def storing_topic(request: web.Request, what: str) -> TopicName:
 
 
 async def stored(request: web.Request, topic: TopicName) -> PersistentTopic:
-    """The topic, opened, with its storage; 404 if there is none. Only its owner can answer."""
+    """The opened topic; 404 if it does not exist, 307 if another broker owns it."""
     return require_stored(await require_loaded(request, topic))
 
 
@@ -213,7 +216,7 @@ async def partitions_of(request: web.Request, topic: TopicName) -> list[TopicNam
 
 
 async def refuse_partitioned(request: web.Request, topic: TopicName, why: str) -> None:
-    """Return for a topic without partitions; 405 with the reason for a partitioned one."""
+    """Raise 405, with ``why`` as its reason, if the topic is partitioned."""
     if await partitions_of(request, topic):
         raise errors.not_allowed(why)
 
@@ -225,7 +228,7 @@ async def on_partitions(
     body: Json = None,
     unless_all: HTTPStatus | None = None,
 ) -> bool:
-    """Repeat the request on every partition; False if the topic is not partitioned.
+    """Repeat the request on every partition; returns whether the topic is partitioned.
 
     ``tail``: the path behind the topic; by default the subscription and what follows it.
     ``unless_all``: see `ask_each`.

@@ -102,7 +102,9 @@ async def analyze(request: web.Request) -> web.Response:
 
 @routes.post(f"{TOPIC}/trim", access.topic("TRIM_TOPIC"), query=AUTHORITATIVE)
 async def trim(request: web.Request) -> web.Response:
-    """Delete the messages that every subscription has acknowledged now, not at the next check."""
+    """Delete at once, not at the next check, the messages that every subscription has
+    acknowledged.
+    """
     topic = await topic_in_namespace(request, names_topic=True)
     if not topic.is_persistent:
         raise not_allowed("Trim on a non-persistent topic is not allowed")
@@ -143,7 +145,9 @@ async def offload_status(request: web.Request) -> web.Response:
 
 @routes.put(f"{TOPIC}/offload", access.topic("OFFLOAD"), POSITION, AUTHORITATIVE)
 async def offload(request: web.Request) -> None:
-    """Accept the request, as a Pulsar without an offloader does; the status then says that."""
+    """Accept the request, as a Pulsar without an offloader does; the status is an error
+    afterwards.
+    """
     if body_of(request) is None:
         raise bad_request("messageId is null")
     (await stored(request, await storing_topic(request, "Offload"))).offload_failed = True
@@ -169,7 +173,7 @@ async def terminate_all(request: web.Request) -> web.Response:
             "please use terminate commands"
         )
     answers = await ask_each(request, "POST", [f"{path_of(each)}/terminate" for each in partitions])
-    # As Pulsar has it: which partition an id is of, its key says.
+    # As in Pulsar: only the key shows to which partition an id belongs.
     ids = ({**each, "partitionIndex": -1} for each in answers)
     return answer({str(number): each for number, each in enumerate(ids)})
 

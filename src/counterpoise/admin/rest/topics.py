@@ -33,7 +33,8 @@ STATS = EXCLUDED | dict.fromkeys(
 )
 PROPERTIES = Shape(nullable(map_of(text())))
 _MANY: Final = 500
-"""Subscriptions of a topic whose figures are made once for all who ask, and one after the other."""
+"""From this many subscriptions on, requests for a topic's statistics at the same time share one
+response."""
 
 
 routes = route.Routes()
@@ -220,8 +221,9 @@ async def last_message_id(request: web.Request) -> web.Response:
 
 
 async def topic_in_namespace(request: web.Request, *, names_topic: bool = False) -> TopicName:
-    """The topic in the path; 404 if its namespace does not exist, which names the topic in the
-    answers of some routes.
+    """The topic in the path; 404 if its namespace does not exist.
+
+    ``names_topic``: the reason is that the topic was not found, as Pulsar answers on some routes.
     """
     topic = topic_of(request)
     if names_topic and await broker_of(request).policies.namespace(topic.namespace_name) is None:
@@ -239,8 +241,9 @@ async def persistent_topic(request: web.Request, *, names_topic: bool = False) -
 
 
 async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
-    """The topic in the path, opened; 404 if it does not exist. Only the topic's owner can answer:
-    307 to it. A partition of a non-persistent topic is there as soon as the topic is.
+    """The opened topic; 404 if it does not exist, 307 if another broker owns it.
+
+    A partition of a non-persistent topic exists as soon as the partitioned topic does.
     """
     await require_topic_owner(request, topic)
     broker, creates = broker_of(request), False
@@ -256,8 +259,9 @@ async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
 
 
 async def require_exists(request: web.Request, topic: TopicName) -> None:
-    """404 if there is no such topic, partitioned or not. What does not store messages is known to
-    its owner alone: 307 to it.
+    """Raise 404 if there is no such topic, partitioned or not.
+
+    A non-persistent topic is known to its owner alone: 307 if that is another broker.
     """
     policies = broker_of(request).policies
     if await policies.partitioned_topic(topic).get() is not None:
@@ -277,7 +281,7 @@ def path_of(topic: TopicName) -> str:
 
 
 def refuse_pending_ack_log(topic: TopicName) -> None:
-    """400 for the name of a log of pending acknowledgements, which no client may create."""
+    """Raise 400 for the name of a log of pending acknowledgements, which no client may create."""
     if is_pending_ack_log(topic):
         raise errors.bad_request("Cannot create topic in system topic format!")
 
@@ -288,7 +292,9 @@ def subscription_path(topic: str, name: str) -> str:
 
 
 async def _partition_count(request: web.Request, topic: TopicName) -> int | None:
-    """How many partitions the topic of a partition has; None for what is no partition of one."""
+    """How many partitions the topic of a partition has; None if ``topic`` is no partition of such a
+    topic.
+    """
     if topic.partition_index < 0:
         return None
     found = await broker_of(request).policies.partitioned_topic(topic.partitioned_name).get()

@@ -46,7 +46,7 @@ async def coordinators(request: web.Request) -> web.Response:
     """``TransactionCoordinatorInfo`` of each coordinator: which broker runs it."""
     _require_enabled(request)
     partitions = [_ASSIGNMENT.partition(number) for number in range(await _count(request))]
-    # Through lookups, which go on to the broker that decides.
+    # By lookups, which are redirected to the broker that decides.
     owners = await ask_each(
         request, "GET", [f"/lookup/v2/topic/{each.rest_path}" for each in partitions]
     )

@@ -248,11 +248,10 @@ class MemoryStore:
         self.come_back()
 
     def lose(self) -> None:
-        """Simulate a lost connection until `come_back`: no operation works, and no change is
-        notified.
+        """Lose the session until `come_back`: its ephemeral nodes vanish at once, and meanwhile no
+        operation works and no change is notified.
 
-        As in ZooKeeper, if the session ends meanwhile, its ephemeral nodes vanish without a
-        notification to it.
+        As in ZooKeeper, the session itself is not notified of the deletion of its ephemeral nodes.
         """
         self._lost = True
         self._tree.expire(self)

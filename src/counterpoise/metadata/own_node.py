@@ -1,4 +1,4 @@
-"""An ephemeral node of this process."""
+"""Writes an ephemeral node of this process."""
 
 import contextlib
 

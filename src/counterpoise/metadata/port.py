@@ -15,8 +15,9 @@ from counterpoise.metadata.errors import InvalidPath
 MUST_NOT_EXIST: Final = -1
 """The ``expected_version`` of a write that may only create."""
 VALUE_BYTES_MAX: Final = 1_000_000
-"""A ZooKeeper takes requests of 1,048,575 bytes (`jute.maxbuffer`) and hangs up on a client that
-sends more: it would connect again, send the same, and lose its session in the end."""
+"""The most bytes of a node's value. ZooKeeper takes requests of up to 1,048,575 bytes
+(``jute.maxbuffer``) and disconnects a client that sends more; that would connect again, send the
+same, and lose its session in the end."""
 
 
 class NotificationKind(enum.Enum):

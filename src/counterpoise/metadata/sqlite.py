@@ -76,7 +76,9 @@ class SqliteTree(MemoryTree):
     async def put_next(
         self, session: MemoryStore, prefix: str, value: bytes, *, ephemeral: bool
     ) -> str:
-        """Create a node with the next number; returns its path. Both are on disk then."""
+        """Create a node with the next number; returns its path. The node and the number are on disk
+        then.
+        """
         parent = parent_of(prefix)
 
         async def work() -> int:
@@ -112,18 +114,20 @@ class SqliteTree(MemoryTree):
         super().end(session)
         if not self._sessions and self._database is not None:
             database, self._database = self._database, None
-            # Behind whatever is being written.
+            # In the database's thread, so after all writes that are queued there.
             self._thread.submit(database.close)
             self._thread.shutdown(wait=False)
 
     def _end_if_gone(self, session: MemoryStore, path: str) -> None:
         if not session.connected:
-            # It ended while this was stored; an ephemeral node must not outlive it.
+            # The session ended while the node was stored; an ephemeral node must not outlive it.
             self.expire(session)
             raise StoreUnavailable(f"put {path}", "the session ended meanwhile")
 
     def _statements(self, path: str, value: bytes, *, ephemeral: bool) -> list[Statement]:
-        """The changes of the file for a write: a node and its parents, unless ephemeral."""
+        """The SQL statements that store a write: missing parents and, unless it is ephemeral, the
+        node.
+        """
         node = self.read(path)
         made: list[Statement] = [
             ("INSERT INTO nodes VALUES (?, ?, 0)", (parent, b""))
@@ -165,7 +169,7 @@ class SqliteTree(MemoryTree):
         except (sqlite3.Error, OSError, RuntimeError) as error:
             raise StoreUnavailable(what, f"{self._path}: {error}") from error
 
-    # In the database's thread.
+    # The methods from here on run in the database's thread.
 
     def _open(self) -> list[tuple[str, bytes, int, int]]:
         self._path.parent.mkdir(parents=True, exist_ok=True)
@@ -173,7 +177,8 @@ class SqliteTree(MemoryTree):
             self._path, timeout=_BUSY_S, isolation_level=None, check_same_thread=False
         )
         try:
-            # Held from the first statement to the last, so no other process writes between.
+            # The lock is held from the first statement on, so that no other process writes to the
+            # file.
             database.execute("PRAGMA locking_mode = EXCLUSIVE")
             database.execute("PRAGMA journal_mode = WAL")
             database.execute("PRAGMA synchronous = FULL")

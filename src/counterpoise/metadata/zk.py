@@ -40,14 +40,15 @@ _RECONNECT_MAX_S: Final = 1.0
 """Longest pause between two tries to reach a server again; kazoo's own grows to a minute."""
 
 _WRITE_ROUNDS: Final = 8
-"""How often an unconditional write chases a node that others create and delete meanwhile."""
+"""How often a write without an expected version is tried while other clients create and delete the
+node."""
 
 _UNAVAILABLE: Final[Mapping[type[Exception], str]] = {
     zk_errors.ConnectionLoss: "the connection was lost",
     zk_errors.SessionExpiredError: "this session has expired",
     zk_errors.ConnectionClosedError: "this session is closed",
 }
-"""What kazoo raises where no request can be answered, in words."""
+"""Kazoo's errors for requests that got no answer, with the reason to report for each."""
 
 
 class ZooKeeperStore:
@@ -205,7 +206,7 @@ class ZooKeeperStore:
 
     async def _start(self) -> None:
         what = f"connecting to ZooKeeper at {self._address}"
-        # No thread waits for it: a process that ends would have to wait with it.
+        # Awaited here, since the process could not exit before a thread that waits.
         connected = asyncio.Event()
 
         def hear(state: Any) -> None:
@@ -304,7 +305,7 @@ class ZooKeeperStore:
 
     def _from_thread(self, function: Callable[..., None]) -> Callable[..., None]:
         def hand_over(*args: Any) -> None:
-            # The loop may be gone already when a last word of kazoo's threads arrives.
+            # The loop may be closed already when a last event of kazoo's threads arrives.
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(function, *args)
 

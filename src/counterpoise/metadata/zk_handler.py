@@ -24,7 +24,7 @@ def bounded_handler(answer_s: float) -> SequentialThreadingHandler:
         errors: Sequence[object],
         timeout: float,
     ) -> tuple[list[object], list[object], list[object]]:
-        # With two sockets kazoo waits for what comes next, which may take as long as it takes.
+        # With two sockets kazoo waits for the next event or request, which may take any time.
         alone = len(readers) + len(writers) == 1
         found: tuple[list[object], list[object], list[object]] = wait(
             readers, writers, errors, min(timeout, answer_s) if alone else timeout

@@ -68,7 +68,7 @@ class SessionWatch:
         self._return = self._loop.create_task(self._come_back())
 
     async def _come_back(self) -> None:
-        # Watches belong to a connection: stand them up again before anybody fills a cache.
+        # Watches belong to a connection: they are set again before any cache is filled.
         try:
             await self._rewatch()
         except Exception as error:

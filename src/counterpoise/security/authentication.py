@@ -16,7 +16,7 @@ from counterpoise.security.identity import (
 )
 from counterpoise.security.options import PROVIDER_PACKAGE, AuthenticationOptions
 
-#: What a provider's header of HTTP begins with.
+#: The prefix of the HTTP header ``Authorization``, by authentication method.
 _SCHEMES: Final = {"token": "Bearer ", "basic": "Basic "}
 
 
@@ -87,7 +87,7 @@ def _of_http(
 
 
 def _named(options: AuthenticationOptions) -> Iterable[Provider]:
-    # Imported where they are asked for: most embedded clusters ask for none.
+    # Imported where they are needed: most embedded clusters need none.
     for name in options.providers:
         match name.removeprefix(PROVIDER_PACKAGE):
             case "AuthenticationProviderTls":

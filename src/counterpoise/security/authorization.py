@@ -198,7 +198,8 @@ class Authorization:
             return False
         answer = await allowed(caller.role)
         if self.is_proxy(caller.role):
-            # Asked even where the proxy may not: the refusal may say more than "no".
+            # Checked even if the proxy's own role is refused: this may raise a more specific
+            # refusal.
             answer = await allowed(caller.original) and answer
         return answer
 
@@ -220,7 +221,8 @@ class Authorization:
         grants = (auth.get("namespace_auth"), of_topics.get(str(topic)))
         if any(self._granted(role, each or {}, needs) for each in grants):
             return True
-        # As in Pulsar, a wildcard that was granted the whole counts for no partition of it.
+        # A grant on a partitioned topic counts for its partitions; as in Pulsar, not that of a
+        # wildcard.
         whole = of_topics.get(str(topic.partitioned_name)) if topic.partition_index >= 0 else None
         return not needs.isdisjoint((whole or {}).get(role) or ())
 
@@ -238,7 +240,7 @@ class Authorization:
 
 
 def _matches(role: str, pattern: str) -> bool:
-    """Whether a pattern stands for a role: one ``*`` at its end or at its beginning."""
+    """Whether a pattern, with one ``*`` at its end or at its beginning, matches a role."""
     if pattern.endswith("*") and role.startswith(pattern[:-1]):
         return True
     return pattern.startswith("*") and role.endswith(pattern[1:])

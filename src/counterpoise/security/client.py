@@ -49,7 +49,7 @@ class ClientSecurity:
         if any(self._files) and not all(self._files):
             missing = self._names.key if self._files[0] else self._names.certificate
             raise ConfigError(missing, "is needed too: a certificate and its key go together")
-        # Now, so that what cannot be used is reported at the start.
+        # Read now, so that credentials and files that cannot be used are reported at the start.
         self.shown()
         if self._options.trust or any(self._files):
             self.context()
@@ -187,7 +187,7 @@ def http_session(
             request.headers.update(security.headers())
         return await handler(request)
 
-    # A context of our own only where it says something: the machine's is long to read.
+    # Only with TLS settings a context of its own: loading the machine's authorities takes long.
     ours = security.context() if security.has_tls_settings else True
     connector = aiohttp.TCPConnector(ssl=ours)
     return aiohttp.ClientSession(

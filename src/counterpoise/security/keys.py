@@ -18,7 +18,7 @@ def read_named(setting: str, text: str) -> bytes:
         return _from_data_url(setting, text)
     path = unquote(urlsplit(text).path) if text.startswith("file:") else text
     try:
-        # A long secret is no path that any system would look up.
+        # Looking up a long secret as a path raises an error.
         if text.startswith("file:") or Path(path).is_file():
             return Path(path).read_bytes()
     except OSError as error:

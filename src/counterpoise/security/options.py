@@ -15,7 +15,7 @@ class TlsOptions:
     certificate: str = option("", "tlsCertificateFilePath")
     """The broker's certificate, and those between it and the authority, as a PEM file."""
     key: str = option("", "tlsKeyFilePath")
-    """The private key of that certificate, as a PEM file."""
+    """The private key of the broker's certificate, as a PEM file."""
     trust: str = option("", "tlsTrustCertsFilePath")
     """The authorities whose client certificates are trusted, as a PEM file; blank: those that the
     machine trusts."""
@@ -32,7 +32,7 @@ class TlsOptions:
     web_ciphers: tuple[str, ...] = option((), "webServiceTlsCiphers")
     """The admin API's ciphers for TLS 1.2, by Java's names or OpenSSL's; blank: OpenSSL's."""
     refresh_s: int = option(300, "tlsCertRefreshCheckDurationSec", "s", low=0)
-    """How often the files are looked at for newer certificates; 0: for each connection."""
+    """How often the certificate files are checked for changes; 0: at each connection."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +61,7 @@ class AuthenticationOptions:
         "tokenPublicAlg",
         choices=("RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512"),
     )
-    """What kind of key tokenPublicKey is."""
+    """The signature algorithm of the key that tokenPublicKey names."""
     role_claim: str = option("sub", "tokenAuthClaim")
     """The claim of a token that holds the role."""
     audience_claim: str = option("", "tokenAudienceClaim")
@@ -100,13 +100,13 @@ class ClientOptions:
     """How this broker authenticates to other brokers:
     org.apache.pulsar.client.impl.auth.AuthenticationToken, …Tls or …Basic."""
     parameters: str = option("", "brokerClientAuthenticationParameters", secret=True)
-    """The credentials for that: token:…, file:///path of a token, tlsCertFile:…,tlsKeyFile:… or
-    {"userId":…,"password":…}."""
+    """The credentials with which this broker authenticates to other brokers: token:…, file:///path
+    of a token, tlsCertFile:…,tlsKeyFile:… or {"userId":…,"password":…}."""
     tls: bool = option(False, "brokerClientTlsEnabled")
     """Whether brokers connect to each other by TLS; always true if they have no plain ports."""
     trust: str = option("", "brokerClientTrustCertsFilePath")
-    """The authorities whose certificates other brokers may show, as a PEM file; blank: those that
-    the machine trusts."""
+    """The authorities that must have signed other brokers' certificates, as a PEM file; blank:
+    those that the machine trusts."""
     allow_insecure: bool = option(False, "tlsAllowInsecureConnection")
     """Whether untrusted certificates of brokers are accepted."""
     verify_host: bool = option(False, "tlsHostnameVerificationEnabled")
@@ -114,4 +114,4 @@ class ClientOptions:
     certificate: str = option("", "brokerClientCertificateFilePath")
     """The certificate this broker shows to others by TLS, as a PEM file."""
     key: str = option("", "brokerClientKeyFilePath")
-    """The private key of that certificate."""
+    """The private key of the certificate that this broker shows to others, as a PEM file."""

@@ -8,7 +8,7 @@ from ipaddress import ip_address
 from urllib.parse import urlsplit
 
 FOREIGN_SITES = frozenset({"cross-site", "same-site"})
-"""What ``Sec-Fetch-Site`` says of a request that another origin's page caused."""
+"""The values of ``Sec-Fetch-Site`` in requests that a page of another origin caused."""
 
 
 def host_of(header: str) -> str:

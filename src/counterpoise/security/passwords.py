@@ -9,12 +9,13 @@ from counterpoise.names.options import ConfigError
 from counterpoise.security.identity import AuthenticationError, Credentials, Principal
 from counterpoise.security.keys import read_named
 
-#: What ``htpasswd -m`` writes, and what the C library's ``crypt`` has.
+#: The accepted formats of hashes: those of ``htpasswd -m`` and of the C library's ``crypt``.
 _HASHES: Final = CryptContext(
     ["apr_md5_crypt", "sha512_crypt", "sha256_crypt", "md5_crypt", "des_crypt"]
 )
 _AT_ONCE: Final = 2
-"""Hashing takes a processor for milliseconds, and any client that connects can ask for it."""
+"""The most passwords that are hashed at once: each takes a processor for milliseconds, and any
+client that connects can cause it."""
 
 
 class PasswordProvider:
@@ -27,7 +28,8 @@ class PasswordProvider:
         if not password_file:
             raise ConfigError("basicAuthConf", "No basic authentication config provided")
         self._users = _users(read_named("basicAuthConf", password_file))
-        #: What is hashed for an unknown user, at the cost of a known one.
+        #: The hash that is checked for an unknown user, so that it takes as long as for a known
+        #: one.
         self._decoy = next(iter(self._users.values()), _HASHES.hash(""))
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
@@ -36,7 +38,7 @@ class PasswordProvider:
         user, mark, password = shown.data.decode("utf-8", "replace").partition(":")
         if not mark:
             raise AuthenticationError("Base64 decoded params are invalid")
-        # An unknown user costs as much, so that the time does not say which users there are.
+        # An unknown user takes as long, so that the time does not show which users there are.
         hashed = self._users.get(user)
         async with self._turns:
             right = await asyncio.to_thread(_is_right, password, hashed or self._decoy)

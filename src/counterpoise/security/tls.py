@@ -45,7 +45,7 @@ class TlsPort:
         )
         self._clock = clock
         self._wall_clock = wall_clock
-        #: When the files were last taken over (seconds since the epoch); 0 if they never changed.
+        #: When changed files were last loaded, in seconds since 1970; 0 if they never changed.
         self._refreshed_s = 0
         self._seen = _fingerprint(options)
         self._current = self._make()
@@ -61,8 +61,9 @@ class TlsPort:
             self._looked = now
             self.refresh()
         connection.context = self._current
-        # TLS 1.2 resumes sessions without tickets, too, and with them a certificate that may be
-        # trusted no more. The client forgets a session that is refused, and connects without it.
+        # TLS 1.2 resumes sessions even without tickets, and with them a client certificate that may
+        # not be trusted any more. A session from before the change is refused; the client then
+        # connects without.
         session = connection.session if connection.session_reused else None
         if session is not None and session.time <= self._refreshed_s:
             return ssl.ALERT_DESCRIPTION_HANDSHAKE_FAILURE
@@ -93,7 +94,7 @@ def server_context(
 ) -> ssl.SSLContext:
     """A TLS context for a server port, by its settings; raises `ConfigError`."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    # A ticket would let a client back in whose authority is trusted no more.
+    # With a ticket a client could come back although its authority is not trusted any more.
     context.num_tickets = 0
     context.options |= ssl.OP_NO_TICKET | ssl.OP_NO_RENEGOTIATION
     restrict(context, protocols, ciphers)
@@ -121,7 +122,7 @@ def restrict(context: ssl.SSLContext, protocols: Sequence[str], ciphers: Sequenc
             raise ConfigError("tlsProtocols", f"{name!r} is none of {', '.join(_VERSIONS)}")
         versions.append(_VERSIONS[name])
     context.minimum_version, context.maximum_version = min(versions), max(versions)
-    # The suites of TLS 1.3 are all good, and cannot be chosen from.
+    # The cipher suites of TLS 1.3 are all secure, and cannot be chosen in Python.
     named = [openssl_name(each) for each in ciphers if not each.startswith(("TLS_AES", "TLS_CHA"))]
     if named:
         try:
@@ -154,7 +155,7 @@ def load_certificate(
             raise ConfigError(setting, "is needed for TLS: the path of a PEM file")
         _check_readable(setting, path)
     try:
-        # Without a password of its own OpenSSL would ask for one at the terminal.
+        # Without this argument OpenSSL would ask for a password at the terminal.
         context.load_cert_chain(certificate[1], key[1], password=lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise ConfigError(

@@ -21,8 +21,8 @@ _HMAC_BITS: Final = {"HS256": 256, "HS384": 384, "HS512": 512}
 _OF_RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _OF_CURVE: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _RSA_BITS_LEAST: Final = 2048
-#: The signature is PyJWT's to look at: role and audience are Pulsar's own claims, and the times
-#: are looked at here, by a clock that is an argument.
+#: PyJWT checks the signature alone. Role and audience are Pulsar's own claims, and times are
+#: checked here, by a clock that is an argument.
 _CHECKS: Final[Options] = {
     "verify_exp": False,
     "verify_nbf": False,
@@ -58,7 +58,7 @@ class TokenProvider:
 
     async def authenticate(self, shown: Credentials) -> Principal:
         """Check a token and return the role it names; raises `AuthenticationError`."""
-        # As Pulsar takes it: a file's last newline is no part of the token.
+        # As in Pulsar, the last newline of a token file is no part of the token.
         token = shown.data.strip()
         if not token:
             raise AuthenticationError("Blank token found")

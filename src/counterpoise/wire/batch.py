@@ -1,4 +1,4 @@
-"""The messages of a batch, each with metadata of its own.
+"""Splits batches into their messages, each with metadata of its own, and compacts batches.
 
 A compacted batch keeps its position and its number of messages: removed messages are marked as
 ``compacted_out`` and have no payload (``RawBatchConverter`` of Pulsar 4.0.7).
@@ -20,7 +20,7 @@ from counterpoise.wire.proto.metadata_pb2 import (
 
 _SIZE: Final = struct.Struct(">I")
 UNPACKED_MAX: Final = 128 << 20
-"""More bytes than this are not decompressed, whatever the metadata says."""
+"""The most bytes that are decompressed, whatever size the metadata states."""
 
 
 class BatchedMessage(NamedTuple):

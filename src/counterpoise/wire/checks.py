@@ -17,11 +17,13 @@ Type = BaseCommand.Type
 _INT32_MAX: Final = (1 << 31) - 1
 _INT64_MAX: Final = (1 << 63) - 1
 COMMAND_SIZE_MAX: Final = 1 << 20
-"""Bytes of a command, without the entry behind it: the largest that clients send is a schema."""
+"""The most bytes of a command, without the entry behind it; the largest that clients send has a
+schema."""
 TEXT_SIZE_MAX: Final = 1 << 16
-"""Characters of one text in a command: a name, a key or a value of a property."""
+"""The most characters of one text in a command: a name, a key or a value of a property."""
 LIST_MAX: Final = 10_000
-"""Properties, or hash ranges, of one command. Positions have no such limit: they come in pieces."""
+"""The most properties, or hash ranges, of one command. Positions have no such limit: their lists
+are decoded in pieces."""
 
 
 class FieldLimit(NamedTuple):
@@ -32,23 +34,23 @@ class FieldLimit(NamedTuple):
     high: int
 
 
-#: By command: what its numbers may be.
+#: The allowed ranges of numeric fields, by type of command.
 LIMITS: Final[dict[int, tuple[FieldLimit, ...]]] = {
-    # ``Consumer.flowPermits`` of Pulsar refuses 0, and what is negative as an int of Java.
+    # ``Consumer.flowPermits`` of Pulsar refuses 0, and numbers that are negative as Java's ``int``.
     Type.FLOW: (FieldLimit("message_permits", 1, _INT32_MAX),),
     # A ``long`` of Java. The next exclusive producer gets this value plus one.
     Type.PRODUCER: (FieldLimit("topic_epoch", 0, _INT64_MAX),),
 }
 
 
-#: Commands that are hot, or long, and have no text that anything reads.
+#: Frequent or long commands, whose texts nothing reads, so that they are not checked.
 _WITHOUT_TEXT: Final = frozenset(
     (Type.SEND, Type.FLOW, Type.ACK, Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, Type.PING, Type.PONG)
 )
 
 
 def what_is_wrong(kind: int, request: Any) -> str | None:
-    """What is wrong in a command of this ``kind`` (its number), as text; None if nothing is."""
+    """Describe what is wrong in a command whose type is ``kind``; None if nothing is."""
     for field, low, high in LIMITS.get(kind, ()):
         value = getattr(request, field)
         if not low <= value <= high:
@@ -69,7 +71,7 @@ def _wrong_texts(message: Any) -> Iterator[str]:
                 yield f"its {field.name} are {len(value)}, at most {LIST_MAX}"
                 return
             for inner in value if field.is_repeated else (value,):
-                # A property, of which there may be many: seldom is anything wrong with it.
+                # Properties may be many, and mostly they are valid: a quick check comes first.
                 if type(inner) is not KeyValue or not (_is_text(inner.key, inner.value)):
                     yield from _wrong_texts(inner)
 

@@ -1,4 +1,4 @@
-"""Decodes commands to events, with one small reader for each command that is not its own event.
+"""Decodes commands to events: one small reader for each command that is not passed on as it is.
 
 A reader takes the parsed command and the bytes after it in the frame (only SEND has any).
 """
@@ -58,7 +58,9 @@ def _connect(command: commands.CommandConnect, _: bytes) -> events.Event:
 
 
 def _auth_method(command: commands.CommandConnect) -> str:
-    """The method's name, or that of an old client's number; ``AuthMethodNone`` is the first."""
+    """The name of the authentication method; old clients send a number, 0 for
+    ``AuthMethodNone``.
+    """
     if command.HasField("auth_method_name"):
         return command.auth_method_name
     return raw.AuthMethod.Name(command.auth_method).removeprefix("AuthMethod").lower()
@@ -69,7 +71,7 @@ def _auth_response(command: commands.CommandAuthResponse, _: bytes) -> events.Ev
 
 
 def _send(command: commands.CommandSend, entry: bytes) -> events.Event:
-    # How many messages it holds is counted once its checksum is known to hold.
+    # The number of messages is read from the entry later, after its checksum has been verified.
     send = events.Send(
         command.producer_id,
         command.sequence_id,
@@ -97,8 +99,8 @@ def _ack_of(
         for each in positions
     ]
     if cumulative:
-        # Up to entry -1: what Java's client sends for a message in the middle of a ledger's first
-        # batch. An acknowledgement of single messages names those that were delivered.
+        # Only cumulative acknowledgements have entry -1, which Java's client sends for a message
+        # within a ledger's first batch. Individual ones name entries that were delivered.
         acked = [(signed(ledger), signed(entry), words) for ledger, entry, words in acked]
     return events.Ack(
         command.consumer_id,
@@ -140,13 +142,13 @@ def _redeliveries(
 def _pieces(
     positions: Sequence[raw.MessageIdData],
 ) -> Iterator[tuple[Sequence[raw.MessageIdData], bool]]:
-    """Stretches of a list, and whether each is the last."""
+    """Cut a list into pieces of `PIECE` positions; yields each, and whether it is the last."""
     for begin in range(0, len(positions), PIECE):
         yield positions[begin : begin + PIECE], begin + PIECE >= len(positions)
 
 
 def transaction_in(command: Any) -> TransactionId:
-    """The transaction that a command is about."""
+    """The id of the transaction that a command is about."""
     return TransactionId(command.txnid_most_bits, command.txnid_least_bits)
 
 
@@ -175,13 +177,16 @@ def _end_on(
 def _low_watermark(
     command: commands.CommandEndTxnOnPartition | commands.CommandEndTxnOnSubscription,
 ) -> int:
-    """A coordinator whose transactions are all open says -1, which 64 bits hold as 2^64 - 1."""
+    """The number up to which all transactions of a coordinator have ended; -1 if none is known to.
+
+    A coordinator sends -1 as 2^64 - 1.
+    """
     if not command.HasField("txnid_least_bits_of_low_watermark"):
         return -1
     return signed(command.txnid_least_bits_of_low_watermark)
 
 
-#: Commands whose fields mean what they say.
+#: Commands that are their own events, since handlers can read their fields as they are.
 _AS_THEY_ARE: Final = (
     "ping",
     "pong",

@@ -20,11 +20,11 @@ from counterpoise.wire.states import PeerState
 if TYPE_CHECKING:
     from counterpoise.wire.events import Event
 
-#: Frame size; the command up to the tag of its sequence id, which most frames in a row share; the
-#: first four bytes of the sequence id.
+#: The beginning of a SEND frame: frame size; the command up to the tag of its sequence id, the
+#: head, which consecutive frames mostly share; the first four bytes of the sequence id.
 _SHAPE = struct.Struct(">I11sBBBB")
-#: Command size; the command's type and its field's tag; then length, producer id's tag and value,
-#: sequence id's tag.
+#: The head: command size; the command's type and its field's tag; then length, producer id's tag
+#: and value, sequence id's tag.
 _HEAD = struct.Struct(">I3sBBBB")
 _SEND = b"\x08\x06\x32"
 _PRODUCER_ID_TAG = 0x08
@@ -33,12 +33,12 @@ _NUM_MESSAGES_TAG = 0x18
 _HIGHEST_SEQUENCE_ID_TAG = 0x30
 _ENTRY_HEADER = struct.Struct(">2sII")
 _CHECKED_FROM = 6
-"""Where in an entry begins what its checksum covers."""
+"""The offset in an entry from which on the checksum covers it."""
 _HOLD_GIL = 0
-"""Sums large entries up without letting other threads run meanwhile: that takes microseconds, and
-getting the interpreter back from a thread that writes takes longer."""
+"""The argument by which `crc32c` keeps the interpreter lock even for large entries: a checksum
+takes microseconds, getting the lock back from a thread that writes takes longer."""
 _SEQUENCE_ID_AT = 15
-#: An entry's size beside its metadata; no frame worth the fast path is shorter than this.
+#: The fewest bytes of a frame that this module decodes: sizes, command, entry without metadata.
 _SHORTEST_FRAME = 8 + 8 + ENTRY_HEADER_SIZE
 _HEADS = 1024
 """How many heads of frames are remembered, of all connections: a producer has few."""
@@ -66,7 +66,7 @@ def decode_sends(
     each.
 
     Stops at the first frame that is not a plain SEND of an open producer, or at ``most`` events;
-    returns the offset.
+    returns the offset of the first frame that was not decoded.
     """
     unpack, unpack_entry, checksum_of = _SHAPE.unpack_from, _ENTRY_HEADER.unpack_from, crc32c
     view = memoryview(data)
@@ -134,9 +134,10 @@ def _head(head: bytes) -> tuple[int, int] | None:
 
 
 def _highest(data: bytes, at: int, end: int) -> int | None:
-    """A batch's highest sequence id, or None if a SEND has more fields than that and a count.
+    """Read the highest sequence id of a SEND, 0 without one; None if protobuf has to read the SEND.
 
-    ``at`` is where they begin; fields are in the order of their numbers, as every client writes
+    ``at``: the offset after the sequence id, ``end``: that after the command. In between only the
+    number of messages and the highest sequence id are understood, in this order, as clients write
     them.
     """
     messages, highest = 1, 0
@@ -158,7 +159,9 @@ def _highest(data: bytes, at: int, end: int) -> int | None:
 
 
 def _varint(data: bytes, at: int, end: int) -> tuple[int, int]:
-    """A varint and where it ends; past ``end`` when it does not end in time."""
+    """Decode a varint; returns its value and the offset after it, beyond ``end`` if it is cut
+    off.
+    """
     value = shift = 0
     while at < end and shift < _VARINT_BITS:
         byte = data[at]

@@ -1,6 +1,7 @@
-"""Encodes commands as whole frames: any of `commands.proto`, and those that several places send.
+"""Encodes commands as whole frames: any command by `frame`, and frequent ones by their own
+functions.
 
-The two frequent ones are encoded by `encode_runs`.
+SEND_RECEIPT and MESSAGE are encoded by `encode_runs`.
 """
 
 import struct
@@ -68,7 +69,7 @@ def error(request_id: int, code: ServerError, message: str) -> bytes:
 
 
 def refuse(request: Any, code: ServerError, message: str) -> bytes:
-    """Refuse a request, given as a message of `commands.proto` with a request id."""
+    """Encode the error response to a request, a message of `commands.proto` with a request id."""
     number = request.request_id
     match request:
         case commands.CommandPartitionedTopicMetadata():

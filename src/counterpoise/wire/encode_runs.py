@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from counterpoise.wire.varint import CONTINUED, LOW_BITS, LOW_MASK, LOW_SIZE, SHORT, varint
 
 _SIZES = struct.Struct(">II")
-#: Below this, two looks into the tables of `varint` give an encoding: the loops do it in place.
+#: Smaller numbers are encoded by two lookups in the tables of `varint`, which the loops do inline.
 _TWICE = 1 << 2 * LOW_BITS
 
 #: SEND_RECEIPT up to the producer id, by the size of the command's body.
 _RECEIPT_HEAD = [
     _SIZES.pack(size + 8, size + 4) + bytes((0x08, 7, 0x3A, size, 0x08)) for size in range(128)
 ]
-#: A message id's tag and size, then the ledger id's tag, by that size.
+#: A message id's tag and size, then the ledger id's tag, by the message id's size.
 _ID_HEAD = [bytes((0x1A, size, 0x08)) for size in range(128)]
 #: MESSAGE up to the size of the command's body.
 _MESSAGE_HEAD = bytes((0x08, 9, 0x4A))
@@ -97,7 +97,8 @@ Delivery = tuple[int, int, int, bytes, Sequence[int]]
 def messages(
     consumer_id: int, partition: int, epoch: int | None, deliveries: Iterable[Delivery]
 ) -> tuple[list[bytes], int]:
-    """Write MESSAGE frames of one consumer: for each its beginning, then the entry as it is.
+    """Encode MESSAGE frames for one consumer: for each delivery the command, then the entry
+    unchanged.
 
     Returns these pieces, to be written in order, and their size in bytes. ``partition`` -1 and
     ``epoch`` None are left out.

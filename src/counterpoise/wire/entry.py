@@ -25,15 +25,17 @@ _HEADER = _MAGIC_AND_CHECKSUM_SIZE + _SIZE.size
 _CHECKED_HEAD = struct.Struct(">H4xI")
 _MAGIC = int.from_bytes(MAGIC_CRC32C, "big")
 DELIVER_AT_TAG = b"\x98\x01"
-"""How field 19 (``deliver_at_time``) of the metadata begins; rarely there by chance."""
+"""The tag of field 19 (``deliver_at_time``) of the metadata; other bytes are rarely equal to it."""
 CHUNK_TAG = b"\xe8\x01"
-"""How field 29 (``chunk_id``) of the metadata begins; rarely there by chance, either."""
+"""The tag of field 29 (``chunk_id``) of the metadata; other bytes are rarely equal to it."""
 METADATA_BYTES = 4096
-"""Where to look for them: a larger metadata would have to have enormous properties."""
+"""How many bytes of an entry are searched for these tags: only enormous properties make metadata
+longer."""
 BATCH_TAG = 0x58
-"""How field 11 (``num_messages_in_batch``) of the metadata begins."""
+"""The tag of field 11 (``num_messages_in_batch``) of the metadata."""
 _BATCHED_MESSAGE_MIN = 6
-"""Each message of a batch has the size of its metadata (4 bytes), and there its payload's size."""
+"""The fewest bytes of a message in a batch: the size of its metadata (4 bytes), and in the metadata
+its payload's size."""
 _NO_COMPRESSION = CompressionType.NONE
 """Looked up once: protobuf's enums find their values by a call."""
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
@@ -44,9 +46,9 @@ _PLAIN_BATCH = re.compile(
 )
 _NAME_TAG = 0x0A
 BATCH_MAX = 1 << 20
-"""More messages than this an entry never holds: some five megabytes of nothing but their sizes."""
+"""The most messages in an entry: their sizes alone would have some five megabytes."""
 
-#: What stands for the key of a message that has neither a key nor a producer (Java ``NONE_KEY``).
+#: The key of a message that has neither a key nor a producer (Java ``NONE_KEY``).
 NO_KEY = b"NONE_KEY"
 
 
@@ -108,11 +110,11 @@ def delay_ms(entry: bytes) -> int:
 
 
 class ChunkOfMessage(NamedTuple):
-    """Which part of a message that a producer sent in chunks an entry is."""
+    """The chunk that an entry is, of a message that its producer sent in several chunks."""
 
     uuid: str
     number: int
-    """Of the first chunk: 0."""
+    """The chunk's index in the message, from 0."""
     is_last: bool
 
 
@@ -142,8 +144,8 @@ def messages_in(entry: bytes) -> int:
     size = len(entry) - end
     plain = None
     if end - begin > 2 and entry[begin] == _NAME_TAG and entry[begin + 1] < 0x80:
-        # Asked of every batch: amid the bytes of large entries the parser, whose code is no longer
-        # in the processor's cache by then, takes a twentieth of what a batch costs.
+        # This runs for every batch. Protobuf's parser would take a twentieth of a batch's time,
+        # since large entries evict its code from the processor's cache.
         plain = _PLAIN_BATCH.fullmatch(entry, begin + 2 + entry[begin + 1], end)
     if plain is not None:
         count = _number(plain[1])

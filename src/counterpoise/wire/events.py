@@ -1,7 +1,8 @@
-"""The meaning of a client's frames: an immutable event for a command that says it in other words.
+"""The events into which a client's frames are decoded.
 
-A command whose fields mean what they say is its own event. The frequent ones (`Send`, `Ack`,
-`Flow`) are named tuples, which cost a fifth of a frozen dataclass to make; all compare by value.
+A command whose fields handlers can read as they are is its own event; the others become immutable
+values. The frequent ones (`Send`, `Ack`, `Flow`) are named tuples, which cost a fifth of a frozen
+dataclass to make; all compare by value.
 """
 
 from dataclasses import dataclass, field
@@ -86,9 +87,10 @@ Acked = tuple[int, int, tuple[int, ...]]
 
 
 class Ack(NamedTuple):
-    """ACK: acknowledge messages; a cumulative one covers all up to its only id. Answered if asked.
+    """ACK: acknowledge messages; a cumulative one covers all up to its only position.
 
-    ``validation_error``: the client could not read the message (a CommandAck.ValidationError).
+    It is answered if it has a ``request_id``. ``validation_error``: why the client could not read
+    the message (a ``CommandAck.ValidationError``).
     """
 
     consumer_id: int

@@ -1,4 +1,4 @@
-"""Cuts the frames that a broker sends."""
+"""Cuts the bytes that a broker sends into frames."""
 
 import struct
 from collections.abc import Iterator

@@ -45,11 +45,12 @@ _Pieces = tuple[Iterator[Event], Any, int, int]
 """The events that are left of a command, the command, its type, and where its frame begins."""
 _ALL = 1 << 62
 PIECE_WEIGHT: Final = 64
-"""As how many frames a piece of a long list counts among those that are read at a time."""
+"""As how many frames a piece of a long list counts towards ``most`` of `ServerProtocol.receive`."""
 FRAME_SHIFT: Final = 12
-"""Every four kilobytes of a frame count as one more: ten thousand properties take long."""
+"""A frame counts as one more for every four kilobytes: ten thousand properties take long to
+decode."""
 _Type = BaseCommand.Type
-# Asked for with every read; looking a member of an enum up costs as much as a call.
+# Looked up once: they are compared at every read, and looking up an enum's member costs a call.
 _CONNECTING: Final = ConnectionState.CONNECTING
 _OPEN: Final = ConnectionState.OPEN
 _FAILED: Final = ConnectionState.FAILED
@@ -86,13 +87,15 @@ class ServerProtocol:
         self._state = ConnectionState.AWAITING_CONNECT
         self._producers: dict[int, PeerState] = {}
         self._consumers: dict[int, PeerState] = {}
-        #: Bytes whose turn has not come: while there are any, call `receive` again, with none.
+        #: Received bytes that are not decoded yet: while there are any, call `receive` again,
+        #: without bytes.
         self.waiting = b""
-        #: Where among them the next frame begins.
+        #: The offset in `waiting` at which the next frame begins.
         self._begin = 0
         #: What is left of a command that is read in pieces, and its place in the stream.
         self._pieces: _Pieces | None = None
-        #: Offset in the stream of the next byte to read, or of the first that waits; for messages.
+        #: Offset in the stream of the next byte to read, or of the first in `waiting`; for error
+        #: messages.
         self._position = 0
 
     @property
@@ -101,7 +104,9 @@ class ServerProtocol:
         return self._state
 
     def admit(self) -> None:
-        """Accept the client after its CONNECT was authenticated: its commands are decoded now."""
+        """Accept the client after its CONNECT was authenticated: its further commands are decoded
+        from now on.
+        """
         if self._state is ConnectionState.CONNECTING:
             self._state = ConnectionState.OPEN
 
@@ -144,7 +149,7 @@ class ServerProtocol:
             begun, at = self._buffer.take(data)
             if begun:
                 self._serve(begun, 0, events, most)
-                # That was one frame of as many as are asked for.
+                # That frame counts towards ``most``.
                 most -= 1
             if self.waiting:
                 self.waiting += data[at:]

@@ -1,9 +1,9 @@
 """The state tables that decide whether a command is allowed now, and which state follows.
 
-There are three, for the connection, and for each producer and each consumer on it. A pair that a
-table does not list is a violation of the protocol; no other rule exists. Some commands arrive late
-without a fault of the client (the broker closed the producer while a message was in flight): these
-have a row that discards or refuses them, as ServerCnx does in Pulsar.
+There are three, for the connection, and for each producer and each consumer on it. A pair of state
+and command that a table does not list is a violation of the protocol; no other rule exists. Some
+commands arrive late without a fault of the client (the broker closed the producer while a message
+was in flight): these have a row that discards or refuses them, as ServerCnx does in Pulsar.
 """
 
 from enum import Enum, auto
@@ -19,7 +19,7 @@ class ConnectionState(Enum):
     """The states of a client connection."""
 
     AWAITING_CONNECT = auto()
-    #: Who the client is, is being found out: nothing is read meanwhile.
+    #: The client is being authenticated: its further commands are not decoded meanwhile.
     CONNECTING = auto()
     OPEN = auto()
     FAILED = auto()

@@ -9,7 +9,11 @@ from typing import NamedTuple
 
 
 class MessageId(NamedTuple):
-    """A message's position in a topic; -1 where it is no partition's, or in no batch."""
+    """A message's position in a topic.
+
+    ``partition`` is -1 for a topic without partitions, ``batch_index`` for a message outside of a
+    batch.
+    """
 
     ledger_id: int
     entry_id: int
@@ -61,4 +65,4 @@ class Schema:
     type: int
     properties: tuple[tuple[str, str], ...] = ()
     registered_ms: int = field(default=0, compare=False)
-    """When a broker registered it, in milliseconds since the epoch; 0: it has not."""
+    """When a broker registered it, in milliseconds since 1970; 0: it is not registered."""

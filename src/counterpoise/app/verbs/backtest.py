@@ -15,7 +15,6 @@ from counterpoise.app.packages import needed_by
 from counterpoise.app.spark import spark_conf, spark_session, written
 from counterpoise.app.verbs import backtest_compare, backtest_source
 from counterpoise.app.verbs.backtest_grid import candidates_of, unplayed
-from counterpoise.app.verbs.backtest_source import change_of, move_seconds_of, plain_source
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.optimum import report
 from counterpoise.pipeline.backtest.report import (
@@ -44,9 +43,51 @@ from counterpoise.pipeline.backtest.what_if import ChangedSource, fewest_brokers
 DEFAULT_STRATEGY = "Counterpoise"
 MOST_TIMES = 8
 """The largest multiple of the present number of brokers that is tried."""
+PICTURES = (".png", ".svg", ".pdf")
+MOST_STEPS = 2_000_000
+"""Steps of all spans together: four years, minute by minute."""
+NO_POLICIES = (
+    "isolation policies and anti-affinity groups are not modelled: recorded load has none, and "
+    "`balance` may find fewer brokers for a bundle than a replay does\n"
+)
 
 
-def size(args: argparse.Namespace) -> int:
+def run(args: argparse.Namespace) -> int:
+    """Run ``backtest``: replay a trace for each candidate, and rank or compare the results."""
+    _check(args)
+    try:
+        if args.usage_at_most is not None:
+            return _size(args)
+        results = joined(_results_of(args, _replays(args)))
+    except ReplayFailedError as error:
+        raise UserError(f"{error} (details: {written(error)})") from None
+    if args.save:
+        with writing_file(args.save):
+            write_table(results_table(ranked(results)), args.save)
+    if args.json:
+        sys.stdout.write(json.dumps([result.to_json() for result in ranked(results)]) + "\n")
+    else:
+        lines = [table(results), *idle(results), *spreads(results), *calibration(results)]
+        sys.stdout.write("\n".join(lines) + "\n")
+        if args.compare:
+            now, then = backtest_compare.sides_of(args)
+            lines = [
+                *backtest_compare.differences(now, then, backtest_compare.cut_of(now, then)),
+                change(*results[:2]),
+            ]
+            sys.stdout.write("\n" + "\n".join(lines) + "\n")
+    best = _optimum(args, results) if args.optimum else None
+    if args.plot:
+        title = f"backtest of {args.source}"
+        with writing_file(args.plot):
+            if best is None:
+                draw(results, title, args.plot)
+            else:
+                report.draw_frontier(results, best, title, args.plot)
+    return 0
+
+
+def _size(args: argparse.Namespace) -> int:
     """Replay under the first strategy with more or fewer brokers, and print how many are enough."""
     if not 0 < args.usage_at_most < 100:
         raise UserError(f"--usage-at-most {args.usage_at_most:g}: expected a per cent, 0 to 100")
@@ -56,7 +97,8 @@ def size(args: argparse.Namespace) -> int:
         )
     args.strategies = args.strategies or DEFAULT_STRATEGY
     candidate = candidates_of(args)[1]
-    source, change, move_s = plain_source(args), change_of(args), move_seconds_of(args)
+    source, change = backtest_source.plain_source(args), backtest_source.change_of(args)
+    move_s = backtest_source.move_seconds_of(args)
     names = source.open().brokers
     present = len(names) + change.added - len(change.without)
 
@@ -97,50 +139,6 @@ def _sentence(
         f"{sentence}; {present + found} brokers are enough for {most_used:g} %: {then.usage:.0f} % "
         f"(max/mean {then.imbalance:.3f})\n"
     )
-
-
-PICTURES = (".png", ".svg", ".pdf")
-MOST_STEPS = 2_000_000
-"""Steps of all spans together: four years, minute by minute."""
-NO_POLICIES = (
-    "isolation policies and anti-affinity groups are not modelled: recorded load has none, and "
-    "`balance` may find fewer brokers for a bundle than a replay does\n"
-)
-
-
-def run(args: argparse.Namespace) -> int:
-    """Run ``backtest``: replay a trace for each candidate, and rank or compare the results."""
-    _check(args)
-    try:
-        if args.usage_at_most is not None:
-            return size(args)
-        results = joined(_results_of(args, _replays(args)))
-    except ReplayFailedError as error:
-        raise UserError(f"{error} (details: {written(error)})") from None
-    if args.save:
-        with writing_file(args.save):
-            write_table(results_table(ranked(results)), args.save)
-    if args.json:
-        sys.stdout.write(json.dumps([result.to_json() for result in ranked(results)]) + "\n")
-    else:
-        lines = [table(results), *idle(results), *spreads(results), *calibration(results)]
-        sys.stdout.write("\n".join(lines) + "\n")
-        if args.compare:
-            now, then = backtest_compare.sides_of(args)
-            lines = [
-                *backtest_compare.differences(now, then, backtest_compare.cut_of(now, then)),
-                change(*results[:2]),
-            ]
-            sys.stdout.write("\n" + "\n".join(lines) + "\n")
-    best = _optimum(args, results) if args.optimum else None
-    if args.plot:
-        title = f"backtest of {args.source}"
-        with writing_file(args.plot):
-            if best is None:
-                draw(results, title, args.plot)
-            else:
-                report.draw_frontier(results, best, title, args.plot)
-    return 0
 
 
 def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> report.Optimum:

@@ -2,7 +2,9 @@
 
 import gc
 import importlib
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -22,6 +24,16 @@ def as_before() -> Iterator[None]:
         gc.disable()
 
 
+@pytest.fixture
+def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The name of a module that is not imported yet."""
+    name = "imported_by_a_test"
+    (tmp_path / f"{name}.py").touch()
+    monkeypatch.syspath_prepend(tmp_path)
+    yield name
+    sys.modules.pop(name)
+
+
 @pytest.mark.parametrize("collects", [True, False])
 def test_garbage_is_looked_for_afterwards_as_it_was_before(*, collects: bool) -> None:
     (gc.enable if collects else gc.disable)()
@@ -30,18 +42,20 @@ def test_garbage_is_looked_for_afterwards_as_it_was_before(*, collects: bool) ->
     assert gc.isenabled() is collects
 
 
-def test_what_was_loaded_is_old_and_not_gone_through_as_new() -> None:
+def test_what_was_loaded_is_old_and_not_gone_through_as_new(module: str) -> None:
     with loading():
+        importlib.import_module(module)
         loaded = [[number] for number in range(5_000)]
     youngest = {id(each) for each in gc.get_objects(generation=0)}
     assert not youngest.intersection(map(id, loaded))
 
 
-def test_garbage_that_arose_meanwhile_can_still_be_found() -> None:
+def test_garbage_that_arose_meanwhile_can_still_be_found(module: str) -> None:
     class Kept:
         pass
 
     with loading():
+        importlib.import_module(module)
         cycle = Kept()
         cycle.__dict__["itself"] = cycle
     kept = id(cycle)
@@ -50,9 +64,9 @@ def test_garbage_that_arose_meanwhile_can_still_be_found() -> None:
     assert kept not in {id(each) for each in gc.get_objects() if type(each) is Kept}
 
 
-def test_what_the_program_has_frozen_stays_so() -> None:
+def test_what_the_program_has_frozen_stays_so(module: str) -> None:
     gc.freeze()
     frozen = gc.get_freeze_count()
     with loading():
-        pass
+        importlib.import_module(module)
     assert gc.get_freeze_count() > frozen // 2 > 0

@@ -49,7 +49,7 @@ class HttpClientLimits:
     """The connections of one HTTP server, and limits on what each client uses of the broker."""
 
     def __init__(self, most: int, requests: RateLimiter | None = None) -> None:
-        """Make it for a server.
+        """Make the limits of one HTTP server.
 
         ``most``: the largest number of connections (``maxHttpServerConnections``); 0 is no limit.
         ``requests``: the largest number of requests a second on all connections together

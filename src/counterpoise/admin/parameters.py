@@ -21,7 +21,7 @@ class Parameter:
 
     about: str
     check: Callable[[str], None]
-    """Raises `InvalidName`."""
+    """Check a value; raises `InvalidName` for an impossible one."""
     schema: Mapping[str, Any] = field(default_factory=lambda: {"type": "string"})
 
 

@@ -201,4 +201,4 @@ _REFUSALS: Final[dict[Audience, tuple[HTTPStatus, str]]] = {
         "topic [{access.topic}] on policy [{access.policy}]",
     ),
 }
-"""The status and the reason with which Pulsar refuses those who are not in an audience."""
+"""The status and the reason with which Pulsar refuses a caller who is not in the audience."""

@@ -51,12 +51,12 @@ class Route:
 
     method: str
     path: str
-    """As aiohttp writes it: ``{name}`` or ``{name:expression}``."""
+    """The path as aiohttp writes it, with ``{name}`` or ``{name:expression}``."""
     handler: Handler
     access: AccessRule
-    """What it requires of its caller."""
+    """What the route requires of its caller."""
     body: Shape | None = None
-    """What the body may be; None when the route takes none."""
+    """The shape of the body; None if the route takes none."""
     query: Query = field(default_factory=dict)
 
     @property

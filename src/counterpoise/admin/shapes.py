@@ -117,7 +117,7 @@ def object_of(members: Mapping[str, Schema], required: Sequence[str] = ()) -> Sc
 
 
 def nullable(each: Schema) -> Schema:
-    """This shape, or null."""
+    """The shape of a value that has this shape, or is null."""
     if not each:
         return each
     if isinstance(each["type"], list):

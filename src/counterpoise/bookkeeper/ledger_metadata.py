@@ -134,7 +134,7 @@ def _version_and_body(value: bytes) -> tuple[int, bytes]:
 
 
 def _delimited(body: bytes) -> bytes:
-    """The message behind a variable-length integer that says its size."""
+    """Return the message behind a variable-length integer that states its size."""
     size = shift = at = 0
     while True:
         if at >= len(body) or shift > _VARINT_SHIFT_MAX:

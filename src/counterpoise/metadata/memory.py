@@ -79,7 +79,7 @@ class MemoryTree:
     async def put_next(
         self, session: MemoryStore, prefix: str, value: bytes, *, ephemeral: bool
     ) -> str:
-        """Create a node named ``prefix`` and the next number for a session; returns its path."""
+        """For a session, create a node named ``prefix`` and the next number; returns its path."""
         number = self.next_number(parent_of(prefix))
         path = f"{prefix}{number:010d}"
         self.write(session, path, value, MUST_NOT_EXIST, ephemeral=ephemeral)
@@ -181,7 +181,7 @@ class MemoryStore:
         self._lost = False
 
     async def get(self, path: str) -> Stored | None:
-        """The node, or None if there is none."""
+        """The value and version of a node; None if there is no such node."""
         node = self._reach("get", path).read(path)
         if node is None:
             return None

@@ -72,7 +72,7 @@ class MetadataReader(Protocol):
     """A session with a metadata store that only reads."""
 
     async def get(self, path: str) -> Stored | None:
-        """The node, or None if there is none."""
+        """The value and version of a node; None if there is no such node."""
 
     async def children(self, path: str) -> list[str]:
         """The names (not paths) of a node's children, sorted; empty if there is no such node."""

@@ -62,7 +62,7 @@ class SqliteTree(MemoryTree):
         *,
         ephemeral: bool,
     ) -> int:
-        """Create or replace a node; returns its version. On disk when it returns."""
+        """Create or replace a node; returns its version. The change is on disk then."""
 
         async def work() -> int:
             self.check_write(path, expected)
@@ -95,7 +95,7 @@ class SqliteTree(MemoryTree):
         return f"{prefix}{await self._in_turn(work):010d}"
 
     async def delete(self, path: str, expected: int | None) -> None:
-        """Delete a node without children. On disk when it returns."""
+        """Delete a node without children. The change is on disk when this returns."""
 
         async def work() -> int:
             if self.check_removal(path, expected).owner is None:

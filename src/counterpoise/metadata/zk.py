@@ -95,7 +95,8 @@ class ZooKeeperStore:
         """Connect to ``host:port[,host:port…][/chroot]``; raises `StoreUnavailable`.
 
         With ``read_only`` the chroot is not created, and there are no notifications of changes. A
-        server that accepts a connection and is silent for ``answer_s`` seconds is left.
+        server that accepts a connection and is silent for ``answer_s`` seconds is left for another
+        one.
         """
         store = cls(
             address,
@@ -108,7 +109,7 @@ class ZooKeeperStore:
         return store
 
     async def get(self, path: str) -> Stored | None:
-        """The node, or None if there is none."""
+        """The value and version of a node; None if there is no such node."""
         try:
             value, stat = await self._call("get", check_path(path))
         except zk_errors.NoNodeError:

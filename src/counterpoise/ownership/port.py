@@ -90,7 +90,7 @@ class BundleState(Protocol):
 
     @property
     def forgettable(self) -> bool:
-        """Whether this state equals the initial one, so that it need not be stored."""
+        """Whether this state is equivalent to the initial one, so that the broker can drop it."""
 
 
 S = TypeVar("S", bound=BundleState)

@@ -16,4 +16,4 @@ PROTOCOLS: Final[dict[str, Make]] = {
     MODULAR: lambda options, now_ms: LockAndRedirect(options),
     EXTENSIBLE: StateChannel,
 }
-"""``loadManagerClassName`` → protocol."""
+"""The function that makes the protocol of each load manager (``loadManagerClassName``)."""

@@ -43,7 +43,8 @@ class NamespaceEphemeralData:
     native_url_tls: str | None = None
     http_url_tls: str | None = None
     disabled: bool = False
-    """The owner is about to release the bundle and takes no new clients; set during a split."""
+    """Whether the owner is about to release the bundle and takes no new clients; set during a
+    split."""
     advertised_listeners: Mapping[str, Any] = field(default_factory=dict, hash=False)
 
     @property

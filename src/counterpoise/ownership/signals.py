@@ -10,7 +10,8 @@ from counterpoise.ownership.events import BundleReleased, SuccessorReady
 
 READY: Final = "/counterpoise/ready"
 CLOSED: Final = "/counterpoise/let-go"
-"""The node keeps the name by which brokers of earlier versions know it."""
+"""The path below which former owners signal that all topics are closed, named as in earlier
+versions."""
 _EVENTS: Final[dict[str, SuccessorReady | BundleReleased]] = {
     READY: SuccessorReady(),
     CLOSED: BundleReleased(),

@@ -89,7 +89,7 @@ class SubscriptionRefused(Exception):
 
 
 class TenantMissing(Exception):
-    """The tenant that a request is about does not exist; a superuser's request is let through."""
+    """The tenant that a request is about does not exist. It is not raised for superusers."""
 
 
 class AuthorizationPolicies(Protocol):

@@ -55,7 +55,9 @@ class ClientSecurity:
             self.context()
 
     def as_another(self, token: str = "") -> "ClientSecurity":
-        """The same TLS trust with another token, or with no credentials if it is empty."""
+        """Settings with the same TLS trust and another token; with an empty token, no
+        credentials.
+        """
         options = replace(
             self._options,
             plugin="token" if token else "",

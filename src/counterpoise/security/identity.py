@@ -18,7 +18,7 @@ class Credentials:
     data: bytes = field(default=b"", repr=False)
     """A token, or ``user:password``."""
     certificate: Mapping[str, Any] | None = field(default=None, repr=False)
-    """The TLS certificate that was verified when it connected (``getpeercert``)."""
+    """The TLS certificate that was verified when the client connected (``getpeercert``)."""
 
 
 @dataclass(frozen=True, slots=True)

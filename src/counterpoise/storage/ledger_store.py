@@ -14,7 +14,7 @@ class LedgerStore(Protocol):
 
     @property
     def topics(self) -> TopicCodec:
-        """How this store writes topics into their metadata nodes."""
+        """Encodes topics' metadata in the layout of this store."""
 
     async def open(
         self,

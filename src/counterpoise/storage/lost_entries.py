@@ -1,4 +1,4 @@
-"""Helpers for lost entries of a log."""
+"""Merges and finds ranges of lost entries of a log."""
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence

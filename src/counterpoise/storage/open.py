@@ -26,7 +26,7 @@ class InvalidLedgerUrl(StorageError, ValueError):
 
 
 async def open_ledgers(options: StorageOptions) -> LedgerStore:
-    """The store that ``options.url`` names; raises `InvalidLedgerUrl`.
+    """Open the store that ``options.url`` names; raises `InvalidLedgerUrl`.
 
     BookKeeper is connected to at once: raises `StorageError` and `MetadataError` if that fails.
 
@@ -88,4 +88,4 @@ SCHEMES: Mapping[str, Callable[[StorageOptions], Awaitable[LedgerStore]]] = {
     "file": _open_files,
     "metadata-store": _open_managed,
 }
-"""How each scheme's store is opened."""
+"""The function that opens a store, by the scheme of its URL."""

@@ -48,7 +48,7 @@ class Lost(NamedTuple):
 
     @property
     def entries(self) -> int:
-        """The number of entries."""
+        """The number of lost entries."""
         return self.last - self.first + 1
 
     def __str__(self) -> str:

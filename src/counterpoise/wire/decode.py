@@ -26,7 +26,7 @@ def message_id(data: raw.MessageIdData) -> MessageId:
 
 
 def pairs_of(values: Iterable[raw.KeyValue]) -> tuple[tuple[str, str], ...]:
-    """Keys and values as pairs."""
+    """Convert protobuf messages of key and value to pairs."""
     return tuple((pair.key, pair.value) for pair in values)
 
 
@@ -36,7 +36,7 @@ def schema_of(data: raw.Schema) -> Schema:
 
 
 def optional(message: Any, field: str) -> Any:
-    """The value of a field; None if it is not set."""
+    """The value of a protobuf message's field; None if it is not set."""
     return getattr(message, field) if message.HasField(field) else None
 
 

@@ -45,7 +45,7 @@ _HEADS = 1024
 _ONE_BYTE = 127
 """The largest number whose varint has one byte."""
 _VARINT_BITS = 70
-"""Ten bytes: protobuf reads no longer ones."""
+"""The most bits of a varint: protobuf reads none with more than ten bytes."""
 _INT32_MAX = (1 << 31) - 1
 _UINT64_MAX = (1 << 64) - 1
 

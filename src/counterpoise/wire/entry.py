@@ -37,7 +37,7 @@ _BATCHED_MESSAGE_MIN = 6
 """The fewest bytes of a message in a batch: the size of its metadata (4 bytes), and in the metadata
 its payload's size."""
 _NO_COMPRESSION = CompressionType.NONE
-"""Looked up once: protobuf's enums find their values by a call."""
+"""Looked up once, since protobuf's enums find a value by a call."""
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 #: What follows the producer's name in the metadata of most batches: sequence id, publish time, the
 #: number of messages (of three bytes at most), and perhaps the highest sequence id; nothing else.

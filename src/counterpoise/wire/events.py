@@ -104,7 +104,9 @@ class Ack(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Redeliver:
-    """REDELIVER_UNACKNOWLEDGED_MESSAGES: deliver these again; without ids, all unacknowledged."""
+    """REDELIVER_UNACKNOWLEDGED_MESSAGES: redeliver these messages; without ids, all unacknowledged
+    ones.
+    """
 
     consumer_id: int
     message_ids: tuple[MessageId, ...] = ()

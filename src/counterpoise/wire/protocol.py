@@ -251,7 +251,7 @@ class ServerProtocol:
         self._admit(read(request, frame[command_end:]), request, kind, begin, events)
 
     def _next_piece(self, pieces: _Pieces, events: list[Event]) -> None:
-        """Emit one piece if its producer or consumer still exists, by the table."""
+        """Append the event of the next piece, if its producer or consumer still exists."""
         events_of, request, kind, begin = pieces
         event = next(events_of, None)
         if event is None:
@@ -262,7 +262,7 @@ class ServerProtocol:
     def _admit(
         self, event: Event, request: Any, kind: int, begin: int, events: list[Event]
     ) -> None:
-        """Emit the event if the table of its producer or consumer allows it."""
+        """Append the event if the state table of its producer or consumer allows it."""
         if kind in _PRODUCER_COMMANDS:
             table, peers, peer = PRODUCER, self._producers, request.producer_id
         elif kind in _CONSUMER_COMMANDS:
@@ -308,7 +308,7 @@ class ServerProtocol:
 
 
 def _enter(peers: dict[int, PeerState], peer: int, state: PeerState) -> None:
-    """Set a peer's state; an absent one takes no room."""
+    """Set the state of a producer or consumer; one that is absent is removed from ``peers``."""
     if state is PeerState.ABSENT:
         peers.pop(peer, None)
     else:

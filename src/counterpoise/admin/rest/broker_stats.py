@@ -30,7 +30,7 @@ async def load_report(request: web.Request) -> web.Response:
 @routes.get(f"{BASE}/topics", access.SUPER_USER)
 @routes.get(f"{BASE}/destinations", access.SUPER_USER)
 async def topics(request: web.Request) -> web.StreamResponse:
-    """Every loaded topic's figures: namespace, then bundle, then domain, then topic."""
+    """The statistics of every loaded topic, nested by namespace, bundle, domain and topic."""
     broker = broker_of(request)
 
     async def make() -> Packed:
@@ -50,13 +50,17 @@ async def topics(request: web.Request) -> web.StreamResponse:
 
 @routes.get(f"{BASE}/throttling", access.SUPER_USER)
 async def throttling(request: web.Request) -> web.Response:
-    """Every rate limit of this broker: how much passed it, and which flows wait for it now."""
+    """Every rate limit of this broker: how much passed it, and which producers and subscriptions
+    wait at it now.
+    """
     return answer([asdict(each) for each in broker_of(request).limits()])
 
 
 @routes.get(f"{BASE}/shedding", access.SUPER_USER)
 async def shedding(request: web.Request) -> web.Response:
-    """The latest rounds of shedding by this broker as the leader: moves, and why others stayed."""
+    """The latest rounds of shedding by this broker as the leader: the moves, and why other brokers
+    and bundles were left alone.
+    """
     return answer([made.to_json() for made in list(broker_of(request).shedding.rounds)])
 
 

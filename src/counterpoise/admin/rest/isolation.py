@@ -181,7 +181,9 @@ async def _require_cluster(
 
 
 def _isolation(broker: str, policies: dict[str, Json]) -> dict[str, Json]:
-    """``BrokerNamespaceIsolationData``: the policies' expressions match a broker's host alone."""
+    """``BrokerNamespaceIsolationData`` of a broker; the policies' expressions match its host
+    alone.
+    """
     host = broker.rpartition(":")[0]
     found: dict[str, Json] = {"brokerName": broker, "namespaceRegex": [], "primary": False}
     for name, policy in sorted(policies.items()):

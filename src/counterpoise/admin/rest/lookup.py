@@ -40,7 +40,9 @@ async def lookup(request: web.Request) -> web.Response:
 
 @routes.get(f"{TOPIC}/bundle", access.namespace("GET_BUNDLE"))
 async def bundle(request: web.Request) -> web.Response:
-    """The range of the topic's bundle, as plain text; the full range without the namespace."""
+    """The range of the topic's bundle, as plain text; the full range if the namespace does not
+    exist.
+    """
     topic, broker = topic_of(request), broker_of(request)
     if await broker.policies.namespace(topic.namespace_name) is None:
         return plain(str(FULL_RANGE))

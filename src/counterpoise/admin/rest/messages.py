@@ -118,7 +118,7 @@ async def id_at(request: web.Request) -> web.Response:
     f"{SUBSCRIPTION}/expireMessages/{{expireTimeInSeconds}}", access.topic("EXPIRE_MESSAGES")
 )
 async def expire(request: web.Request) -> None:
-    """Acknowledge the messages of a subscription that are older than so many seconds."""
+    """Acknowledge the messages of a subscription that are older than ``expireTimeInSeconds``."""
     topic = await storing_topic(request, "Expire messages")
     age_s = number_of(request, "expireTimeInSeconds")
     if not await on_partitions(request, topic):
@@ -153,7 +153,9 @@ async def expire_to_position(request: web.Request) -> None:
     access.topic("EXPIRE_MESSAGES"),
 )
 async def expire_for_all(request: web.Request) -> None:
-    """Acknowledge, for every subscription, the messages that are older than so many seconds."""
+    """Acknowledge, for every subscription, the messages that are older than
+    ``expireTimeInSeconds``.
+    """
     topic = await storing_topic(request, "Expire messages for all subscriptions")
     age_s = number_of(request, "expireTimeInSeconds")
     tail = f"all_subscription/expireMessages/{age_s}"

@@ -28,7 +28,8 @@ _WRITTEN = frozenset(
     maxTopicsPerNamespace resourcegroup retention
     """.split()
 )
-"""The reads (`_READ`) and writes that Pulsar refuses if the namespace has no policies."""
+"""The policies for which Pulsar's 404 for a missing namespace begins with "Namespace policies"
+instead of "Namespace": when they are read (`_READ`), or written."""
 
 
 class _Namespaces(PolicyHolder):

@@ -193,7 +193,7 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
     f"{TOPIC}/createMissedPartitions", access.namespace("CREATE_TOPIC", after=access.LOOKUP)
 )
 async def create_missed(request: web.Request) -> None:
-    """Make those partitions that are missing."""
+    """Create the partitions of a partitioned topic that are missing."""
     topic = _whole_topic_of(request)
     await require_found(request, topic.namespace_name)
     found = await broker_of(request).policies.partitioned_topic(topic).get()
@@ -203,7 +203,9 @@ async def create_missed(request: web.Request) -> None:
 
 
 async def _copy_subscriptions(request: web.Request, topic: TopicName, count: int) -> None:
-    """Give every partition the durable subscriptions of the first, from its first message."""
+    """Create the durable subscriptions of the first partition on all others, at the oldest
+    message.
+    """
     first, *others = (path_of(topic.partition(index)) for index in range(count))
     stats = await ask(request, "GET", f"{first}/stats")
     for name, each in stats["subscriptions"].items() if others else ():

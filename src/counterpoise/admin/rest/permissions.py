@@ -129,7 +129,9 @@ async def revoke_topic(request: web.Request) -> None:
 
 @routes.post(f"{BASE}/grantPermissionsOnTopics", access.KNOWN, GRANTS)
 async def grant_topics(request: web.Request) -> None:
-    """Set what roles may do on topics of one namespace: all that the body lists, or nothing."""
+    """Set the actions that roles may do on topics of one namespace: all that the body lists or,
+    after an error, none.
+    """
     await _set_of_topics(request, lambda each: _in_order(each.get("actions")))
 
 

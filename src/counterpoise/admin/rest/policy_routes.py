@@ -37,7 +37,7 @@ class PolicyHolder(ABC):
     """What has the policies: "topic" or "namespace"."""
     RETENTION: str
     QUOTAS: str
-    """The names of the policies for retention and backlog quotas."""
+    """The name of the policy with backlog quotas; ``RETENTION``: that of the retention policy."""
     CHECKED: tuple[str, ...]
     """The types of backlog quota that retention has to exceed."""
 

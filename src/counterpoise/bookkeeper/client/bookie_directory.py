@@ -23,7 +23,7 @@ from counterpoise.metadata.port import MetadataStore, Notification, SessionEvent
 log = logging.getLogger(__name__)
 
 _RACKS: Final = "/bookies"
-"""Pulsar's map of bookies to racks."""
+"""The metadata node with Pulsar's map of bookies to racks."""
 _POLICY: Final = RackPolicy()
 
 
@@ -53,7 +53,7 @@ class BookieDirectory:
         )
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop listening to changes of the metadata store."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
 

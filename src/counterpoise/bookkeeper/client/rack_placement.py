@@ -13,7 +13,7 @@ from typing import Final
 DEFAULT_RACK: Final = "/default-rack"
 """The rack of bookies that Pulsar's map does not name."""
 _STEPS_MAX: Final = 20_000
-"""Partial ensembles that are looked at before the search gives up."""
+"""How many partial ensembles are examined before the search gives up."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class RackPolicy:
     """How racks are respected; the defaults are Pulsar's."""
 
     is_enabled: bool = True
-    """``bookkeeperClientRackawarePolicyEnabled``."""
+    """Whether bookies are chosen by their racks (``bookkeeperClientRackawarePolicyEnabled``)."""
     racks_min: int = 2
     """How many racks each write set spans, if there are so many
     (``bookkeeperClientMinNumRacksPerWriteQuorum``)."""

@@ -43,7 +43,7 @@ class LocalBundle:
 
 @dataclass(frozen=True, slots=True)
 class WriteNext:
-    """Write this record as the bundle's next one; ``keeps_topics``: open topics stay open."""
+    """Write this record as the bundle's next one."""
 
     record: ServiceUnitStateData
     keeps_topics: bool = True
@@ -65,7 +65,7 @@ class CloseOpenTopics:
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecord:
-    """Delete the bundle's record, which has no meaning any more."""
+    """Delete the bundle's record, which is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)

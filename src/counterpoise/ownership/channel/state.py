@@ -159,7 +159,7 @@ class ChannelBundle:
 
     @property
     def forgettable(self) -> bool:
-        """Whether this state equals the initial one, so that it need not be stored."""
+        """Whether this state is equivalent to the initial one, so that the broker can drop it."""
         return (
             self.phase is ChannelPhase.RESTING
             and self.topics is OpenTopics.NONE

@@ -148,5 +148,5 @@ class BundleLock:
 
     @property
     def forgettable(self) -> bool:
-        """Whether this state equals the initial one, so that it need not be stored."""
+        """Whether this state is equivalent to the initial one, so that the broker can drop it."""
         return self.phase is LockPhase.FREE

@@ -44,7 +44,7 @@ class Descriptors:
         return self._count > self._limit
 
     def add(self, change: int) -> None:
-        """Add to the number of open files."""
+        """Change the number of open files, by 1 or -1."""
         with self._lock:
             self._count += change
 
@@ -100,7 +100,8 @@ class LedgerFile:
         disk: LedgerDisk = _DISK,
         descriptors: Descriptors | None = None,
     ) -> None:
-        """``marker``: the log's; needed to write, and to read behind a damaged header.
+        """``marker``: the bytes that begin each record of the log; needed to write, and to read a
+        file whose header is damaged.
 
         ``descriptors`` is needed only to write.
         """
@@ -293,7 +294,7 @@ class LedgerFile:
         return self._format
 
     def _guess(self, read: ReadAt, head: bytes) -> Format:
-        """The format of a file whose header is damaged."""
+        """Guess the format of a file whose header is damaged."""
         # Without the log's marker: the one of the first record, if that is sound.
         marker = self._records.marker or head[FILE_HEADER_SIZE:]
         if len(marker) < MARKER_SIZE or marker not in read(WINDOW, 0):

@@ -34,7 +34,8 @@ C = TypeVar("C")
 _log = logging.getLogger(__name__)
 
 SAVE_SECONDS = 0.1
-"""How long a change may stay unsaved: cursors that are saved close together share a write."""
+"""How many seconds a change of cursors or ledgers may stay unsaved: cursors that are saved close
+together share a write."""
 
 NOTE_SECONDS = 0.1
 """How many seconds the note of the committed entries (see `committed`) may lag behind."""

@@ -64,13 +64,15 @@ class Format(Protocol):
         """The id of the entry whose record starts at ``at``; None if none does."""
 
     def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
-        """The complete, undamaged records from ``at`` on, the first with this id.
+        """Yield the complete, undamaged records from ``at`` on; the first must have this id.
 
         Ends at the first one that is cut off or does not match.
         """
 
     def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
-        """(offset, entry id) of what may be the next record, ``entry_id`` or a later one."""
+        """Find what may be the record of ``entry_id`` or a later entry; returns (offset, entry
+        id).
+        """
 
 
 class MarkedFormat:
@@ -143,7 +145,7 @@ class MarkedFormat:
         return int.from_bytes(data[at + 16 : at + 20], "big")
 
     def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
-        """The complete, undamaged records from ``at`` on, the first with this id."""
+        """Yield the complete, undamaged records from ``at`` on; the first must have this id."""
         unpack, end, marker, seed = _HEADER.unpack_from, len(data), self.marker, self._seed
         while at + HEADER_SIZE <= end:
             found, size, count, stored_id, place, checksum = unpack(data, at)
@@ -159,7 +161,9 @@ class MarkedFormat:
             entry_id += 1
 
     def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
-        """(offset, entry id) of what may be the next record, ``entry_id`` or a later one."""
+        """Find what may be the record of ``entry_id`` or a later entry; returns (offset, entry
+        id).
+        """
         while (at := data.find(self.marker, at)) >= 0:
             found = self.entry_id(data, at)
             if found is not None and found >= entry_id:
@@ -208,7 +212,7 @@ class OldFormat:
         return None
 
     def decode(self, data: bytes, at: int, entry_id: int) -> Iterator[LedgerRecord]:
-        """The complete, undamaged records from ``at`` on, the first with this id."""
+        """Yield the complete, undamaged records from ``at`` on; the first must have this id."""
         while at + self.header_size <= len(data):
             size, checksum, messages = self._header.unpack_from(data, at)
             start = at + self.header_size
@@ -223,7 +227,9 @@ class OldFormat:
             entry_id += 1
 
     def find(self, data: bytes, at: int, entry_id: int) -> tuple[int, int] | None:
-        """(offset, entry id) of what may be the next record, ``entry_id`` or a later one."""
+        """Find what may be the record of ``entry_id`` or a later entry; returns (offset, entry
+        id).
+        """
         for start in range(at, len(data) - self.header_size):
             size, checksum, messages = self._header.unpack_from(data, start)
             end = start + self.header_size + size

@@ -93,7 +93,9 @@ class Recovered:
             disk.remove(path)
 
     def abandon(self) -> None:
-        """Leave the log's files unchanged, so that opening can be tried again."""
+        """Close the open file and leave all files as they are, so that opening can be tried
+        again.
+        """
         self.states.abandon()
 
 

@@ -263,7 +263,10 @@ def _written(state: SavedState, turn: int) -> bytes:
 
 
 def _read(content: bytes, epoch: int) -> tuple[int, SavedState]:
-    """(turn, state) of a copy; raises `ValueError` and the like if it is damaged."""
+    """Parse a copy; returns how many copies had been written with it, and the state.
+
+    Raises `ValueError` and the like if it is damaged.
+    """
     head = _HEAD.match(content)
     if head is None:
         raise ValueError("its head is damaged")

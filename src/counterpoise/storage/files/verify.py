@@ -13,8 +13,8 @@ from counterpoise.storage.port import Lost
 
 @dataclass(frozen=True, slots=True)
 class LedgerReport:
-    """The check of one ledger. ``size``: bytes of undamaged entries; ``torn``: of an unfinished
-    group.
+    """The result of checking one ledger. ``size``: bytes of undamaged entries; ``torn``: of an
+    unfinished group.
     """
 
     ledger_id: int
@@ -28,9 +28,9 @@ class LedgerReport:
 
 @dataclass(frozen=True, slots=True)
 class LogReport:
-    """The check of one log: its ledgers in order, and unreadable files.
+    """The result of checking one log: its ledgers in order, and unreadable files.
 
-    ``problem``: why the log could not be checked, if so.
+    ``problem``: why the log could not be checked; empty if it could.
     """
 
     name: str

@@ -94,7 +94,7 @@ def nearer(read: ReadAt, kind: Format, entry_id: int, place: Place, end: int) ->
 
 
 def _first_sound(read: ReadAt, kind: Format, offset: int, entry_id: int) -> Place | None:
-    """The first record shortly after an offset, if it is undamaged."""
+    """The place of the first record within `NEAR` bytes after an offset; None if it is damaged."""
     data = read(NEAR, offset)
     found = kind.find(data, 0, entry_id)
     if found is None:

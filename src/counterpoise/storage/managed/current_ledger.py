@@ -20,7 +20,7 @@ class CurrentLedger:
     """The ledger that a log writes, with its writer, until it accepts no more entries."""
 
     def __init__(self, begun: float) -> None:
-        """``begun``: when it began, by the clock for the age of ledgers."""
+        """``begun``: when the ledger was created, in seconds of `ManagedContext.now`."""
         self.writer: LedgerWriter
         self.begun = begun
         self.events: LedgerEvents | None = None

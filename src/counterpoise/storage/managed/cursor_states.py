@@ -1,4 +1,4 @@
-"""Converts a cursor's state between the brokers' form and Pulsar's."""
+"""Converts a cursor's state between `CursorState` and the form in which Pulsar stores it."""
 
 from typing import Final
 

@@ -59,7 +59,9 @@ class LedgerChain:
         wall: Clock,
         quorums: Quorums,
     ) -> None:
-        """``now``: seconds by which the age of ledgers goes; ``wall``: seconds since 1970."""
+        """``now``: seconds by which the age of ledgers is measured; ``wall``: seconds since
+        1970.
+        """
         self.quorums = quorums
         """The quorums of ledgers that are created from now on."""
         self.owned = owned

@@ -12,7 +12,7 @@ from counterpoise.storage.managed.entries import as_sent
 from counterpoise.storage.port import Lost, StorageError
 
 ENTRIES_MAX: Final = 1000
-"""Entries that are asked for at once."""
+"""The most entries that are requested at once."""
 
 
 class LedgerReads:

@@ -3,7 +3,7 @@
 from typing import Final
 
 OWNER: Final = "counterpoise/owner"
-"""The broker that created a ledger, for messages to people; Pulsar does not write it."""
+"""The key under which a ledger's creator is named, for messages; Pulsar does not write it."""
 
 
 def messages_purpose(name: str, owner: str) -> dict[str, bytes]:

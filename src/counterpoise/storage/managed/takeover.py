@@ -129,7 +129,9 @@ async def _supported_cursors(
 
 
 async def _names_compacted_ledger(client: LedgerClient, node: CursorNode) -> bool:
-    """Whether the compaction cursor names a compacted ledger; one that names none shows nothing."""
+    """Whether the compaction cursor names a compacted ledger; if it names none, the topic was never
+    compacted.
+    """
     latest, _ = await latest_positions(client, node)
     # The ledger that the cursor's node names may be in use still.
     names = {name for name, _ in (*node.positions.numbers, *latest.numbers)}

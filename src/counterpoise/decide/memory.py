@@ -31,7 +31,7 @@ NO_MEMORY: Final = NoMemory()
 
 
 class ReadableMemory(Memory, Protocol):
-    """A memory that can be read from JSON; made without arguments, it is that before a call."""
+    """A memory that can be read from JSON; its class without arguments makes an empty one."""
 
     @classmethod
     def from_json(cls, value: object, path: str = "") -> Self:

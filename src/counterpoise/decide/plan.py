@@ -42,7 +42,7 @@ class Decision(NamedTuple):
     template: str
     figures: Mapping[str, Any] = NO_FIGURES
     boundaries: tuple[int, ...] = ()
-    """Where a split cuts."""
+    """The hashes at which a split divides the bundle's range."""
 
     @property
     def sentence(self) -> str:

@@ -47,11 +47,10 @@ class Registry(Mapping[str, S], Generic[S]):
     """
 
     def __init__(self, setting: str, contract: type[Any], strategies: Mapping[str, S]) -> None:
-        """Make it of ``strategies`` by the name of Pulsar's class, or by the short name where
-        Pulsar has none.
+        """``strategies`` are by the name of Pulsar's class, or else by the short name.
 
-        ``setting`` is the option that names one; ``contract`` is a runtime-checkable protocol that
-        each has to satisfy.
+        ``setting`` is the option that selects one of them; ``contract`` is a runtime-checkable
+        protocol that each has to satisfy.
         """
         self._setting = setting
         self._contract = contract

@@ -54,7 +54,7 @@ def _said(value: Any, spec: str) -> str:
         if math.isinf(value):
             return "[infinite]" if value > 0 else "[minus infinity]"
     written = format(value, spec)
-    # A little less than nothing is nothing: no "-0.0%".
+    # A negative figure that is rounded to 0 is written without its minus: no "-0.0%".
     if written.startswith("-") and not any(each in "123456789" for each in written):
         return written.lstrip("-")
     return written

@@ -21,13 +21,13 @@ class PlanCheck:
     changed: Mapping[str, str]
     """Bundles whose step does not fit any more, and why."""
     refusal: str = ""
-    """Why nothing of the plan may be carried out, whatever its single steps are."""
+    """Why the plan is refused as a whole; empty if it is not."""
 
 
 def check(plan: AdvisedPlan, now: ClusterSnapshot, valid_for_ms: int) -> PlanCheck:
     """Compare an approved plan with a snapshot of the cluster, at the snapshot's time.
 
-    A plan older than `valid_for_ms` is among the objections.
+    A plan whose loads are older than `valid_for_ms` is refused.
     """
     owners: dict[str, list[str]] = {}
     for broker in sorted(now.owned):
@@ -102,7 +102,7 @@ def _no_gain(steps: Sequence[PlanStep], view: ClusterView) -> str:
     for move in moves_of(steps, "", view):
         left = moved_in(left, move.decision)
     before, after = imbalance_of(view), imbalance_of(left)
-    # A broker that is filled up need not have taken anything from the largest.
+    # A refill need not relieve the most loaded broker: then a smaller deviation is a gain.
     if (after, _deviation(left)) < (before, _deviation(view)):
         return ""
     return f"by the loads of now it would leave an imbalance of {after:.2f} instead of {before:.2f}"

@@ -9,7 +9,7 @@ from typing import Any
 from counterpoise.load.fields import LoadDataError, from_json, to_json
 
 FORMAT = 1
-"""Raised when a plan that was written before could be misread."""
+"""The version of a plan's JSON form; it is increased when older plans could be misread."""
 
 
 class PlanError(ValueError):
@@ -62,14 +62,15 @@ class PlanStep:
     source: str
     destination: str
     rule: str
-    """A short label: which rule of the strategy it was."""
+    """The label of the strategy's rule that chose the move."""
     why: str
     placement: str
     """Why this destination."""
     cost: Cost
     imbalance_after: float
     basis: str = ""
-    """What is measured now beside the average that the step rests on, and its age."""
+    """The figures that the step rests on, as a sentence: averages, the latest measurements and
+    their ages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,19 +103,19 @@ class SplitAdvice:
     why: str
     bytes_per_s: float
     hottest: tuple[TopicShare, ...] = ()
-    """The busiest topics, the first the busiest; none where no broker reported their load."""
+    """The busiest topics, the busiest first; empty if their loads could not be read."""
     algorithm: str = ""
     command: str = ""
-    """What carries it out; no plan of ours does."""
+    """The command that makes the split, since carrying out a plan splits nothing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Redelivery:
-    """How much a move delivers again, as seconds of the consumers' message rate (least and most).
+    """How many messages a move redelivers, in seconds of the rate at which consumers get messages.
 
-    Messages that were sent and not acknowledged when a bundle is unloaded are sent again. Without
-    recorded moves it is a rule of thumb: from a tenth of a second, for which Pulsar's clients batch
-    acknowledgements, to a second.
+    Messages that were delivered and not acknowledged when a bundle is unloaded are redelivered.
+    Without recorded moves there is a rule of thumb: from a tenth of a second, for which Pulsar's
+    clients batch acknowledgements, to a second.
     """
 
     least_s: float = 0.1
@@ -134,7 +135,7 @@ class Redelivery:
 
 @dataclass(frozen=True, slots=True)
 class MoveTime:
-    """How many seconds a move takes, what it delivers again, and where these figures come from."""
+    """How many seconds a move takes, what it redelivers, and where these figures come from."""
 
     seconds: float
     slowest_s: float
@@ -166,11 +167,11 @@ class AdvisedPlan:
     splits: tuple[SplitAdvice, ...]
     took: MoveTime
     at_once: int
-    """How many moves are meant to run side by side."""
+    """How many moves are carried out at the same time."""
     notes: tuple[str, ...] = ()
-    """What the reader must know of it as a whole."""
+    """Sentences on the plan as a whole, for the person who approves it."""
     id: str = ""
-    """Follows from all else, so that a plan that was changed is known."""
+    """A digest of all other fields, by which a plan that was edited is recognised."""
 
     @property
     def cost(self) -> Cost:
@@ -192,7 +193,7 @@ class AdvisedPlan:
 
     def sealed(self) -> "AdvisedPlan":
         """The plan with its id, a digest of its content, so that later edits are noticed."""
-        # As it will be read: 1 and 1.0 are the same figure.
+        # The digest is of the plan as it will be read back, where 1 and 1.0 are the same.
         written = to_json(replace(self, id=""))
         return replace(self, id=_digest(to_json(from_json(AdvisedPlan, written, "plan"))))
 

@@ -29,7 +29,7 @@ from counterpoise.load.view import ClusterView
 from counterpoise.names.units import bytes_text
 
 WORTH_MOVING = 0.01
-"""The part of the mean load of a broker below which a bundle's move changes nothing."""
+"""A bundle that carries less than this part of the brokers' mean load is not worth moving."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,16 +37,16 @@ class AdviceOptions:
     """How many rounds and moves a plan may have, and the rules for them."""
 
     rounds: int = 10
-    """How often the goal is asked, at most."""
+    """The most rounds of a plan."""
     at_once: int = 4
     between_ms: int = BalanceOptions().decide_every_ms
-    """Between two rounds."""
+    """Milliseconds between two rounds."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
-    """What these rules withhold at this moment is not part of the plan."""
+    """The operator's rules. Moves that they withhold at this moment are not part of the plan."""
     moved_before: Collection[PastMove] = ()
-    """What counts for the rules' hour."""
+    """Recent moves, which the rules' hourly limits count."""
     every_move: bool = False
-    """Whether moves that gain nothing are steps, too: the goal's own plan as it stands."""
+    """Whether moves that gain nothing are part of the plan, too."""
 
 
 def advise(
@@ -68,7 +68,8 @@ def advise(
     draft = _PlanDraft(snapshot, goal, took, made_at_ms, memory or RoundMemory(), options)
     draft.add_rounds()
     if draft.swapped and not options.every_move:
-        # A bundle that made its destination the fuller broker: the smaller ones may do better.
+        # Some moves left their destination fuller than their source. Smaller bundles may do
+        # better, so a plan without these is made as well.
         other = _PlanDraft(snapshot, goal, took, made_at_ms, memory or RoundMemory(), options)
         other.leave_out(draft.swapped)
         other.add_rounds()
@@ -171,7 +172,7 @@ class _PlanDraft:
                 return made
             known = len(self._gainless)
             kept = self._worth_it(made)
-            # The bundles that are left out rest, so that the goal finds the next ones.
+            # Bundles that are left out count as just unloaded, so the goal chooses others.
             if kept.moves or len(self._gainless) == known:
                 return kept
 
@@ -316,9 +317,9 @@ def picture(view: ClusterView) -> Picture:
 
 
 def with_hosts_usage(after: ClusterView, before: ClusterView) -> ClusterView:
-    """The view ``after`` moves, with the usage from ``before`` for brokers that share a host.
+    """The view ``after`` moves, but with the usage in ``before`` of brokers that share a host.
 
-    They all report their host's usage, which a move between them does not change.
+    Such brokers all report their host's usage, which a move between them does not change.
     """
     hosts = [name.rpartition(":")[0] for name in after.brokers]
     shared = np.array([hosts.count(host) > 1 for host in hosts], np.bool_)

@@ -28,11 +28,12 @@ from counterpoise.names.bundle import (
 from counterpoise.names.units import bytes_text
 
 WORTH_IT = 0.8
-"""A cut that leaves more than this in one part divides too little to be worth it."""
+"""A split that leaves more than this fraction of the load in one part is not worth it."""
 CLOSE_ENOUGH = 0.05
-"""By how much the plainer way to cut may be worse than the best one."""
+"""How much more of the load, as a fraction, the larger part may have by one of Pulsar's own split
+algorithms than by the best boundary; with more, the boundary is specified."""
 REPORTS_LEAST = 5
-"""Reports of a bundle without which it is not known whether it stays hot."""
+"""The fewest reports of a bundle that show whether it stays hot."""
 SHOWN = 5
 
 
@@ -43,9 +44,9 @@ class SplitEvidence:
     view: ClusterView
     connections: Mapping[str, int] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, TopicLoad]] = field(default_factory=dict)
-    """By bundle: what its topics carry; a bundle that is missing here was not read."""
+    """By bundle and topic, the topic's load; a bundle is missing if its topics were not read."""
     bundle_counts: Mapping[str, int] = field(default_factory=dict)
-    """How many bundles each namespace has; reported ones are counted where it is not known."""
+    """The number of bundles by namespace; for a missing one, the reported bundles are counted."""
 
 
 def hot_bundles(evidence: SplitEvidence, options: SplitOptions) -> dict[str, str]:

@@ -24,7 +24,7 @@ class ApprovalRules:
     window: tuple[int, int] | None = None
     """Minutes of the day, UTC, between which bundles may move; it may go over midnight."""
     unavailable_an_hour_s: float = 0.0
-    """For how long the bundles of one namespace may be on their way in an hour, added up."""
+    """Seconds an hour for which moves may make bundles of one namespace unavailable, added up."""
     leave_alone: frozenset[str] = frozenset()
     """Namespaces, or bundles, that stay where they are."""
 
@@ -88,7 +88,7 @@ class _Away:
         for each in lately:
             self._seconds[each.namespace] += each.seconds
         took = sorted(each.seconds for each in lately if each.seconds)
-        # Before any has moved, a second: of real Pulsar's, nine in ten take less.
+        # Without a recent move a second is assumed: nine in ten moves of Apache Pulsar take less.
         self._usual_s = took[len(took) // 2] if took else 1.0
 
     def expect(self, move: Move) -> None:
@@ -128,7 +128,7 @@ def _too_many(count: int, lately: int, rules: ApprovalRules) -> str:
 
 
 def _too_much(move: Move, so_far: float, limit: float, span: str, option: str) -> str:
-    # Asked this way round, since a load that is no number keeps within no limit.
+    # Compared in this way because NaN, as a load, has to exceed every limit.
     if not limit or so_far + move.part <= limit:
         return ""
     return (

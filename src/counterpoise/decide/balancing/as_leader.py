@@ -48,7 +48,7 @@ def select_as_leader(
         namespace_bundles=reported + Counter(given) if given else reported,
     )
     if decision.destination is not None:
-        # As AvgShedder's own placement prefers the destination that its shedder planned.
+        # As AvgShedder's own placement does: it prefers the destination that its shedder planned.
         wanted = Only(decision.destination, "the strategy chose it", chooser.strategy)
         chooser = replace(chooser, strategy=wanted)
     return select_modular(decision.bundle, around, chooser, memory, filters)
@@ -83,6 +83,6 @@ def _rows_of(bundles: tuple[str, ...], namespace: str) -> list[int]:
     """The rows of a namespace's bundles in a view, whose bundles are sorted by name."""
     near = range(len(bundles))
     if namespace:
-        # "0" is the character behind the slash.
+        # "0" is the character after "/", so this range has all names that begin with "{namespace}/"
         near = range(bisect_left(bundles, f"{namespace}/"), bisect_left(bundles, f"{namespace}0"))
     return [row for row in near if namespace_of(bundles[row]) == namespace]

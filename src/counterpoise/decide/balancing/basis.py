@@ -27,13 +27,13 @@ class MoveBasis(JsonObject):
     average: float
     """Bytes/s in and out of the bundle, by its short average."""
     samples: int
-    """How many reports it is of."""
+    """The number of reports that the average is of."""
     measured: Measurement | None = None
-    """The bundle in the newest report that has it."""
+    """The bundle's load in the newest report that contains it."""
     source: Measurement | None = None
-    """What the source reported last."""
+    """The source's load by its last report."""
     destination: Measurement | None = None
-    """What the destination reported last."""
+    """The destination's load by its last report."""
 
     def sentence_of(self, source: str, destination: str) -> str:
         """The figures as a sentence, with the names of source and destination."""

@@ -12,14 +12,15 @@ from typing import Final, NamedTuple
 from counterpoise.decide.plan import Rejection, Rule
 
 KNOWN: Final = 50
-"""The number of last moves from which the median duration of a move is taken, …"""
+"""The usual duration of a move is the median of this many latest moves."""
 KNOWN_LEAST: Final = 5
-"""… if there are at least this many."""
+"""With fewer moves than this, no duration is known to be usual."""
 TIMES: Final = 4.0
-"""A move is costly if it took this many times the median of the others, …"""
+"""A move is costly if it took at least this many times the usual duration, and `SECONDS`."""
 SECONDS: Final = 5.0
-"""… and at least this long: clients try again only after a second or two anyway."""
+"""A shorter move is never costly: clients retry only after a second or two anyway."""
 IN_A_ROW: Final = 2
+"""A bundle is left alone if this many of its last moves, one after the other, were costly."""
 LEFT_FOR_COST: Final = Rule(
     "costly-moves",
     "{subject} stays until {until} UTC, for {minutes:.0f} more minutes: its last moves hurt "
@@ -42,7 +43,7 @@ class EndedMove(NamedTuple):
     at_ms: int
     seconds: float
     slowed: str = ""
-    """What became slow because of it; empty if nothing did."""
+    """The rise of publish latency because of it, as text; empty if there was none."""
     failed: bool = False
     """Whether the cluster failed to carry it out."""
 

@@ -45,9 +45,9 @@ class Destinations:
         """The destination of a decision: the broker that it names, or any other broker that
         qualifies.
 
-        The bundle's own broker is no candidate. In Pulsar it is, and the bundle stays if that
-        broker is chosen. Since the fullest broker soon has the fewest bundles, nothing would move
-        any more.
+        The bundle's own broker is no candidate, nor are the brokers in `left_lately`, from which it
+        was moved recently. In Pulsar its own broker is one, and the bundle stays if it is chosen.
+        Since the fullest broker soon has the fewest bundles, nothing would move any more.
         """
         if self._policies is not None:
             return self._policies.destination(decision, chooser, memory, left_lately)
@@ -163,7 +163,8 @@ class _FilteredDestinations:
         if namespace not in self._governing:
             found = governing_policy(namespace, policies.isolation)
             self._governing[namespace] = found and found[0]
-        # Without a group, and unless bundles are counted, a namespace matters by its policy alone.
+        # Without a group, and if bundles are not counted, all namespaces under one isolation
+        # policy have the same candidates.
         key = (self._governing[namespace], source, left_lately)
         if key not in self._left:
             passed = self._pass(bundle, source, left_lately, filters)

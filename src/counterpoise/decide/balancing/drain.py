@@ -1,4 +1,4 @@
-"""The goal of a drain: every bundle of a broker on another one.
+"""The goal of a drain: each bundle of a broker moves to another broker.
 
 Each bundle is placed by the same filters and placement strategy as a bundle without an owner, and
 counts for those after it. So a hundred bundles do not all go to the broker that was least loaded at
@@ -33,7 +33,8 @@ _LATER = "comes after the brokers that are to get bundles first"
 NAMED = 3
 """How many of the brokers that were not chosen a reason names."""
 FULL = 1.25
-"""Times what each broker would carry without the emptied one: `DrainRules.first_to` get no more."""
+"""A broker of `DrainRules.first_to` that carries more than this many times the mean load of the
+remaining brokers gets no further bundles before the others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class DrainRules:
     placement_options: Any = field(default_factory=PlacementOptions)
     filters: FilterOptions = field(default_factory=FilterOptions)
     first_to: Collection[str] = frozenset()
-    """Brokers that get the bundles, and others only what these may not have or cannot carry."""
+    """Brokers that get bundles first; others get only what these may not own or cannot carry."""
     last_move_of: Collection[str] = frozenset()
     """Bundles that go to one of `first_to` however much it carries: they are not to move again."""
 

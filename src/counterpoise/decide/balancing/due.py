@@ -98,8 +98,8 @@ def unmeasured(
 ) -> list[str]:
     """The brokers that gained or lost a bundle and have not reported a new measurement since.
 
-    Pulsar's brokers measure rates once a minute and repeat the old ones until then. Deciding on
-    those again would move the same load twice. ``now`` is the current result of `traffic`.
+    Pulsar's brokers measure rates once a minute and repeat the old rates until then. Deciding on
+    old rates would move the same load twice. ``now`` is the current result of `traffic`.
     """
     if now_ms >= memory.settled_at_ms + options.measured_again_ms:
         return []

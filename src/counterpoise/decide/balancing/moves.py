@@ -32,7 +32,7 @@ class Move:
     part: float = 0.0
     """How much of the cluster's bytes/s the bundle carries; 1 is all."""
     basis: MoveBasis | None = None
-    """What it rests on; None where that is not known."""
+    """The figures on which the move was decided; None if they are not known."""
 
     @property
     def basis_text(self) -> str:
@@ -126,8 +126,8 @@ class MoveOutcome:
     """When the new owner was seen, or the attempt was given up."""
     error: str = ""
     unacknowledged_s: float | None = None
-    """For how many seconds of what they were sent its consumers had not acknowledged it, when it
-    was unloaded: that is sent to them again. None if that is not known."""
+    """The messages that consumers had got and not acknowledged when the bundle was unloaded, which
+    are redelivered, ÷ the rate at which they got messages: in seconds. None if not known."""
 
     @property
     def carried_out(self) -> bool:
@@ -194,10 +194,11 @@ class RoundMemory(JsonObject):
     recently_unloaded: Mapping[str, int] = field(default_factory=dict)
     """When each bundle was last moved, milliseconds since 1970."""
     decided_at_ms: int = json_name("decidedAt", 0)
+    """The time of the last round."""
     settled_at_ms: int = json_name("settledAt", 0)
-    """When the last move ended: polls before that show the cluster as it was."""
+    """When the last move ended: earlier polls show the cluster before it."""
     traffic_before: Mapping[str, float] = field(default_factory=dict)
-    """What each broker that took part in the last moves reported before them (`due.py`)."""
+    """By broker that took part in the last moves: its load before them, as `due.traffic` has it."""
     trails: Trails = field(default_factory=dict)
     """Where bundles have been lately (see `thrash.py`)."""
     loads: Mapping[str, Ema] = field(default_factory=dict)
@@ -205,9 +206,9 @@ class RoundMemory(JsonObject):
     unloaded_brokers: Mapping[str, int] = field(default_factory=dict)
     """When a bundle was last moved away from a broker, milliseconds since 1970."""
     costs: Costs = field(default_factory=dict)
-    """Bundles whose last moves hurt (`costly.py`)."""
+    """The last moves of bundles if these disturbed clients (`costly.py`)."""
     moves_took_s: tuple[float, ...] = json_name("movesTookSeconds", ())
-    """How long the last moves took."""
+    """The durations of the last moves in seconds."""
 
     def with_moves_by_hand(self, hops: Mapping[str, Hop]) -> "RoundMemory":
         """The memory with operators' moves, by bundle; they start a grace period, too."""
@@ -230,15 +231,15 @@ class RoundMemory(JsonObject):
     ) -> "RoundMemory":
         """The memory after the moves of its round have ended with these outcomes.
 
-        Trails (each bundle's past moves) are kept for ``span_ms``, None for ever. ``traffic`` is
-        what each broker reported when the round was decided, ``carried`` what each bundle did: the
-        next round waits until brokers whose load changed have reported a new measurement. A
-        bundle's grace period begins when its move ends. ``rise`` is the latency rise that stopped
-        the moves; moves from and to that broker count as costly.
+        Trails (each bundle's past moves) are kept for ``span_ms``, None for ever. ``traffic`` has
+        the load of each broker, ``carried`` that of each moved bundle when the round was decided
+        (as in `due.py`): the next round waits until the brokers whose load changed have reported a
+        new measurement. A bundle's grace period begins when its move ends. ``rise`` is the latency
+        rise that stopped the moves; moves from and to that broker count as costly.
         """
         ended = list(outcomes)
         moved = [one for one in ended if one.status is MoveStatus.MOVED]
-        # A broker that had no traffic and got none looks the same each time it is measured.
+        # No round waits for a broker that had no traffic and got none: its reports never change.
         changed = {one.source for one in moved if traffic.get(one.source)}
         changed |= {one.destination for one in moved if carried.get(one.bundle)}
         costs, took_s = with_costs(
@@ -326,7 +327,7 @@ class Round:
         )
 
     def as_moved(self, ended_at_ms: int) -> list[MoveOutcome]:
-        """The outcomes if every move of a plan that is not carried out succeeded at this time."""
+        """The outcomes as if every move had succeeded at this time: for plans and simulations."""
         return [move.done(ended_at_ms) for move in self.moves]
 
     def to_json(self) -> dict[str, Any]:

@@ -28,14 +28,14 @@ class BalanceOptions:
     report_max_minutes: int = option(
         15, "loadBalancerReportUpdateMaxIntervalMinutes", "minutes", low=1, dynamic=True
     )
-    """How old what a broker published may become; a backtest of a leader goes by it."""
+    """The greatest age of load data that a broker published; for a leader's backtest alone."""
     report_threshold_percent: int = option(
         10, "loadBalancerReportUpdateThresholdPercentage", "%", low=0, dynamic=True
     )
-    """By how much a broker's figures must differ to be published; also for a leader's backtest."""
+    """By how much a broker's figures must change to be published; for a leader's backtest alone."""
     stats_s: int = option(60, "statsUpdateFrequencyInSecs", "s", low=1)
-    """How often Apache Pulsar's brokers measure rates; until then reports repeat old ones, and
-    after a move they are waited for, twice as long at most."""
+    """How often Apache Pulsar's brokers measure rates. Until then reports repeat the old ones. A
+    round after a move waits for new ones, but not more than twice as long."""
     interval_ms: int | None = None
     """Overrides `interval_minutes`, for clusters that live for minutes only."""
     grace_ms: int | None = None
@@ -45,7 +45,8 @@ class BalanceOptions:
     Pulsar."""
 
     costly_span_ms: int = 0
-    """How long a bundle is left alone whose last moves hurt (`costly.py`); 0: it is not."""
+    """How long a bundle is left alone if its last moves disturbed clients (`costly.py`); 0: it is
+    not left alone."""
 
     @property
     def decide_every_ms(self) -> int:

@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 LOOKED_BACK: Final = 5
-"""How many of the last moves are looked at."""
+"""How many of the last moves are examined for failures."""
 FAILED_MOST: Final = 3
-"""If this many of them failed, a balancer begins no further move."""
+"""If this many of the last `LOOKED_BACK` moves failed, a balancer begins no further move."""
 SLOW_TIMES: Final = 3.0
-"""A move is slow if it took this many times as long as the last move that was made alone, …"""
+"""A move is slow if it took at least this many times as long as the last move made alone."""
 SLOW_S: Final = 0.5
-"""… and at least this many seconds."""
+"""A move that took fewer seconds than this is never slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,11 +30,11 @@ class MovePace:
     at_once: int
     """How many may be under way now; at least 1."""
     failed_most: int = 0
-    """If this many of the last moves failed, no further one may begin; 0: however many failed."""
+    """If this many of the last moves failed, no further one may begin; 0: no limit."""
     failed: tuple[bool, ...] = ()
     """Whether each of the last moves failed, the oldest first."""
     alone_s: float = math.inf
-    """How long the last move took that was made alone."""
+    """How many seconds the last move took that was made alone; infinite before one."""
     stopped: str = ""
     """Why no further move may begin, whatever the last moves' outcomes; empty if one may."""
 

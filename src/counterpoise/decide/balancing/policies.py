@@ -18,10 +18,11 @@ from counterpoise.load.view import ClusterView, bundle_namespace
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 OWNS_IT: Final = "owns it now"
-"""Why a bundle's own broker is not where it goes."""
+"""The reason why a bundle's own broker is not its destination."""
 
 CountGroup = Callable[[str, Mapping[str, Mapping[str, int]], Mapping[str, str]], Mapping[str, int]]
-"""How often each broker serves a group, by what it has and the group of each namespace."""
+"""Returns how often each broker serves an anti-affinity group, from the group's name, the number of
+bundles by broker and namespace, and the group of each namespace."""
 
 
 def count_namespaces(
@@ -44,7 +45,7 @@ class PlacementPolicies:
     """The input of placement filters: the brokers, and the policies of the namespaces."""
 
     facts: Mapping[str, BrokerFacts]
-    """Every registered broker."""
+    """The facts about each registered broker."""
     bundle_counts: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NONE)
     """How many bundles of each namespace each broker has, those just given to it included."""
     isolation: Mapping[str, IsolationPolicy] = field(default_factory=lambda: _NONE)

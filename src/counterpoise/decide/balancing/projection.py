@@ -1,4 +1,4 @@
-"""The destinations of several bundles that move in one round.
+"""The load of a cluster as it will be after moves that a round has decided.
 
 Pulsar asks its placement strategy about each bundle on the same load data, so the bundles of a
 round can all go to one broker. Here each move changes the load data before the next bundle is
@@ -27,7 +27,7 @@ def moved_in(view: ClusterView, decision: Decision) -> ClusterView:
     moved = averages.short.throughput_of(bundle)
     part = min(1.0, moved / total) if total > 0 else 0.0
     usage = broker.usage.copy()
-    # What the bundle costs its source it will cost its destination, whose limits are the same.
+    # Brokers are taken to have equal limits: a bundle costs its destination what it cost its source
     usage[target] += usage[source] * np.float32(part)
     usage[source] -= usage[source] * np.float32(part)
     average = broker.load_average.copy()
@@ -67,7 +67,7 @@ def with_owners(view: ClusterView, owners: Mapping[str, str]) -> ClusterView:
 
 
 def _shifted(brokers: Rates, bundles: Rates, source: int, target: int, bundle: int) -> Rates:
-    # Python's own numbers: a round of many moves does nothing else so often.
+    # In Python's floats, which are faster than NumPy's scalars: each move of a round calls this.
     rate_in, rate_out, bytes_in, bytes_out = bundles.entry(bundle)
 
     def shifted(column: Floats, amount: float) -> Floats:

@@ -23,7 +23,7 @@ class PublishCounts(NamedTuple):
 
 _NOTHING: Final = PublishCounts(0.0, 0.0)
 LatencyLook = Mapping[str, PublishCounts]
-"""The counts of each broker that reports them."""
+"""One measurement: the counts of each broker that reports them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,16 +31,17 @@ class LatencyLimit:
     """How far publish latency may rise before moves are stopped."""
 
     times: float = 2.0
-    """The mean latency has risen to this many times the mean before the moves, …"""
+    """The mean latency has to be at least this many times the mean before the moves."""
     rise_ms: float = 20.0
-    """… and by at least this much: in a small cluster it varies by a few milliseconds, …"""
+    """It has to be higher by at least this much, too: in a small cluster it varies by a few
+    milliseconds."""
     looks: int = 4
-    """… over this many looks, at each by at least half of that: a garbage collection shows at one
-    or two looks only, …"""
+    """The mean is that of this many measurements, each of which has to show at least half of the
+    rise: a garbage collection shows in one or two of them only."""
     messages: float = 100.0
-    """… with at least this many messages published at these looks together, and as many before the
-    moves: latencies vary by a factor of two from message to message, and the mean of 100 is
-    accurate to a tenth."""
+    """At least this many messages must have been published in these measurements, and as many
+    before the moves: latencies vary by a factor of two from message to message, and the mean of 100
+    is accurate to a tenth."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +105,11 @@ def _brokers(looks: Sequence[LatencyLook]) -> list[str]:
 
 
 def _spans(looks: Sequence[LatencyLook], broker: str) -> Iterator[PublishCounts]:
-    """What the broker published between two looks, as far as it published anything."""
+    """The counts between each two measurements, if the broker published anything in between."""
     counts = [look[broker] for look in looks if broker in look]
     for first, last in pairwise(counts):
         span = PublishCounts(last.messages - first.messages, last.latency_ms - first.latency_ms)
-        if span.messages > 0 and span.latency_ms >= 0:  # or it was restarted in between
+        if span.messages > 0 and span.latency_ms >= 0:  # negative after a restart
             yield span
 
 

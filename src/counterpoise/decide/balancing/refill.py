@@ -24,7 +24,7 @@ from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import is_left_in_place
 
 ENOUGH = 0.98
-"""A broker that carries this part of the mean is full."""
+"""A broker that carries this part of the mean load counts as filled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class _Filling:
         self._short_of_the_mean()
 
     def _given(self, donor: str, target: str) -> bool:
-        """Move the donor's bundle that fits best; False when none fits."""
+        """Plan to move the donor's bundle that fits best; return False if none fits."""
         bundles = self._bundles[donor]
         place = bisect_right(bundles, (self._mean - self._load[target], "\U0010ffff"))
         # The largest that keeps the target below the mean; else the smallest above that.

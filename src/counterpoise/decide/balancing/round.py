@@ -49,7 +49,8 @@ class Strategy:
     """The placement strategy's own settings."""
     balance: BalanceOptions = field(default_factory=BalanceOptions)
     as_leader: FilterOptions | None = None
-    """Place as Pulsar's own leader would, with these filters (`as_leader.py`); None: as we do."""
+    """The filters by which Pulsar's own leader would place bundles (`as_leader.py`); None: bundles
+    are placed as by the balancer (`destination.py`)."""
 
     @property
     def name(self) -> str:
@@ -142,9 +143,10 @@ def _with_rules(
 
 
 def _after_gap(memory: RoundMemory, now_ms: int, options: BalanceOptions) -> RoundMemory:
-    """The memory without loads and counts from before a gap in the polls.
+    """The memory; after a gap in the polls without the shedder's part and the averages of load.
 
-    A gap is longer than the one after which averages start again, and than two intervals of rounds.
+    A gap is a time without a round that is longer than `LAPSE_AFTER_MS`, after which averages start
+    again, plus two intervals of rounds.
     """
     gap_ms = LAPSE_AFTER_MS + 2 * options.decide_every_ms
     if now_ms - memory.decided_at_ms <= gap_ms:
@@ -166,7 +168,7 @@ class Shed:
     decisions: tuple[Decision, ...]
     rejections: tuple[Rejection, ...]
     memory: Any
-    """The shedder's own, by `_kept`."""
+    """The shedder's own memory, as `_kept` returns it."""
     rng: Random
 
 
@@ -310,7 +312,9 @@ def _place(
 def _not_back(
     made: Shed, memory: RoundMemory, strategy: Strategy
 ) -> tuple[list[tuple[Decision, frozenset[str]]], list[Rejection]]:
-    """The decisions with the brokers that each may not return to, and those that would return."""
+    """Split a shedder's decisions: those that are allowed, each with the brokers to which its
+    bundle may not return; and the rejections of those that would return their bundle.
+    """
     span_ms = strategy.balance.thrash_span_ms
     left = left_lately(made.view.now_ms, memory.trails, span_ms)
     may: list[tuple[Decision, frozenset[str]]] = []

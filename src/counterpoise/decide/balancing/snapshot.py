@@ -35,11 +35,11 @@ class ClusterSnapshot:
     source: str = ""
     """Where it was read, for a person."""
     state: FoldState | None = None
-    """The reports that it was made of."""
+    """The folded reports that it was made of."""
     newest: Rates | None = None
     """What each bundle carried when it was last measured; used if there is no `state`."""
     cordoned: Mapping[str, str] = field(default_factory=dict)
-    """Brokers that get no bundles by an operator's order, and who gave the order."""
+    """Brokers that get no bundles by an operator's order, each with a sentence on the order."""
 
     @property
     def measured(self) -> Rates | None:

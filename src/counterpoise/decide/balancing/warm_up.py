@@ -15,12 +15,12 @@ from counterpoise.names.bundle import namespace_of
 
 
 def first_moves(moves: Sequence[Move], owned: Mapping[str, Sequence[str]]) -> tuple[Move, ...]:
-    """For each broker and namespace that are new to each other, the move that disturbs least.
+    """For each broker, and each namespace of which it owns nothing yet, the move to make first.
 
-    `owned`: the bundles of each broker before the moves. Of the bundles of a namespace that go to
-    the same broker it is the one with the least load; one without any only if no other goes there,
-    since the broker has to load a topic to be warm. Moves without a destination are never among
-    them.
+    `owned` has the bundles of each broker before the moves. Of the bundles of a namespace that go
+    to the same broker, the one with the least load goes first, since it disturbs the fewest
+    clients. A bundle without load does so only if no other goes there: the broker has to load a
+    topic to be warm. Moves without a destination are never among them.
     """
     lightest: dict[tuple[str, str], Move] = {}
     known = _known(owned)
@@ -40,10 +40,11 @@ def warming(
     owned: Mapping[str, Sequence[str]],
     brokers: Collection[str],
 ) -> dict[str, frozenset[str]]:
-    """The bundles with which brokers begin to serve a namespace, with the brokers that need it.
+    """The bundles that should go first, each with the brokers that are new to its namespace.
 
-    Of the bundles that leave a broker it is the lightest with load of each namespace of which one
-    of `brokers` owns nothing; none where no heavier one leaves, since nothing is gained then.
+    For each namespace of which one of `brokers` owns nothing, that is the lightest bundle with load
+    among those in `leaving`. A namespace of which only one bundle with load leaves has none, since
+    nothing would be gained.
     """
     known = _known(owned)
     loaded: dict[str, list[tuple[float, str]]] = defaultdict(list)

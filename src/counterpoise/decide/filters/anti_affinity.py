@@ -63,8 +63,8 @@ def spread(
     counts: Mapping[str, int] | None,
     domains: Mapping[str, str] | None = None,
 ) -> FilterOutcome:
-    """Keep the brokers that serve an anti-affinity group least; with ``domains``, those in the
-    domains that do.
+    """Keep the brokers that serve an anti-affinity group least often; with ``domains``, of the
+    brokers in those failure domains that serve it least often.
 
     ``counts`` is how often each broker serves the group, None when the namespace is in none.
     Parity: ``LoadManagerShared.filterAntiAffinityGroupOwnedBrokers`` of 4.0.7: a domain's count is

@@ -85,8 +85,8 @@ def isolate(
     policy reserves.
 
     Parity: ``LoadManagerShared.applyNamespacePolicies`` of 4.0.7. Quirks kept: under a policy it
-    does not count whether a broker serves the topic's domain, and being another policy's secondary
-    reserves no broker.
+    does not count whether a broker serves such topics (``persistent`` or not), and being another
+    policy's secondary reserves no broker.
     """
     found = governing_policy(namespace, policies)
     if found is None:

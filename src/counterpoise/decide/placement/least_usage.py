@@ -119,7 +119,7 @@ def _host(broker: str) -> str:
 
 @lru_cache(maxsize=4)
 def _hosts(brokers: tuple[str, ...]) -> tuple[Indices, int]:
-    """The number of each broker's host, and of all hosts; once for all bundles of a round."""
+    """The index of each broker's host, and the number of hosts; cached for a round's bundles."""
     hosts, which = np.unique([_host(name) for name in brokers], return_inverse=True)
     return which, len(hosts)
 

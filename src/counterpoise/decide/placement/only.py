@@ -33,7 +33,7 @@ class Only(Memoryless):
         options: PlacementOptions,
         rng: Random | None = None,
     ) -> Placement[Any]:
-        """Choose the given broker if it is a candidate; other strategies' memory is kept."""
+        """Choose the given broker if it is a candidate; `memory` is then returned unchanged."""
         if self._broker not in candidates:
             if self._otherwise is None:
                 return no_candidate(memory)

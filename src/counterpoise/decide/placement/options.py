@@ -31,5 +31,5 @@ class PlacementOptions:
     history_percentage: float = option(
         0.9, "loadBalancerHistoryResourcePercentage", "fraction", low=0.0, high=1.0, dynamic=True
     )
-    """How much of the remembered usage stays when a new one is seen."""
+    """The part of the remembered usage that stays when new usage is averaged in."""
     weights: ResourceWeights = DEFAULT_WEIGHTS

@@ -43,7 +43,8 @@ class Surroundings:
     """Failure domain by broker."""
     draining: Collection[str] = ()
     barred: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
-    """Available brokers, which policies count, that must not have this bundle, and why."""
+    """Brokers that must not get this bundle, each with the reason. Isolation policies count them
+    as available."""
     persistent: bool = True
 
 
@@ -54,7 +55,7 @@ class Selection(Generic[M]):
     placement: Placement[M]
     outcomes: tuple[FilterOutcome, ...]
     notes: tuple[str, ...] = ()
-    """Sentences about where the usual order of filters was left, and why."""
+    """Sentences that say where the usual order of filters was not followed, and why."""
 
     @property
     def broker(self) -> str | None:
@@ -122,7 +123,7 @@ def pass_modular(namespace: str, around: Surroundings, options: FilterOptions) -
     allowed = isolate(
         namespace, staying.kept, around.policies, around.facts, persistent=around.persistent
     )
-    # Only now: a primary that does not get this bundle makes no secondary necessary.
+    # After the policies: a primary that is barred still counts, so no secondary has to join.
     free = simple.not_barred(allowed.kept, around.barred)
     outcomes = [staying, allowed, free]
 

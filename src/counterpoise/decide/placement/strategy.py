@@ -90,7 +90,7 @@ class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be
         return found
 
     def rows_in(self, view: ClusterView) -> Indices | None:
-        """The rows of the names in this view; None if they are known of another view only."""
+        """The rows of the names in this view; None if they were looked up in another view."""
         return self._rows if view.brokers is self._brokers else None
 
     def once(

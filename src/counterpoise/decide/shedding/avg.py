@@ -36,8 +36,9 @@ class AvgShedder(Remembering[AvgMemory]):
 
     Brokers are sorted by score (weighted use times 100) and paired from the outside in. A pair
     beyond the low threshold in enough calls in a row, or beyond the high one in fewer, moves
-    ``maxUnloadPercentage`` of its difference in messages/s, or in bytes/s when the former is not
-    worth it, from the one to the other, as many of the busiest bundles as fit.
+    bundles from the broker with the higher score to the other: the busiest that fit into
+    ``maxUnloadPercentage`` of the pair's difference in messages/s, or in bytes/s if the difference
+    in messages/s is not worth an unload.
 
     Quirks kept: hits are counted per broker, not per pair, so a broker that changes partner keeps
     its count; a middle broker is paired with itself; a pair that has its hits loses them even when
@@ -77,7 +78,11 @@ class AvgShedder(Remembering[AvgMemory]):
 def _promise(
     view: ClusterView, decisions: list[Decision], before: Mapping[str, str]
 ) -> tuple[list[Decision], Mapping[str, str]]:
-    """Remember the moved bundles' destinations; of equal statistics the last one counts."""
+    """Remember the destination of each moved bundle by its statistics.
+
+    Of bundles with equal statistics the last one's destination counts for all. Returns the
+    decisions with these destinations, and the destinations.
+    """
     if not decisions:
         return decisions, before
     keys = [load_key(view, decision.bundle) for decision in decisions]

@@ -35,7 +35,7 @@ PROMISED = _UNEVEN + (
     ", and goes to {destination}: another bundle with the same statistics does, and Pulsar knows "
     "them by these"
 )
-"""Of a decision whose destination is not the partner of its source."""
+"""The sentence for a decision whose destination is not the partner of its source."""
 _EVEN = Rule(
     "even",
     "the busiest and the idlest broker are {value:.1f} points apart, less than the {limit:.0f} "
@@ -208,7 +208,7 @@ def _nothing_fits(moves: Moves, pair: Pair) -> Rejection:
     busy = values[values > 0]
     if not len(busy):
         return _IDLE.refuses(broker, 0.0, quota.amount, unit=quota.unit)
-    # All that the two are apart is the most that can be asked for.
+    # At most the pair's whole difference can be moved, if ``maxUnloadPercentage`` is 1.
     enough = float(busy.min()) <= quota.amount / moves.options.limits.max_unload_percentage
     template = (
         "the smallest bundle of {subject} with traffic carries {value:,.0f} {unit}, more than the "

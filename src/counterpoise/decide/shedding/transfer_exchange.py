@@ -40,10 +40,10 @@ class Exchange:
     bundles: TopBundles
     """The busiest bundles that the most loaded broker published."""
     moves: dict[tuple[str, str, str | None], float] = field(default_factory=dict)
-    """What leaves the busier one or comes back to it, in order, and its bytes/s: by source, bundle
-    and destination (None: placement finds one).
+    """The moves from the most loaded broker and back to it, in order: bytes/s by source, bundle and
+    destination (None: placement finds one).
 
-    What the lists hold twice is moved once, as in Java's set.
+    A bundle that a broker lists twice is moved once, as in Java's set.
     """
     marked: float = 0.0
     """Bytes/s that leave the most loaded broker."""
@@ -144,13 +144,13 @@ class Exchange:
         return self.view.rules is not NO_RULES or bool(self.view.recently_unloaded)
 
     def _returnable(self) -> TopBundles:
-        """The bundles that the less busy broker may give back; none if transfers are off."""
+        """The less busy broker's bundles, which may be swapped; none if transfers are off."""
         return (self.view.top[self.least] or ()) if self.options.transfer_enabled else ()
 
     def _swap(
         self, throughput: float, marked: float, gained: float, returns: Iterator[tuple[str, float]]
     ) -> list[tuple[str, float]] | None:
-        """The bundles that have to come back for one that is too large; None if no choice makes it
+        """The bundles to swap for one that is too large to move alone; None if no choice makes it
         fit.
 
         ``returns`` continues where the last swap of this pair stopped. As in Pulsar, bundles that a

@@ -120,7 +120,7 @@ def why_stopped(stop: Stop, held: Mapping[str, int] = NOTHING) -> Rejection:
 
 
 def _holding(held: Mapping[str, int]) -> tuple[str, str]:
-    """The setting that would let a bundle move, and the value it would need."""
+    """The setting that keeps bundles where they are, and a clause of a sentence about it."""
     if HELD_BY_POLICY in held:
         return _POLICIES, "{setting} would let those with a policy go"
     if HELD_BY_GRACE in held:

@@ -144,7 +144,7 @@ class Spread:
 
     @property
     def margin(self) -> float:
-        """The load below which a broker counts as far below the average."""
+        """The part of the average load below which a broker counts as far below it."""
         return min(_HALF, max(0.0, self.options.target_std / 2.0))
 
     def underloaded(self) -> bool:
@@ -171,7 +171,9 @@ class Spread:
         return FULL if self.overloaded() else None
 
     def moved(self, low: float, high: float, load: float) -> None:
-        """Move ``load`` from the broker at ``high`` to the one at ``low``; the average stays."""
+        """Update the deviation after ``load`` moved from a broker with the load ``high`` to one
+        with the load ``low``, and go on to the next pair. The average stays.
+        """
         self.squares -= high * high + low * low
         high, low = max(0.0, high - load), low + load
         self.squares += high * high + low * low

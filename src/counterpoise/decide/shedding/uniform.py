@@ -79,9 +79,9 @@ class _Gap:
     source: int | None
     most: float
     least: float
-    """The least busy broker's load as compared: no less than 1, no more than 2147483647."""
+    """The least busy broker's load as it is compared: 1 if it is 0, and at most 2147483647."""
     idlest: str
-    """That load as a text."""
+    """The least busy broker's load as text, with a note if another value is compared."""
     difference: float
     """Percent for rates, a ratio for throughputs."""
     limit: float
@@ -156,7 +156,9 @@ def _idlest(least: float, counted: float) -> str:
 
 
 def _gap(values: Floats, options: UniformOptions, *, by_messages: bool) -> _Gap:
-    """The difference that decides: in messages/s, or else in bytes/s."""
+    """The difference between the busiest and the least busy broker in `values` (messages/s, or
+    bytes/s), with the limits that apply to it.
+    """
     source, most, least = _extremes(values)
     counted = 1.0 if -EPSILON <= least <= EPSILON else least
     limits = options.limits

@@ -30,7 +30,7 @@ class SplitLimit:
     limit: float
     setting: str
     shown: str
-    """How a value and the limit read: ``{value}`` and ``{limit}``."""
+    """The template of the words for a value and the limit: ``{value}`` and ``{limit}``."""
     active: bool = True
 
     @property

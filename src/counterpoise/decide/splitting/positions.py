@@ -5,7 +5,7 @@ from counterpoise.decide.splitting.request import SplitPoints, SplitRequest, too
 
 
 def specified_positions_divide(request: SplitRequest, options: SplitOptions) -> SplitPoints:
-    """The positions that lie strictly inside the range, rising.
+    """The given positions that lie strictly inside the range, in ascending order.
 
     Parity: ``SpecifiedPositionsBundleSplitAlgorithm``; no positions at all is its
     IllegalArgumentException, here the rule ``no_positions``. Quirk kept: a position given twice

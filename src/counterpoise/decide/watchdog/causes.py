@@ -15,7 +15,7 @@ def by_cause(findings: Iterable[WatchdogFinding]) -> tuple[WatchdogFinding, ...]
 
 
 def _as_one(group: list[WatchdogFinding]) -> WatchdogFinding:
-    # What is said of a broker says more than what is said of one of its bundles.
+    # A finding on a broker comes first, since it says more than one on a bundle.
     first, *others = sorted(group, key=lambda each: "/" in each.subject)
     bundles = tuple(each.subject for each in group if "/" in each.subject)
     if not others:

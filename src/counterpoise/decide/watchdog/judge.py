@@ -48,7 +48,7 @@ def judge(
     )
     recorded = tuple(each for each in lasting if _is_of_channel(each))
     if cluster.records is None:
-        # Whether it is over cannot be seen.
+        # The channel cannot be read now, so it is not known whether its faults are over.
         recorded = before.recorded
         lasting += tuple(each for each in recorded if each.subject_key not in since)
     return by_cause(lasting), WatchdogMemory(
@@ -66,7 +66,7 @@ def _is_of_channel(finding: WatchdogFinding) -> bool:
 def remember(
     cluster: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> WatchdogMemory:
-    """The memory after this observation."""
+    """The memory with the loads, owners and response times of an observation added to it."""
     oldest = cluster.now_ms - options.idle_after_ms
     busy = {bundle: load for bundle, load in cluster.carried.items() if load > 0}
     at_ms = {**before.carried_at_ms, **dict.fromkeys(busy, cluster.now_ms)}
@@ -102,7 +102,7 @@ def slow_looks(
     slow, quick = {}, {}
     for broker, seconds in answered_s.items():
         looks, since = before.slow_looks.get(broker, 0), before.quick_looks.get(broker, 0) + 1
-        # By the others of the same look: when this machine is slow, all of them seem to be.
+        # Compared with the others in the same observation: if this machine is slow, all seem slow.
         others = [each for other, each in answered_s.items() if other != broker]
         is_slow = bool(others) and seconds >= options.slow_times * median(others)
         if is_slow and seconds >= options.slow_from_s:
@@ -113,7 +113,7 @@ def slow_looks(
 
 
 def _since(suspect: WatchdogFinding, before: WatchdogMemory, now: WatchdogMemory) -> int:
-    """The time since which something has been wrong at every look."""
+    """The time since which the suspected fault has been there in every observation."""
     if suspect.kind == "in-flight" and suspect.remedy == "lookup":
         return suspect.since_ms  # the record says itself when it was written
     first = before.since_ms.get(suspect.subject_key, suspect.since_ms)
@@ -226,7 +226,7 @@ def _unowned(
     leaders = frozenset(cluster.leaders.values())
     for bundle in sorted(now.carried_at_ms.keys() - holders.keys()):
         namespace = namespace_of(bundle)
-        # Under the extensible manager no broker names the system namespace's among its own.
+        # Under the extensible manager no broker lists bundles of the system namespace as its own.
         if is_left_in_place(namespace):
             continue
         if _was_split(bundle, holders):
@@ -234,7 +234,7 @@ def _unowned(
         owner = now.owners.get(bundle, "")
         if owner in cluster.silent:
             lost.setdefault(owner, []).append(bundle)
-        elif not cluster.silent and cluster.owned:  # a silent broker may have it
+        elif not cluster.silent and cluster.owned:  # a silent broker may own it
             load = bytes_text(now.carried.get(bundle, 0.0))
             yield WatchdogFinding(
                 "no-owner", bundle, cluster.now_ms,

@@ -43,7 +43,7 @@ class ClusterObservation:
     """Whether the cluster is set to shed load by itself."""
     imbalance: float = 0.0
     deleted: frozenset[str] = frozenset()
-    """Namespaces that carried load a while ago and are not there any more."""
+    """Namespaces that carried load a while ago and do not exist any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class WatchdogMemory:
     """What the watchdog remembers from one observation to the next."""
 
     since_ms: Mapping[str, int] = field(default_factory=dict)
-    """When each thing that looks wrong was first seen, by its key."""
+    """When each suspected fault was first seen, by `WatchdogFinding.subject_key`."""
     carried_at_ms: Mapping[str, int] = field(default_factory=dict)
     """When each bundle last carried anything."""
     carried: Mapping[str, float] = field(default_factory=dict)
@@ -61,11 +61,11 @@ class WatchdogMemory:
     moved_at_ms: int = 0
     """When a bundle was last seen to have changed brokers."""
     recorded: tuple["WatchdogFinding", ...] = ()
-    """What was wrong by the bundle state channel when it was last read."""
+    """The findings that came from the bundle state channel when it was last read."""
     slow_looks: Mapping[str, int] = field(default_factory=dict)
-    """The number of looks in a row at which each broker was slow."""
+    """In how many observations in a row each broker was slow."""
     quick_looks: Mapping[str, int] = field(default_factory=dict)
-    """The number of looks since, in a row, at which a broker found slow was not."""
+    """In how many observations in a row since then a broker that was found slow was not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ class WatchdogOptions:
     """How long a fault must last before the watchdog reports it, whatever brokers' settings."""
 
     patience_ms: int = 30_000
-    """How long something has to look wrong: a bundle on its way looks so for a moment."""
+    """How long a suspected fault has to last: a bundle that moves looks wrong for a moment."""
     start_patience_ms: int = 300_000
     """How long a broker's bundle state channel may take to start; on a busy machine, minutes."""
     idle_after_ms: int = 600_000
@@ -83,13 +83,13 @@ class WatchdogOptions:
     uneven_above: float = 0.5
     """The imbalance (largest ÷ mean - 1) that counts as uneven."""
     slow_times: float = 5.0
-    """A broker is slow at a look if it took this many times the median of the others, …"""
+    """A broker is slow if it took at least this many times the median of the others to answer."""
     slow_from_s: float = 0.05
-    """… and at least this long, …"""
+    """A broker that answered sooner than this is not slow."""
     slow_looks: int = 3
-    """… and a finding after this many slow looks in a row: a garbage collection does not last so
-    long. The finding ends after as many looks at which the broker is not slow, since a broker on a
-    busy machine answers in time now and then."""
+    """A broker is reported when it was slow in this many observations in a row: a garbage
+    collection does not last so long. The fault is over after as many in which it was not slow,
+    since a broker on a busy machine answers in time now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ class WatchdogFinding:
     advice: str = ""
     """What a person can do."""
     cause: str = ""
-    """What the subjects have in common that are wrong for one reason: mostly a broker."""
+    """What the subjects of findings with one reason have in common, mostly a broker."""
     bundles: tuple[str, ...] = ()
     """The bundles that it is about; the remedy is carried out for each."""
 

@@ -20,7 +20,8 @@ _SATURATED = 0.99
 FULL: Final = 0.92
 """A broker that is being filled is full at this part of the others' mean."""
 _ILL, _WELL = 0.5, 0.8
-"""Load of bundles ÷ their forecast: at most for an ill broker, and at least for the others."""
+"""Limits of the load of a broker's bundles ÷ their forecast: a broker below the first is slow if
+the median of all brokers is above the second."""
 _FEWEST, _MOST_OF_THEM = 4, 0.75
 """The least number of bundles by which a broker is judged, and the part of them that must have
 fallen."""
@@ -203,9 +204,7 @@ def scales(load: Floats32 | Floats, owner: Indices, capacity: Floats) -> Floats:
 
 
 def allowed_brokers(view: ClusterView) -> dict[int, Masks]:
-    """For each bundle that not every broker may have: which brokers its policies and groups
-    allow.
-    """
+    """By index of each bundle that not every broker may own: a mask of the brokers that may."""
     found = {}
     for bundle, brokers in view.rules.allowed.items():
         row = view.bundle_index(bundle)

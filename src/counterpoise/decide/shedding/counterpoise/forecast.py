@@ -36,16 +36,16 @@ WIDEST: Final = 1.0
 OUTLIER: Final = 3.0
 """Deviations above this many spreads are cut."""
 BURST_SAMPLES: Final = 2
-"""This many outliers in a row are no error of one report."""
+"""This many outliers in a row are an unusual load, and not an error of one report."""
 SOON_MINUTES: Final = 15.0
 """How long an unusual load is assumed to last, in minutes."""
 SHIFT_SAMPLES: Final = 15
 """This many outliers in a row are not a burst but a new level, which is then learnt from the
 start."""
 COMMON: Final = 3.0
-"""How far a cluster's load as a whole rises or falls from one sample to the next, at most."""
+"""The largest factor by which the whole cluster's load may rise or fall between two samples."""
 TREND_FADES: Final = 0.995
-"""What is left of a trend a minute later."""
+"""The part of a trend that is left a minute later."""
 MINUTE_MS: Final = 60_000.0
 MEASURED_MS: Final = 60_000
 """How often Pulsar's brokers measure rates (``statsUpdateFrequencyInSecs``)."""
@@ -69,7 +69,7 @@ def figures(view: ClusterView) -> Floats32:
     NaN and infinity become 0.
     """
     short = view.bundle.short
-    # One figure after the other in memory: sums over figures take a sixth of the time.
+    # Each figure is contiguous in memory: sums over figures then take a sixth of the time.
     columns = np.stack([short.rate(), short.throughput_in, short.throughput_out])
     np.nan_to_num(columns, copy=False, nan=0.0, posinf=0.0, neginf=0.0)
     return columns.clip(0.0, LARGEST).astype(np.float32).T
@@ -90,7 +90,7 @@ def advance(
     the times of the last sample (0 for none) and of this one. Bundles in ``held`` keep their level,
     because an ill broker's traffic is less than its clients want.
     """
-    # A bundle that carried nothing is forecast to carry nothing, however long it has been seen.
+    # A bundle with level 0 counts as new: its forecast would stay 0, however often it was seen.
     first = (before.count == 0) | (before.level.sum(axis=1) <= 0.0)
     # Figures that stay the same are a report read twice, or, after a while, a constant load.
     last_ms, now_ms = times_ms
@@ -102,7 +102,8 @@ def advance(
     day = learn_day(before.day, carried(level.T), last_ms, now_ms)
     grown = growth(day, before.spread, now_ms - elapsed_ms, now_ms)
     expected = _grown(level, trend * minutes, grown).clip(0.0, LARGEST)
-    # A report of a part of an interval, or of a ramp, is no noise where it is everybody's.
+    # What the reports of all brokers have in common is no noise of single bundles: for example that
+    # they cover only a part of an interval, or that load rises everywhere.
     size = expected.sum(axis=1)
     seen_now = np.where(fresh & ~first, sample.sum(axis=1), size)
     common = _common(size, seen_now, before.owner)

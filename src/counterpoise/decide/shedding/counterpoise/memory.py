@@ -37,7 +37,7 @@ class Tracks:
     trend: Floats32
     """How much the level grows in a minute."""
     average: Floats32
-    """The short average that was seen last; the next sample is unfolded from it."""
+    """The last short-term average, from which the next sample is derived."""
     spread: Floats32
     """Mean absolute deviation of a sample from its forecast, as a part of the level."""
     count: Integers32
@@ -94,7 +94,7 @@ class CounterpoiseMemory:
     cold: frozenset[str] = frozenset()
     """The brokers that were found with less than half of the mean, until they are full."""
     ill: Mapping[str, int] = field(default_factory=dict)
-    """Since when each broker seems ill (see `columns.suspects`)."""
+    """Since when each suspected broker has seemed slow (see `columns.suspects`)."""
     capacity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """What each broker can carry of each figure, as last measured."""
 
@@ -123,7 +123,7 @@ class CounterpoiseMemory:
             for name in Tracks.__slots__
         }
         capacity = read_object(fields.get("capacity", {}), "memory.capacity")
-        cold = fields.get("cold", ())  # An object by name where an earlier version wrote it.
+        cold = fields.get("cold", ())  # An earlier version wrote an object by broker.
         return CounterpoiseMemory(
             bundles,
             tuple(fields.get("brokers", ())),

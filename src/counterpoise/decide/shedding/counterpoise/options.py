@@ -13,8 +13,8 @@ class CounterpoiseOptions:
     move_price: float = option(
         0.24, "counterpoiseMovePrice", "imbalance hours of one broker", low=0.0, dynamic=True
     )
-    """What a move must win: one broker this much above the mean, for an hour, is worth one. Where
-    all are nearly even it costs up to four times as much."""
+    """The price of a move: what it must gain, in units of one broker at twice the mean load for an
+    hour. If brokers are nearly even, a move costs up to four times as much."""
     horizon_minutes: int = option(60, "counterpoiseHorizonMinutes", "minutes", low=1, dynamic=True)
     """How far ahead load is predicted, and for how long a move is taken to pay."""
     max_moves: int = option(1000, "counterpoiseMaxMovesPerRound", "bundles", low=0, dynamic=True)

@@ -15,19 +15,23 @@ from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import Masks
 
 CANDIDATES: Final = 64
-"""Bundles of a broker that are tried: all, or this many from the largest to the smallest."""
+"""The most bundles of a broker that are tried: of more, this many from the largest to the smallest.
+"""
 DESTINATIONS: Final = 16
-"""Brokers that are tried: the emptiest."""
+"""How many brokers are tried as destinations: the emptiest."""
 STALE: Final = 8
-"""Brokers, the fullest first, that may have no useful move before the search ends."""
+"""The search ends when this many brokers, from the fullest down, have no useful move."""
 HOPE: Final = 12.0
-"""Moves that may win nothing before those that follow win it back: as many prices are ventured.
+"""The search ends when the moves since its best state have cost this many prices more than they
+gained.
 
-Where several brokers are equally full, the fullest is lower only once all of them have given.
+Later moves may gain more: if several brokers are equally full, the fullest has less load only once
+all of them have given bundles away.
 """
 LEAST: Final = 1e-9
 CHEAPEST: Final = 0.05
-"""What the move of any bundle costs at least, as a part of a price: its owner changes, too."""
+"""The least part of a price that any bundle's move costs: that of a tiny one changes its owner,
+too."""
 _SAMPLE: Final = np.arange(CANDIDATES)
 
 
@@ -39,7 +43,7 @@ class Step(NamedTuple):
     destination: int
     objective: float
     lasting: float
-    """The objective's part that is about the time after the first span."""
+    """The part of the objective for the time after the first span."""
     fullest: float
     """The largest mean utilisation over the time ahead, 1 being the mean broker's."""
     part: float
@@ -60,8 +64,9 @@ class Prices(NamedTuple):
     """By how much a move has to lower the objective to be worth making."""
 
     lasting: float
+    """The price of a move that does not make the later span less even."""
     passing: float
-    """The price of a move that leaves more to be moved later."""
+    """The price of a move that does."""
     small: float = 0.0
     """A bundle that adds less to its broker, as a part of the mean broker's load, has fewer clients
     than a price is meant for: its move costs so much less. Else a broker with many small bundles
@@ -97,7 +102,7 @@ def objective(top: Floats, weight: Floats, least: Floats) -> Floats:
 
 
 def search(cluster: LoadColumns, moves: int, prices: Prices) -> Found:
-    """Find at most so many moves, each of which lowers the objective; no bundle moves twice.
+    """Find at most ``moves`` moves, each of which lowers the objective; no bundle moves twice.
 
     The search ends when even a perfect plan would not gain another price, or when the last moves
     have cost more than they gained.

@@ -18,7 +18,7 @@ DAY_COUNTS: Final = 0.2
 MOST: Final = math.log(3.0)
 """Growth beyond three times the load is not forecast."""
 NOISE: Final = 0.25
-"""What part of a spread an hour's figure is wrong by: a level is the mean of many samples."""
+"""How wrong an hour's figure may be, as a part of the spread: it is the mean of many samples."""
 LEAST: Final = 1.0
 """Bytes/s (or messages/s) below which a bundle counts as idle at an hour."""
 

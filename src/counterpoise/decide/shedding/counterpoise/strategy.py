@@ -41,17 +41,17 @@ from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import ClusterView, Masks
 
 DOUBT: Final = 1.75
-"""So many standard errors of a broker's forecast may be noise, times that of the largest of all.
+"""A forecast's error is assumed to be at most this many times the largest of n standard errors.
 
 Of n normal errors the largest is about the square root of 2 ln n: the more brokers there are, the
 more of its excess the fullest owes to chance. While moves are put off, every `LEVEL_MINUTES` bring
-errors that are nearly independent of those before, so n grows with the looks at each broker: who
-looks again and again finds an error that is large enough in the end.
+errors that are nearly independent of those before. So n is the number of brokers times the number
+of such periods: with enough of them, some error is large by chance.
 """
 COLD: Final = 0.5
-"""A broker below this part of what fills it is taken for one that has just joined."""
+"""A broker with less than this part of the load that fills it counts as one that just joined."""
 HELD_MS: Final = 7_200_000
-"""How long the forecast of an ill broker's bundles stays as it was; after that it follows them."""
+"""How long forecasts of a suspected broker's bundles are kept; then they follow its reports."""
 
 
 class Counterpoise:

@@ -24,24 +24,26 @@ from counterpoise.decide.shedding.counterpoise.search import (
 from counterpoise.load.rates import Floats
 
 PATIENCE: Final = 2.0
-"""How far the price of a move may fall by waiting: to half."""
+"""By how much waiting divides the price of a move at most: the price falls to half."""
 SLIGHT: Final = 0.08
-"""Where the fullest of ten brokers is so far above the mean, a move has to win twice its price: the
-less uneven a cluster is, the less of its excess is felt, as queues grow faster than load does. Of
-a hundred brokers the fullest may be twice as far above it: more of them owe more to chance."""
-FEW: Final = 10
-"""Up to so many brokers a move costs as much less as they are more, since each is a smaller part of
-the whole. It interrupts as many clients, however: from there on the price hardly falls."""
-DEARER_MAX: Final = 3.0
-"""A price rises no further for that: a broker that joins has to be filled, however even the others
-are."""
-PASSING: Final = 0.16
-"""What a move for a burst must win at least, as a part of ``counterpoiseMovePrice``.
+"""If the fullest of ten brokers is this part above the mean, a move has to gain twice its price.
 
-It leaves the time after the burst less even, so that another move follows, and a burst may be over
-before it has paid. It helps the fullest broker alone, and of more brokers the next fullest is
-nearer to it: a larger cluster makes it dearer. Waiting makes it no cheaper, since a burst lasts no
-longer where the cluster has been uneven for long.
+Clients feel less of a small excess, because queues grow faster than load does. With a hundred
+brokers the fullest may be twice as far above the mean: the more brokers, the more is chance.
+"""
+FEW: Final = 10
+"""Up to this many brokers the price of a move falls in proportion to their number, since each is a
+smaller part of the whole. With more it hardly falls, since a move interrupts as many clients."""
+DEARER_MAX: Final = 3.0
+"""The most that evenness (`SLIGHT`) adds to a price, as a multiple of it: a broker that joins has
+to be filled, however even the others are."""
+PASSING: Final = 0.16
+"""What a move for a burst must gain at least, as a part of ``counterpoiseMovePrice``.
+
+Such a move leaves the time after the burst less even, so that another move follows, and the burst
+may be over before the move has paid. It helps the fullest broker alone, and with more brokers the
+next fullest is nearer to it: in a larger cluster the move costs more. Waiting makes it no cheaper,
+since a burst lasts no longer when the cluster has been uneven for long.
 """
 HOUR_MINUTES: Final = 60.0
 
@@ -51,14 +53,13 @@ class Bought(NamedTuple):
 
     steps: tuple[Step, ...]
     best: int
-    """How many of the steps win most over their price, made or not."""
+    """How many leading steps together gain most over their price, whether they are made or not."""
     gain: float
-    """By how much these steps lower the objective."""
+    """By how much the first `best` steps lower the objective."""
     sure: float
-    """By how much these steps lower the objective at least, as far as the forecasts are
-    reliable."""
+    """By how much the first `best` steps lower the objective even if the forecasts are wrong."""
     needed: float
-    """What these steps must win to be made."""
+    """The price of the first `best` steps, which they must gain to be made."""
     prices: Prices
 
 

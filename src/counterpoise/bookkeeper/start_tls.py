@@ -31,7 +31,7 @@ class BookieTls(Protocol):
     """The TLS settings of a client of bookies."""
 
     def context(self) -> ssl.SSLContext:
-        """The context of the next connection; raises `ConfigError` and `OSError`."""
+        """Make the TLS context of the next connection; raises `ConfigError` and `OSError`."""
 
 
 class NoTls(OSError):

@@ -64,7 +64,8 @@ class StoredLog(Log[C]):
                 return Chunk(index, (), ())
             if not isinstance(error, LostEntries):
                 raise
-            # Perhaps a successor has deleted them: then this raises.
+            # Perhaps a successor has deleted the entries, so that they are not lost: then this
+            # raises.
             await self._check_mine()
             self._found_lost(error.lost)
             return empty_chunk(index, error.lost.entries)
@@ -99,5 +100,5 @@ class StoredLog(Log[C]):
         try:
             await self._persist()
         except StorageError as error:
-            # Nothing acknowledged depends on it: the next change tries again.
+            # No stored message depends on this save: the next change tries again.
             _log.warning("%s", error)

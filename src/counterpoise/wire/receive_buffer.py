@@ -15,7 +15,7 @@ class ReceiveBuffer:
 
     def __init__(self) -> None:
         self._chunks: list[bytes | memoryview] = []
-        #: How many bytes wait here.
+        #: How many bytes of an incomplete frame are stored here.
         self.held = 0
         self._wanted = 0
 

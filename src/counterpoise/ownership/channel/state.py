@@ -125,7 +125,7 @@ class ChannelBundle:
 
     @property
     def settling(self) -> bool:
-        """Whether a client should wait, since it is being decided which broker serves it."""
+        """Whether a client should wait: which broker serves the bundle is about to be decided."""
         if self.serves:
             return False
         if self.topics is OpenTopics.TAKING_OVER or comes_to(self.record, self.me):

@@ -126,7 +126,7 @@ class BundleLock:
 
     @property
     def settling(self) -> bool:
-        """Whether a client should wait, since it is being decided which broker serves it."""
+        """Whether a client should wait: which broker serves the bundle is about to be decided."""
         return self.phase in _SETTLING or (
             self.phase is LockPhase.DRAINING and self.destination == self.me
         )

@@ -295,7 +295,7 @@ class LedgerFile:
 
     def _guess(self, read: ReadAt, head: bytes) -> Format:
         """Guess the format of a file whose header is damaged."""
-        # Without the log's marker: the one of the first record, if that is sound.
+        # If the log's marker is unknown: that of the first record, if it is undamaged.
         marker = self._records.marker or head[FILE_HEADER_SIZE:]
         if len(marker) < MARKER_SIZE or marker not in read(WINDOW, 0):
             return OldFormat()

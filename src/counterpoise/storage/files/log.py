@@ -283,7 +283,7 @@ class FileLog(StoredLog[C]):
             for s in sealed
             if s.entries
         ]
-        # Listed as empty: whatever their files hold is not part of the log.
+        # Abandoned ledgers are listed as empty: whatever their files hold is not part of the log.
         rows += [Sealed(i, self.fence.epoch, 0, 0) for i in self._abandoned]
         first = ledgers[0].ledger_id
         return SavedState(

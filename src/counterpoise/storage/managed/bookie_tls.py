@@ -23,7 +23,7 @@ class BookieTlsFiles:
         self.context()
 
     def context(self) -> ssl.SSLContext:
-        """The context of the next connection; raises `ConfigError`."""
+        """Make the TLS context of the next connection; raises `ConfigError`."""
         options = self._options
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         # As Java's client, whose hostname verification is off unless it is asked for.

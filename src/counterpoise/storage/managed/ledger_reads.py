@@ -44,7 +44,7 @@ class LedgerReads:
             except EntryUnreadable:
                 if count == 1:
                     raise
-                # Only one of them may be unreadable: the first is tried alone.
+                # Perhaps only one of them is unreadable: the first is tried alone.
                 payloads = await reader.read(entry_id, entry_id)
         except NoSuchLedger:
             raise LostEntries(Lost(ledger.ledger_id, entry_id, ledger.entries - 1)) from None

@@ -261,7 +261,8 @@ class ManagedLog(StoredLog[C]):
     async def _trim(self) -> None:
         trimmed = set(self._trimmed)
         try:
-            # Before they are deleted: what cursors know of them, such as producers' sequence ids.
+            # Cursors are saved before the ledgers are deleted, since they have what is known of
+            # these ledgers' messages, such as producers' sequence ids.
             await self._persist()
             self._trimmed -= trimmed
             self._chain.drop(trimmed)
@@ -269,7 +270,7 @@ class ManagedLog(StoredLog[C]):
         except LogFencedError as error:
             self._fail(error)
         except StorageError as error:
-            # They are listed still, until the next trim.
+            # The ledgers stay listed until the next trim.
             _log.warning("%s: %s", self.name, error)
 
     def set_persistence(self, persistence: Persistence | None) -> None:

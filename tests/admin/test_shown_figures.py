@@ -105,7 +105,9 @@ async def test_of_a_topic_and_the_producers_that_wait() -> None:
     topic = SimpleNamespace(
         subscriptions={"small": small, "large": large}, meter_in=meter(10), meter_out=meter(20),
         producers=SimpleNamespace(all=lambda: iter(producers)),
-        commons=SimpleNamespace(limits=limits),
+        commons=SimpleNamespace(
+            limits=limits, options=SimpleNamespace(sums_by_producer_name=False)
+        ),
     )  # fmt: skip
     shown = await topic_stats_json(cast("Any", topic), "b:1")
     names = ("msgRateIn", "msgThroughputIn", "msgInCounter", "bytesInCounter")
@@ -127,6 +129,11 @@ async def test_of_a_topic_and_the_producers_that_wait() -> None:
     rates = [each["msgRateIn"] for each in (*shown["publishers"], *total["publishers"])]
     assert rates[3:] == [*(3 * each for each in rates[:3]), rates[0]]
     assert total["subscriptions"]["large"]["msgBacklog"] == 36
+    topic.commons.options.sums_by_producer_name = True
+    [_, b, _] = parted = (await topic_stats_json(cast("Any", topic), "b:1"))["publishers"]
+    other = [b, {**b, "producerName": "d"}]
+    total = await sum_of_stats([{**shown, "publishers": each} for each in (parted, other)])
+    assert [each["producerName"] for each in total["publishers"]] == [*"abcd"], "by name"
 
 
 def test_of_a_log() -> None:

@@ -338,7 +338,7 @@ def test_publishers_and_consumers_are_left_out_of_stats(
             assert bool(consumers) is ("Consumers" not in without)
 
 
-def test_a_subscription_makes_the_topic_where_clients_may(api: Api, namespace: str) -> None:
+def test_a_client_makes_the_topic_where_it_may(api: Api, namespace: str, connect: Connect) -> None:
     at = f"/admin/v2/namespaces/{namespace}/autoTopicCreation"
     rule = {"allowAutoTopicCreation": True, "topicType": "partitioned", "defaultNumPartitions": 2}
     assert api("PUT", f"{TOPICS}/{namespace}/plain/subscription/s", "latest").status == 204
@@ -350,6 +350,10 @@ def test_a_subscription_makes_the_topic_where_clients_may(api: Api, namespace: s
     refused = api("PUT", f"{TOPICS}/{namespace}/none/subscription/s", "latest")
     assert refused.status == 412
     assert refused.reason == "Topic does not exist and cannot be auto-created"
+    with pytest.raises(pulsar.TopicNotFound):
+        connect().create_producer(f"non-persistent://{namespace}/np")
+    assert api("PUT", f"/admin/v2/non-persistent/{namespace}/np").status == 204
+    connect().create_producer(f"non-persistent://{namespace}/np")
 
 
 def test_a_subscription_in_use_is_deleted_only_by_force(

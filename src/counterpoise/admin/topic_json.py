@@ -141,6 +141,7 @@ def _lost_json(topic: face.PersistentTopic) -> JsonObject:
 def _publisher_of(topic: face.Topic, producer: face.Producer) -> JsonObject:
     """``PublisherStats``, and how limits delayed the producer, if they did (not in Pulsar)."""
     stats, flow = publisher_json(producer), producer.flow
+    stats["supportsPartialProducer"] = topic.commons.options.sums_by_producer_name
     if flow is not None and flow.throttled_count:
         stats["rateLimitedTimes"] = flow.throttled_count
         stats["rateLimitedSeconds"] = topic.commons.limits.throttled_ns(flow) / 1e9
@@ -159,7 +160,6 @@ def publisher_json(producer: face.Producer) -> JsonObject:
         "averageMsgSize": producer.meter.average_size,
         "chunkedMessageRate": 0.0,
         "producerId": producer.producer_id,
-        "supportsPartialProducer": False,
         "metadata": dict(request.properties),
         "producerName": producer.name,
         "address": request.address,
@@ -337,12 +337,16 @@ async def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
     busy = [each["averageMsgSize"] for each in partitions if each["averageMsgSize"]]
     total["averageMsgSize"] = sum(busy) / len(busy) if busy else 0.0
     subscriptions: dict[str, JsonObject] = {}
+    places: dict[str | int, int] = {}
     turns = face.WorkBudget(IN_A_TURN)
     for partition in partitions:
         await turns.did(1 + len(partition["subscriptions"]))
         for name in SUMMED_TOPIC_FIGURES:
             total[name] += partition[name]
-        for place, publisher in enumerate(partition["publishers"]):
+        for number, publisher in enumerate(partition["publishers"]):
+            by_name = publisher["supportsPartialProducer"]
+            key = publisher["producerName"] if by_name else number
+            place = places.setdefault(key, len(places))
             _add(total["publishers"], place, publisher, SUMMED_PUBLISHER_FIGURES)
         for name, figures in partition["subscriptions"].items():
             known = subscriptions.get(name)

@@ -137,6 +137,9 @@ async def test_a_partition_may_be_created_if_its_topic_has_it(policies: Policies
     await topics.create(topic("x-partition-1"))
     with pytest.raises(BrokerError):
         await topics.create(topic("x-partition-2"))
+    for allowed, missing in ((False, "y"), (True, "y-partition-0"), (True, "y-partition-1")):
+        with pytest.raises(BrokerError):
+            await catalog(policies, allowed=allowed).create(topic(missing, "non-persistent"))
 
 
 async def test_nothing_is_created_in_a_namespace_that_is_being_deleted(policies: Policies) -> None:

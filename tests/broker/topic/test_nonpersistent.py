@@ -4,6 +4,7 @@ import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -99,3 +100,15 @@ async def test_what_is_dropped_is_counted_by_messages(volatile: World) -> None:
     topic = await volatile.topic()
     assert isinstance(topic, NonPersistentTopic)
     assert (topic.dropped, producer.meter.messages, topic.meter_in.messages) == (4, 4, 4)
+
+
+@pytest.mark.parametrize("name", [NAME, TopicName.parse("persistent://t/n/x")])
+async def test_a_broker_may_serve_no_topics_of_a_domain(
+    store: MemoryLedgerStore, name: TopicName
+) -> None:
+    served = {"persistent_topics": False, "non_persistent_topics": False}
+    served["non_persistent_topics" if name.is_persistent else "persistent_topics"] = True
+    world = World(store, options=TopicOptions(**served))
+    with pytest.raises(BrokerError) as caught:
+        await world.topic(name)
+    assert caught.value.code is ServerError.NotAllowedError

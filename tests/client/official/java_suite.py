@@ -31,7 +31,7 @@ CLASSES = {
     "broker.admin": """
         AdminApi AdminApi2 AdminApiTlsAuth AdminApiCluster AdminApiDelayedDelivery
         AdminApiDynamicConfigurations
-        AdminApiMaxUnackedMessages AdminApiSchema AdminApiSchemaAutoUpdate
+        AdminApiMaxUnackedMessages AdminApiOffload AdminApiSchema AdminApiSchemaAutoUpdate
         AdminApiSchemaValidationEnforced AdminApiSubscription AdminApiTenant AdminTopicApi
         AnalyzeBacklogSubscription BrokerStat CreateSubscription IncrementPartitions
         MaxUnackedMessages TopicAutoCreation TopicMessageTTL TopicPolicies TopicPoliciesDisable
@@ -41,7 +41,8 @@ CLASSES = {
     "broker.service": """
         BrokerServiceAutoSubscriptionCreation BrokerServiceAutoTopicCreation
         BrokerServiceBundlesCacheInvalidation ConsumedLedgersTrim ExclusiveProducer
-        KeyValue NullValue PartitionKey PersistentQueueE2E ResendRequest SubscriptionSeek
+        InactiveTopicDelete KeyValue NullValue PartitionKey PersistentQueueE2E ResendRequest
+        SubscriptionSeek
         TopicTermination TransactionMarkerDelete
     """,
     "broker.service.persistent": """
@@ -54,15 +55,18 @@ CLASSES = {
         BytesKey ClientAuthenticationTls ClientDeduplication ConsumerAckList ConsumerBatchReceive
         ConsumerCleanup
         ConsumerRedelivery CustomMessageId DeadLetterTopic ExposeMessageRedeliveryCount Interceptors
-        KeySharedSubscription MaxProducer MemoryLimit MultiTopicsConsumer NonDurableSubscription
-        NonPartitionedTopicExpected PartitionCreation PartitionedProducerConsumer
+        KeySharedSubscription MaxProducer MemoryLimit MessageListenerExecutor MultiTopicsConsumer
+        NonDurableSubscription NonPartitionedTopicExpected NonPersistentTopic PartitionCreation
+        PartitionedProducerConsumer
         PatternMultiTopicsConsumer ProducerCleanup ProducerCreation ProducerQueueSize RetryTopic
         ServiceUrlProvider SimpleProducerConsumer SimpleProducerConsumerDisallowAutoCreateTopic
-        SimpleSchema SimpleTypedProducerConsumer Tenant TlsProducerConsumer TlsSni
-        TokenAuthenticatedProducerConsumer UnloadSubscription
+        SimpleProducerConsumerStat SimpleSchema SimpleTypedProducerConsumer Tenant
+        TlsProducerConsumer TlsSni
+        TokenAuthenticatedProducerConsumer TokenExpirationProduceConsumer UnloadSubscription
     """,
     "client.impl": """
-        AutoScaledReceiverQueueSize BatchMessageIndexAckDisable CompactedOutBatchMessage
+        AutoScaledReceiverQueueSize BatchMessageIndexAckDisable ClientWithSocks5Proxy
+        CompactedOutBatchMessage
         CompactionReaderImpl ConnectionHandler ConsumeBaseException ConsumerAck ConsumerClose
         ConsumerConfiguration ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic
         DispatchAccordingPermits DynamicReceiverQueueSize KeySharedSubscriptionMaxUnackedMessages
@@ -78,7 +82,7 @@ CLASSES = {
     """,
     "client.processor": "MessagePayloadProcessor",
     "common.protocol": "ProducerBatchSend",
-    "compaction": "GetLastMessageIdCompacted",
+    "compaction": "Compaction CompactionRetention GetLastMessageIdCompacted",
     "schema": "PartitionedTopicSchema Schema",
     "schema.compatibility": """
         SchemaCompatibilityCheck SchemaTypeCompatibilityCheck
@@ -90,7 +94,10 @@ TIMEOUT_MS = 100_000
 """How long a test may take."""
 _SETTINGS = {"systemTopicsWritableByClients": "true"}
 """As Pulsar is: some tests make the topics of load data before a broker does."""
-_WITHOUT_CLUSTER = ("AdminApiT", "AuthenticatedTransaction", "TlsProducer", "TokenAuthenticated")
+_WITHOUT_CLUSTER = (
+    *("AdminApiSchemaWithAuth", "AdminApiT", "AuthenticatedProducer", "AuthenticatedTransaction"),
+    *("TlsProducer", "TokenAuthenticated", "TokenExpiration"),
+)
 """Tests that make the cluster that one of ours begins with, by an admin client of their own."""
 _TEXT = 1
 _DOUBLE = (5, 6)
@@ -102,7 +109,7 @@ _SIZES = {
 }
 """The constants of a Java class by their tags: a text has its length, two kinds count twice."""
 _OF_PULSAR_1 = re.compile(
-    rb"((?:^(?!src/)|persistent://)[\w\x01-]+)/(?:us[ew]/|cluster/|(?:test|global)/(?=ns|my-n|[\w-]+/))"
+    rb"((?:^(?!src/)|persistent://)[\w\x01-]+)/(?:us[ew]/|tp1/|cluster/|(?:test|global)/(?=ns|my-n|[\w-]+/))"
 )
 _PORTS = ("brokerServicePort", "webServicePort", "brokerServicePortTls", "webServicePortTls")
 _OPENED = ("sun.net", "java.lang", "java.io", "java.util.zip", "java.nio", "jdk.internal.misc")

@@ -88,7 +88,7 @@ async def create(request: web.Request) -> None:
         if topic.partition_index < 0:
             await require_room(request, topic, 1)
         await broker.policies.create_topic(topic, body_of(request))
-    await broker.topics.get(topic, create=True)
+    await broker.topics.get(topic, by_policies=False)
 
 
 async def require_room(request: web.Request, topic: TopicName, count: int) -> None:

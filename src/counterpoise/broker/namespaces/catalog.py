@@ -17,7 +17,7 @@ from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.patterns import compile_pattern
 from counterpoise.names.position import Position
-from counterpoise.names.system_topics import is_pending_ack_log, is_system_topic
+from counterpoise.names.system_topics import SYSTEM_TOPICS, is_pending_ack_log, is_system_topic
 from counterpoise.names.topic import NON_PERSISTENT, PARTITION_SUFFIX, PERSISTENT, TopicName
 from counterpoise.wire.errors import ServerError
 
@@ -74,9 +74,10 @@ class TopicCatalog:
         with store_errors_as_not_ready():
             if not await self._may_create(topic):
                 raise BrokerError(ServerError.TopicNotFound, f"Topic {topic} does not exist")
-            if topic.partition_index < 0:
-                await self.admit_topics(topic.namespace_name, 1)
-            await self._policies.create_topic(topic)
+            if topic.is_persistent:
+                if topic.partition_index < 0:
+                    await self.admit_topics(topic.namespace_name, 1)
+                await self._policies.create_topic(topic)
 
     async def admit_topics(self, namespace: NamespaceName, count: int) -> None:
         """Raise `BrokerError` (NotAllowedError) if a namespace may not have ``count`` more topics.
@@ -200,8 +201,8 @@ class TopicCatalog:
         policies = await self._policies.namespace(topic.namespace_name) or {}
         if topic.partition_index >= 0 and not policies.get("deleted"):
             partitions = await self._partition_count(topic.partitioned_name)
-            if partitions is not None:
-                return topic.partition_index < partitions
+            if partitions is not None or not topic.is_persistent:
+                return topic.partition_index < (partitions or 0)
         return (await self._rule(topic)).allowed
 
     async def _rule(self, topic: TopicName) -> AutoTopicCreation:
@@ -212,7 +213,7 @@ class TopicCatalog:
         policies = await self._policies.namespace(topic.namespace_name) or {}
         if policies.get("deleted"):
             return AutoTopicCreation(allowed=False)
-        if is_system_topic(topic):
+        if is_system_topic(topic) or str(topic) in SYSTEM_TOPICS:
             return AutoTopicCreation()
         override = policies.get("autoTopicCreationOverride")
         if not isinstance(override, dict) or not override:

@@ -2,7 +2,10 @@
 
 from dataclasses import dataclass
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.names.options import INT64_MAX, option
+from counterpoise.names.topic import TopicName
+from counterpoise.wire.errors import ServerError
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,6 +139,8 @@ class TopicOptions:
     batch_index_acks: bool = option(False, "acknowledgmentAtBatchIndexLevelEnabled")
     """Whether messages of a batch are acknowledged one by one: what is delivered again lacks those
     that were."""
+    sums_by_producer_name: bool = option(False, "aggregatePublisherStatsByProducerName")
+    """Whether the stats of a partitioned topic sum up producers by name, not by their order."""
     encryption_required: bool = option(False, "encryptionRequireOnProducer")
     """Whether every producer has to encrypt what it publishes."""
     max_subscriptions: int = option(0, "maxSubscriptionsPerTopic", "subscriptions", low=0)
@@ -159,3 +164,13 @@ class TopicOptions:
     """How many stretches of acknowledged entries are saved while a topic is served: what a crash
     may make consumers see again, and what a save costs. A topic that leaves in order saves them
     all."""
+    persistent_topics: bool = option(True, "enablePersistentTopics")
+    """Whether this broker serves persistent topics."""
+    non_persistent_topics: bool = option(True, "enableNonPersistentTopics")
+    """Whether this broker serves non-persistent topics."""
+
+    def check_served(self, topic: TopicName) -> None:
+        """Raise `BrokerError` if this broker serves no topics of this one's domain."""
+        if not (self.persistent_topics if topic.is_persistent else self.non_persistent_topics):
+            why = f"Broker is unable to load {topic.domain} topic"
+            raise BrokerError(ServerError.NotAllowedError, why)

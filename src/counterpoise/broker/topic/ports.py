@@ -195,7 +195,9 @@ class TopicMetadata(Protocol):
         """Whether a persistent topic exists."""
 
     async def create(self, topic: TopicName) -> None:
-        """Create a persistent topic; raises `BrokerError` (TopicNotFound) if policies forbid it."""
+        """Store that a persistent topic exists; raises `BrokerError` (TopicNotFound) if policies
+        forbid this one, persistent or not.
+        """
 
     async def terminated(self, topic: TopicName) -> bool:
         """Whether the topic was terminated."""

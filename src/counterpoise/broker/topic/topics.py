@@ -109,13 +109,13 @@ class TopicRegistry:
         """The topics that are loaded now, by name."""
         return MappingProxyType(self._topics)
 
-    async def get(self, name: TopicName, *, create: bool = True) -> Topic:
+    async def get(self, name: TopicName, *, create: bool = True, by_policies: bool = True) -> Topic:
         """The topic, loaded if necessary.
 
         Raises `BrokerError`: ServiceNotReady if this broker does not own its bundle, TopicNotFound
-        if it does not exist and ``create`` is False or policies forbid it.
+        if it does not exist and ``create`` is False or policies forbid it (``by_policies``).
         """
-        topic = await self._get(name, create=create)
+        topic = await self._get(name, create, by_policies)
         await self._read_policies(topic)
         return topic
 
@@ -128,7 +128,7 @@ class TopicRegistry:
     async def _persistence(self, name: TopicName) -> Persistence | None:
         return None if self._policies is None else persistence_of(await self._policies(name))
 
-    async def _get(self, name: TopicName, *, create: bool) -> Topic:
+    async def _get(self, name: TopicName, create: bool, by_policies: bool) -> Topic:
         topic = self._topics.get(name)
         if topic is not None and not topic.closing:
             return topic
@@ -138,31 +138,31 @@ class TopicRegistry:
         loading = self._loading.get(name)
         if loading is None:
             loading = self._background.start(
-                f"loading {name}", self._load(name, create=create), expected=(BrokerError,)
+                f"loading {name}", self._load(name, create, by_policies), expected=(BrokerError,)
             )
             self._loading[name] = loading
             loading.add_done_callback(lambda _: self._loading.pop(name, None))
         # One impatient client must not cancel the load for the others.
         return await asyncio.shield(loading)
 
-    async def _load(self, name: TopicName, *, create: bool) -> Topic:
+    async def _load(self, name: TopicName, create: bool, by_policies: bool) -> Topic:
         async with self._loads:
-            return await self._load_now(name, create=create)
+            return await self._load_now(name, create, by_policies)
 
-    async def _load_now(self, name: TopicName, *, create: bool) -> Topic:
+    async def _load_now(self, name: TopicName, create: bool, by_policies: bool) -> Topic:
         topic = self._topics.get(name)
         if topic is not None:
             topic.check_open()
             return topic
         self._check_owned(name)
+        self._commons.options.check_served(name)
         if name.is_persistent and await self._catalog.exists(name):
             return await self._open(name)
         if not create:
             raise BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
-        if not name.is_persistent:
-            return await self._begin(name)
-        await self._catalog.create(name)
-        return await self._open(name)
+        if by_policies:
+            await self._catalog.create(name)
+        return await (self._open(name) if name.is_persistent else self._begin(name))
 
     async def _is_released(self, name: TopicName) -> bool:
         if name in self._topics:

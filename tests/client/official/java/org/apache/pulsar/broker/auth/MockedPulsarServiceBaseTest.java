@@ -19,9 +19,12 @@ import java.util.Objects;
 import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
+import org.apache.bookkeeper.client.BookKeeper;
+import org.apache.pulsar.broker.BookKeeperClientFactory;
 import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.TransactionMetadataStoreService;
@@ -91,7 +94,7 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     /** Namespaces that Pulsar had no need of as long as their names had a cluster in them. */
     private static final List<String> OF_PULSAR_1 = List.of(
-            "my-property/my-ns", "prop/namespace", "prop/ns-abc", "prop/ns-abc1", "prop/ns-abc2",
+            "my-property/my-ns", "prop/my-ns", "prop/namespace", "prop/ns-abc", "prop/ns-abc1", "prop/ns-abc2",
             "prop/ns-abc3", "prop/ns-abcd", "prop-xyz/ns-abc");
     private static final Set<String> BEGUN_WITH =
             Set.of("test", "public", "public/default", "pulsar", "pulsar/system");
@@ -261,11 +264,13 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
             case "getWebServiceAddressTls" -> adminTls;
             case "getBrokerListenPort" -> Optional.of(URI.create(binaryUrl).getPort());
             case "getListenPortHTTP" -> Optional.of(brokerUrl.getPort());
-            case "getConfiguration", "getConfig" -> conf;
+            case "getConfiguration", "getConfig" -> followed;
             case "getAdminClient" -> admin;
             case "getBrokerService" -> NAMES_ONLY;
             case "getLocalMetadataStore" -> SILENT_STORE;
             case "getPulsarResources" -> coordinatorsMade();
+            case "getBookKeeperClientFactory" -> only(BookKeeperClientFactory.class, "create",
+                    made -> CompletableFuture.completedFuture(Mockito.mock(BookKeeper.class)));
             case "getTransactionMetadataStoreService" -> only(TransactionMetadataStoreService.class, "getStores",
                     stores -> only(Map.class, "size", size -> coordinators));
             case "toString" -> "a broker of another process";

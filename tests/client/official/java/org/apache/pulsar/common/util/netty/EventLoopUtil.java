@@ -9,6 +9,7 @@ import io.netty.channel.socket.SocketChannel;
 import io.netty.channel.socket.nio.NioDatagramChannel;
 import io.netty.channel.socket.nio.NioServerSocketChannel;
 import io.netty.channel.socket.nio.NioSocketChannel;
+import io.netty.util.concurrent.Future;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.ThreadFactory;
 import java.util.concurrent.TimeUnit;
@@ -22,7 +23,12 @@ public final class EventLoopUtil {
     }
 
     public static EventLoopGroup newEventLoopGroup(int threads, boolean busyWait, ThreadFactory factory) {
-        return new NioEventLoopGroup(threads, factory);
+        return new NioEventLoopGroup(threads, factory) {
+            @Override
+            public Future<?> shutdownGracefully() {
+                return shutdownGracefully(0, 2, TimeUnit.SECONDS);
+            }
+        };
     }
 
     public static Class<? extends SocketChannel> getClientSocketChannelClass(EventLoopGroup group) {
@@ -41,6 +47,6 @@ public final class EventLoopUtil {
     }
 
     public static CompletableFuture<Void> shutdownGracefully(EventLoopGroup group) {
-        return NettyFutureUtil.toCompletableFutureVoid(group.shutdownGracefully(0, 2, TimeUnit.SECONDS));
+        return NettyFutureUtil.toCompletableFutureVoid(group.shutdownGracefully());
     }
 }

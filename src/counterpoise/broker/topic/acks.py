@@ -30,8 +30,9 @@ class AckState:
         self.mark = mark
         self.above = 0
         self.partial: dict[int, int] = {}
-        #: What open transactions acknowledge; None: none ever did.
+        #: The acknowledgements of open transactions; None: there never were any.
         self.withheld: PendingAcks | None = None
+        #: By block of `_WIDTH` entries: the entries acknowledged after ``mark``, as bits.
         self._bits: dict[int, int] = {}
         for first, last in acked:
             for index in range(max(first, mark + 1), last + 1):

@@ -14,12 +14,12 @@ from counterpoise.wire.errors import ServerError
 EVICTION: Final = "consumer_backlog_eviction"
 HOLD: Final = "producer_request_hold"
 KEPT: Final = 0.9
-"""What eviction leaves of a quota (``BacklogQuotaManager``)."""
+"""The fraction of the quota to which eviction reduces a backlog (``BacklogQuotaManager``)."""
 
 
 @dataclass(frozen=True, slots=True)
 class BacklogQuota:
-    """A backlog quota: its limit in bytes, or in seconds if ``is_age``, and what happens then."""
+    """A backlog quota: its limit in bytes, or in seconds if ``is_age``, and what happens beyond."""
 
     limit: int
     policy: str
@@ -64,7 +64,7 @@ class LaggingSubscription(Protocol):
     """When messages were last expired; in seconds since 1970, 0 for never."""
 
     def advance(self, index: int) -> None:
-        """Acknowledge every entry up to ``index`` in place of a consumer."""
+        """Acknowledge every entry up to ``index``, as if a consumer had."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,13 +119,13 @@ class Backlog:
                 subscription.advance(first - 1)
 
     def _bytes(self) -> int:
-        """Bytes behind the slowest subscription, by the average entry size, as Pulsar estimates."""
+        """The slowest subscription's backlog in bytes, by the average entry size, as in Pulsar."""
         entries = self.log.end - self.log.begin
         most = max((each.backlog for each in self.subscriptions), default=0)
         return most * self.log.size // entries if entries else 0
 
     async def _oldest_ms(self) -> int | None:
-        """The publish time of the oldest message."""
+        """The publish time of the oldest unacknowledged entry in milliseconds, if there is one."""
         slowest = min(self.subscriptions, key=lambda it: it.acks.unacked(1), default=None)
         return None if slowest is None else await earliest_in_backlog(slowest)
 
@@ -133,7 +133,7 @@ class Backlog:
 def pass_over_trimmed(log: Log[Any], subscriptions: Iterable[LaggingSubscription]) -> None:
     """Move the cursors of non-durable subscriptions past entries that were deleted.
 
-    As in Pulsar these subscriptions do not prevent a deletion.
+    As in Pulsar, these subscriptions do not keep entries from being deleted.
     """
     for each in subscriptions:
         if each.acks.mark < log.begin - 1:

@@ -13,7 +13,8 @@ from counterpoise.wire.entry import BadEntry, metadata_of, split
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 
 Survivors = Mapping[int, frozenset[int] | None]
-"""For each entry, by index, the places of its messages that are kept; None: the whole entry."""
+"""By index, the entries that are kept, each with the positions of the messages that are kept of its
+batch; None: the whole entry."""
 
 
 class CompactedView:
@@ -54,7 +55,9 @@ class CompactedView:
         return self._indexes[at] if at < len(self._indexes) else self.horizon + 1
 
     def places(self, index: int) -> frozenset[int] | None:
-        """Which messages of a batch are in the view, by position; None if the entry is no batch."""
+        """The positions of the messages of a batch that are in the view; None if the whole entry is
+        in it, or nothing of it.
+        """
         return self._survivors.get(index)
 
     def shown(self, index: int, entry: bytes) -> bytes:
@@ -79,11 +82,11 @@ class LatestValues:
         self._keeps_keyless = keeps_keyless
         self._of_key: dict[str, tuple[int, int]] = {}
         self._kept: list[tuple[int, int]] = []
-        #: Messages that were added.
+        #: How many messages the added entries had.
         self.messages = 0
 
     def add(self, index: int, entry: bytes) -> None:
-        """Add the next entry; an empty one has been lost."""
+        """Add the next entry; b"" if it is lost."""
         try:
             metadata = metadata_of(entry) if entry else None
         except BadEntry:

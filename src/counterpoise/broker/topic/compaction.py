@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 THRESHOLD: Final = 5 << 20
-"""Bytes of outdated values a topic may have; what Pulsar's leader sets for bundle states."""
+"""How many bytes of outdated values a topic may have: as Pulsar's leader sets it for bundle states.
+"""
 LOOK_S: Final = 5.0
 """Seconds between two checks of a loaded topic's size."""
 _READ: Final = 1 << 20

@@ -31,13 +31,14 @@ class Consumer(Recipient):
             subscription.topic_meter,
         )
         self.subscription = subscription
-        #: It has acknowledged a message that it could not read.
+        #: Whether its client has acknowledged a message that it could not read.
         self.discards = False
 
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
         """Send entries to the client, with ``messages`` messages of ``size`` bytes in all.
 
-        The client drops messages of a batch that it has acknowledged.
+        Of a batch that is partly acknowledged, the client gets the ack set, by which it drops the
+        messages that are.
         """
         acks = self.subscription.acks
         if acks.partial or acks.withheld:
@@ -46,13 +47,13 @@ class Consumer(Recipient):
         super().send(deliveries, messages, size)
 
     def flow(self, permits: int) -> None:
-        """The client permits this many more messages."""
+        """Add permits that the client sent, and resume delivery."""
         self.permits += permits
         self.last_flow_ms = int(time.time() * 1000)
         self.subscription.resume(self)
 
     def resume(self) -> None:
-        """The connection is writable again: resume delivery."""
+        """Resume delivery, since the connection is writable again."""
         self.subscription.resume(self)
 
     @property
@@ -110,7 +111,7 @@ class Consumer(Recipient):
         return self.request.read_compacted and index <= self.subscription.compacted.horizon
 
     def _last_index(self) -> int:
-        """Index of the last entry that the consumer can get; below the log's begin without one."""
+        """Index of the last entry that the consumer can get; below the log's begin if none is."""
         last = self.subscription.last_index
         if not self._is_compacted(last):
             return last

@@ -27,7 +27,7 @@ class Sent(Enum):
     NEW = auto()
     STORED = auto()
     UNDER_WAY = auto()
-    """It was sent before, and whether it will be stored is not known yet."""
+    """It was sent before, and is neither stored nor refused yet."""
 
 
 class Deduplication:
@@ -36,9 +36,10 @@ class Deduplication:
     def __init__(self, stored: Mapping[str, int], options: TopicOptions = _DEFAULTS) -> None:
         self.stored = dict(stored)
         self._options = options
-        #: When producers were last seen that are not attached, and when it was last looked.
+        #: Since when each detached producer is known to be detached, by name.
         self._left: dict[str, float] = {}
         self._saved_s = 0.0
+        #: The highest sequence id that each producer has submitted, stored or not.
         self._given = dict(stored)
         self._unsaved = 0
 
@@ -100,7 +101,7 @@ class Deduplication:
         self.stored[producer] = max(self.stored.pop(producer, -1), highest)
 
     def refuse(self, producer: str) -> None:
-        """A producer's submitted entries were not stored: they count as new if sent again."""
+        """Count a producer's entries that could not be stored as new if they are sent again."""
         self._given[producer] = self.stored.get(producer, -1)
 
     def is_due(self, entries: int) -> bool:
@@ -144,9 +145,10 @@ class Deduplication:
 
 
 def _is_followed(entry: bytes) -> bool:
-    """Whether it is a chunk of a message, and not the last: all have the message's sequence id.
+    """Whether an entry is a chunk of a message, and not the last one.
 
-    As in Pulsar, the last one alone is looked at: without it consumers drop the others.
+    All chunks of a message have its sequence id. As in Pulsar, only the last one is checked for
+    duplicates: without it consumers drop the others.
     """
     chunk = chunk_of(entry)
     return chunk is not None and not chunk.is_last

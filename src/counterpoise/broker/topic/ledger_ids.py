@@ -20,9 +20,9 @@ from counterpoise.storage.ledger_store import LedgerStore
 from counterpoise.storage.port import StorageError
 
 RANGE: Final = 1000
-"""Ids that are reserved at once."""
+"""How many ids are reserved at once."""
 RANGES_MAX: Final = 3
-"""Ranges that are kept; the oldest go first."""
+"""How many reserved ranges are kept: with one more, the rest of the oldest is given up."""
 
 
 class ClusterLedgerIds:

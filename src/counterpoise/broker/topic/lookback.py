@@ -13,7 +13,7 @@ from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.values import InitialPosition
 
 SURVEYED_MAX: Final = 10_000
-"""Entries that are looked at in one survey (``subscriptionBacklogScanMaxEntries``)."""
+"""The most entries that one survey counts (``subscriptionBacklogScanMaxEntries``)."""
 _SURVEYED_BYTES: Final = 1024 * 1024
 
 
@@ -79,7 +79,7 @@ async def stored_metadata(log: Log[Any], index: int) -> MessageMetadata | None:
 async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
     """Index of the first entry published at or after this time, by binary search.
 
-    Relies on publish times that do not fall, as Pulsar's ``PersistentMessageFinder`` does.
+    Relies on publish times that never decrease, as Pulsar's ``PersistentMessageFinder`` does.
     """
     low, high = log.begin, log.end
     while low < high:
@@ -91,7 +91,7 @@ async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
         if metadata is not None and metadata.publish_time < publish_time_ms:
             low = found + 1
         else:
-            # What is lost between the middle and the entry found lies before it, or is the end.
+            # Entries from the middle to the one found are lost: the middle may be the result.
             high = middle
     return low
 
@@ -118,7 +118,8 @@ async def start_index(log: Log[Any], request: SubscribeRequest) -> int:
     if request.initial_position is InitialPosition.Earliest:
         return log.begin
     if request.durable and log.cursors_lost:
-        # It may have been here before. Rather see a message again than never.
+        # The subscription's cursor may be among the lost ones: deliver messages again rather than
+        # never.
         return log.begin
     return log.end
 

@@ -5,7 +5,8 @@ from typing import Final
 from counterpoise.names.callbacks import Clock
 
 MIN_SECONDS: Final = 1.0
-"""A rate is never taken over less: the first messages of a new topic would count for thousands."""
+"""The shortest time a rate is computed over: over less, a new topic's first messages would make a
+rate of thousands."""
 
 
 class RateClock:

@@ -60,14 +60,14 @@ class NonPersistentTopic(Topic):
         self._subscriptions.pop(name, None)
 
     def last_message_id(self) -> Position:
-        """Always (-1, -1)."""
+        """Return (-1, -1), since nothing is stored."""
         return NO_POSITION
 
     async def _drain(self) -> None:
-        """Nothing to wait for: receipts are sent at once."""
+        """Do nothing: receipts are sent at once."""
 
     async def _close_storage(self) -> None:
-        """Nothing is stored."""
+        """Do nothing: nothing is stored."""
 
 
 class _EmptyLog:

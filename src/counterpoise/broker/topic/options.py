@@ -29,15 +29,15 @@ class TopicOptions:
     )
     """Entries of a Key_Shared subscription that may wait for consumers while others pass them."""
     loads_max: int = option(5000, "maxConcurrentTopicLoadRequest", "topics", low=1)
-    """How many topics are loaded at once; the others wait for their turn."""
+    """How many topics are loaded at the same time; the others wait for their turn."""
     failover_delay_ms: int = option(1000, "activeConsumerFailoverDelayTimeMillis", "ms", low=0)
     """How long a new active Failover consumer waits for the former one's acknowledgements."""
     failover_consistent_hashing: bool = option(False, "activeConsumerFailoverConsistentHashing")
-    """Whether a partition's active Failover consumer falls on a ring by name, as that of a topic
-    without partitions does, and not by the partition's number."""
+    """Whether a partition's active Failover consumer is chosen by consistent hashing of names, as
+    on a topic without partitions; if false, by the partition's number."""
     rate_window_s: int = option(5, "statsUpdateFrequencyInSecs", "s", low=1)
-    """Over how long the rates of topics, producers and consumers are taken: between this and twice
-    this (Pulsar's default is 60, and shows nothing for the first minute)."""
+    """The window of the rates of topics, producers and consumers, which are averages over one to
+    two windows (Pulsar's default is 60, and shows nothing for the first minute)."""
     max_producers: int = option(0, "maxProducersPerTopic", "producers", low=0)
     """How many producers a topic may have at once; 0 is no limit."""
     max_consumers: int = option(0, "maxConsumersPerTopic", "consumers", low=0)
@@ -51,9 +51,9 @@ class TopicOptions:
     expiry_check_minutes: int = option(5, "messageExpiryCheckIntervalInMinutes", "minutes", low=1)
     """How often messages expire that are older than their topic's messageTTL."""
     quota_checks: bool = option(True, "backlogQuotaCheckEnabled")
-    """Whether backlogs are held to their quotas."""
+    """Whether backlog quotas are enforced."""
     quota_check_s: int = option(60, "backlogQuotaCheckIntervalInSeconds", "s", low=1)
-    """How often it is looked whether a backlog exceeds its quota."""
+    """How often backlogs are checked against their quotas."""
     quota_bytes: int = option(-1, "backlogQuotaDefaultLimitBytes", "bytes", low=-1, high=INT64_MAX)
     """How large a topic's backlog may be without a policy; 0 or less is no limit."""
     quota_policy: str = option(
@@ -61,17 +61,18 @@ class TopicOptions:
         "backlogQuotaDefaultRetentionPolicy",
         choices=("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
     )
-    """What happens to a topic whose backlog is larger."""
+    """What happens if a topic's backlog exceeds backlogQuotaDefaultLimitBytes."""
     deduplicates: bool = option(False, "brokerDeduplicationEnabled")
-    """Whether a topic stores once what a producer sends again, by its sequence id."""
+    """Whether a topic stores a message only once that its producer sends again, by its sequence
+    id."""
     delays: bool = option(True, "delayedDeliveryEnabled")
-    """Whether a message waits for the time that its producer asks for; else it goes at once."""
+    """Whether a message is delivered at the time that its producer asked for; if false, at once."""
     delay_tick_ms: int = option(1000, "delayedDeliveryTickTimeMillis", "ms", low=0, high=INT64_MAX)
-    """How much earlier it may be delivered than it asks for."""
+    """How much earlier than its producer asked for a delayed message may be delivered."""
     delay_is_strict: bool = option(False, "isDelayedDeliveryDeliverAtTimeStrict")
-    """Whether it is never delivered earlier."""
+    """Whether a delayed message is never delivered earlier than its producer asked for."""
     delay_max_ms: int = option(0, "delayedDeliveryMaxDelayInMillis", "ms", low=0, high=INT64_MAX)
-    """How long a message may ask to wait, or it is refused; 0 is no limit."""
+    """The longest delay; a message that asks for more is refused; 0 is no limit."""
     retention_minutes: int = option(0, "defaultRetentionTimeInMinutes", "minutes", low=-1)
     """How long messages are kept that every subscription has acknowledged; -1 is for ever."""
     retention_megabytes: int = option(0, "defaultRetentionSizeInMB", "MB", low=-1)
@@ -123,22 +124,23 @@ class TopicOptions:
     keeps_keyless: bool = option(False, "topicCompactionRetainNullKey")
     """Whether compaction keeps messages that have no key."""
     dedup_entries: int = option(1000, "brokerDeduplicationEntriesInterval", "entries", low=1)
-    """Entries between two saves of the sequence ids: what a recovery reads."""
+    """How many entries are stored between two saves of the sequence ids; a recovery reads them."""
     dedup_producers: int = option(
         10_000, "brokerDeduplicationMaxNumberOfProducers", "producers", low=1
     )
-    """How many producers are remembered."""
+    """How many producers' sequence ids a topic keeps."""
     dedup_snapshot_s: int = option(120, "brokerDeduplicationSnapshotIntervalSeconds", "s", low=0)
-    """After how long the ids are saved that have changed; 0: by the number of entries alone."""
+    """After how long changed sequence ids are saved, however few; 0: by the number of entries
+    alone."""
     dedup_check_s: int = option(120, "brokerDeduplicationSnapshotFrequencyInSeconds", "s", low=0)
-    """How often it is looked whether that has passed; 0 is never."""
+    """How often topics are checked for sequence ids to save by time; 0 is never."""
     dedup_inactive_minutes: int = option(
         360, "brokerDeduplicationProducerInactivityTimeoutMinutes", "minutes", low=1
     )
-    """After how long a producer that has left is forgotten."""
+    """After how long the sequence id of a producer that has left is forgotten."""
     batch_index_acks: bool = option(False, "acknowledgmentAtBatchIndexLevelEnabled")
-    """Whether messages of a batch are acknowledged one by one: what is delivered again lacks those
-    that were."""
+    """Whether messages of a batch are acknowledged one by one: a batch that is redelivered then
+    lacks those that were."""
     sums_by_producer_name: bool = option(False, "aggregatePublisherStatsByProducerName")
     """Whether the stats of a partitioned topic sum up producers by name, not by their order."""
     encryption_required: bool = option(False, "encryptionRequireOnProducer")
@@ -152,18 +154,18 @@ class TopicOptions:
     )
     """The types of subscription that consumers may ask for."""
     creates_subscriptions: bool = option(True, "allowAutoSubscriptionCreation", dynamic=True)
-    """Whether a consumer creates a durable subscription that is not there."""
+    """Whether a consumer creates a durable subscription that does not exist."""
     strict_names: bool = option(False, "strictlyVerifySubscriptionName", dynamic=True)
     """Whether consumers create subscriptions only with names of letters, digits and ``-=:._``."""
     key_shared: bool = option(True, "subscriptionKeySharedEnable")
-    """Whether consumers may ask for Key_Shared, whatever the policies say."""
+    """Whether consumers may ask for Key_Shared; if false, not even where policies allow it."""
     key_shared_ring: bool = option(True, "subscriptionKeySharedUseConsistentHashing")
-    """Whether Key_Shared consumers share the keys by points on a ring, so that a newcomer takes a
-    little of everyone's, or by halving the largest share."""
+    """Whether keys are distributed to Key_Shared consumers by consistent hashing, so that a new
+    consumer takes some from each; if false, it takes half of the largest share."""
     saved_ranges: int = option(10_000, "managedLedgerMaxUnackedRangesToPersist", "ranges", low=1)
-    """How many stretches of acknowledged entries are saved while a topic is served: what a crash
-    may make consumers see again, and what a save costs. A topic that leaves in order saves them
-    all."""
+    """How many ranges of entries that are acknowledged out of order a cursor saves while its topic
+    is served. A save costs more with more of them; those that are not saved are redelivered after a
+    crash. A topic that is closed in order saves all of them."""
     persistent_topics: bool = option(True, "enablePersistentTopics")
     """Whether this broker serves persistent topics."""
     non_persistent_topics: bool = option(True, "enableNonPersistentTopics")

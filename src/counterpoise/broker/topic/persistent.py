@@ -47,13 +47,13 @@ class PersistentTopic(transactional.TransactionalTopic):
         super().__init__(name, commons)
         self._subscriptions: dict[str, Subscription] = {}
         self._on_lost = on_lost
-        #: Nothing more may ever be published; consumers go on to the end.
+        #: Whether nothing more may ever be published; consumers go on to the end.
         self.terminated = False
-        #: An offload was requested since the topic was loaded; there is nothing to offload to.
+        #: Whether an offload was requested since the topic was loaded: all fail, without a driver.
         self.offload_failed = False
         self._ending = False
         self._looks = False
-        #: What producers have stored, while the topic deduplicates.
+        #: The sequence ids of producers; None while the topic does not deduplicate, or until read.
         self._known: Deduplication | None = None
         self.compaction = TopicCompaction(self)
 
@@ -90,7 +90,11 @@ class PersistentTopic(transactional.TransactionalTopic):
         return self._known
 
     async def make_ready(self, request: ports.ProducerRequest) -> None:
-        """Check the backlog quota, and create the producer's initial subscription (PIP-124)."""
+        """Prepare for a producer: check the backlog quota, read the sequence ids if the topic
+        deduplicates, and create the producer's initial subscription (PIP-124).
+
+        Raises `BrokerError`.
+        """
         try:
             if self.rules.quotas:
                 await self.backlog().require_quota(self.rules.quotas)
@@ -120,10 +124,10 @@ class PersistentTopic(transactional.TransactionalTopic):
         return producer
 
     async def terminate(self, for_good: Callable[[Position], Awaitable[None]]) -> Position:
-        """Accept no more messages, permanently if ``for_good``; returns the last entry's position.
+        """Terminate the topic: accept no more messages. Returns the last entry's position.
 
-        Entries that are not stored yet are refused: their producers reconnect and get
-        TopicTerminatedError.
+        ``for_good`` records the termination at that position for all brokers. Entries that are not
+        stored yet are refused: their producers reconnect and get TopicTerminatedError.
         """
         if not self.terminated:
             self.check_open()
@@ -176,7 +180,7 @@ class PersistentTopic(transactional.TransactionalTopic):
             self.failed(failure, ())
 
     def committed(self, group: EntryGroup[Published]) -> None:
-        """The log has stored entries: send receipts to producers, then deliver."""
+        """Called by the log when it has stored entries: send their receipts, then deliver them."""
         count = len(group.contexts)
         self.commons.publish_latency.count(count, group.took_s)
         send_receipts(group, self.meter_in, self._known)
@@ -200,12 +204,12 @@ class PersistentTopic(transactional.TransactionalTopic):
         refuse_all(BrokerError(ServerError.PersistenceError, str(error)), contexts)
 
     def lost(self, lost: Lost) -> None:
-        """Called by the log: stored entries cannot be read any more, so subscriptions skip them."""
+        """Called by the log if stored entries cannot be read any more: subscriptions skip them."""
         for subscription in self._subscriptions.values():
             subscription.pass_over([lost])
 
     def failed(self, error: StorageError, contexts: Sequence[Published]) -> None:
-        """Called by the log: it has failed. These entries get no receipt; the topic closes."""
+        """Called by the log if it failed: the topic closes, and these entries get no receipt."""
         if self.closing:
             return
         self.closing = True
@@ -236,7 +240,7 @@ class PersistentTopic(transactional.TransactionalTopic):
             if subscription is None:
                 subscription = self._add_subscription(request.subscription, acks, request=request)
                 if subscription.durable:
-                    # Once the client has the answer, the subscription survives this broker: what
+                    # Once the client has the response, the subscription survives this broker: what
                     # is published from now on is kept for it.
                     await self._saved()
                 return subscription
@@ -351,7 +355,7 @@ class PersistentTopic(transactional.TransactionalTopic):
 
     def _trim(self, before: int) -> None:
         if self.closing or (self.rules.deduplicates and self._known is None):
-            # Or the sequence ids of what would be deleted are not known yet.
+            # In the second case the sequence ids of the entries to delete are not read yet.
             return
         kept = self.compaction.kept_from()
         if self._known is not None:

@@ -23,7 +23,7 @@ LATEST = Position(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)
 
 
 class ServiceUrls(NamedTuple):
-    """The URLs of the broker to which clients are redirected; None if it has no such port."""
+    """The URLs of a broker to which clients are redirected; None where it has no such port."""
 
     plain: str | None
     tls: str | None
@@ -42,7 +42,8 @@ class ServiceUrls(NamedTuple):
 class KeySharedMeta:
     """The key distribution that a Key_Shared consumer asks for (``KeySharedMeta``).
 
-    ``sticky_ranges`` None means AUTO_SPLIT; otherwise STICKY with inclusive slots of 0..65535.
+    ``sticky_ranges`` None means AUTO_SPLIT; otherwise STICKY with these inclusive hash ranges
+    within 0..65535.
     """
 
     sticky_ranges: tuple[tuple[int, int], ...] | None = None
@@ -82,7 +83,7 @@ class SubscribeRequest:
     #: Start at messages published this many seconds ago (a reader's rollback); 0 is off.
     rollback_seconds: int = 0
     read_compacted: bool = False
-    #: It takes whatever schema the messages have.
+    #: Whether the consumer takes whatever schema the messages have (AUTO_CONSUME).
     takes_any_schema: bool = False
     key_shared: KeySharedMeta = KeySharedMeta()
     consumer_epoch: int | None = None
@@ -108,7 +109,10 @@ class ProducerSink(Protocol):
         ledger_id: int,
         entry_id: int,
     ) -> None:
-        """Send a receipt: an entry is stored; (-1, -1) if a non-persistent topic dropped it."""
+        """Send a receipt: an entry is stored at this position.
+
+        The position is (0, 0) on a non-persistent topic, and (-1, -1) for a duplicate.
+        """
 
     def receipts(
         self,
@@ -124,10 +128,10 @@ class ProducerSink(Protocol):
         """
 
     def settled(self, producer: object, count: int) -> None:
-        """Entries of a detached producer are stored or lost: they take no memory any more."""
+        """Subtract ``count`` pending entries of a detached producer: they are stored or lost."""
 
     def count_throttled(self, entries: int, size: int) -> None:
-        """Count entries and bytes that wait for a publish limit; negative to uncount them."""
+        """Count entries and bytes that wait for a publish limit; negative: they wait no longer."""
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """Send the error of one SEND to the producer."""
@@ -161,10 +165,11 @@ class ConsumerSink(Protocol):
     def farewell(
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
     ) -> asyncio.Future[None]:
-        """As `close_consumer`, for a topic being unloaded; done when the client has read that.
+        """As `close_consumer`, for a topic that is being unloaded.
 
-        Until then its acknowledgements are accepted, and after that it sends none. If the client
-        does not respond, this never completes.
+        The future is done when the client has read CLOSE_CONSUMER. Until then its acknowledgements
+        are accepted, and it sends none afterwards. If the client does not respond, the future is
+        never done.
         """
 
     def reached_end(self, consumer_id: int) -> None:
@@ -185,7 +190,7 @@ class OwnedBundles(Protocol):
         """
 
     def opened(self, topic: TopicName) -> None:
-        """A topic was opened: calls that wait in `approach` check again."""
+        """Make calls that wait in `approach` check again, since the topic was opened."""
 
 
 class TopicMetadata(Protocol):
@@ -206,7 +211,7 @@ class TopicMetadata(Protocol):
         """Store that the topic is terminated; ``last`` is its last entry's position."""
 
     async def delete(self, topic: TopicName) -> None:
-        """Delete the metadata of a topic, of which a non-persistent one may have some, too."""
+        """Delete a topic's metadata; non-persistent topics may have some, too, such as policies."""
 
     async def delete_if_unparted(self, topic: TopicName) -> None:
         """Delete a partitioned topic's metadata once none of its partitions is left."""

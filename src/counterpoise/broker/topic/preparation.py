@@ -14,7 +14,8 @@ from counterpoise.storage.ledger_store import LedgerStore
 from counterpoise.storage.port import LedgerIds
 
 PREPARED_AT_ONCE: Final = 8
-"""How many topics are prepared at a time: loading those of clients that are here goes before."""
+"""How many topics are prepared at the same time: few, since loading topics for clients has
+precedence."""
 
 
 @dataclass(frozen=True, slots=True)

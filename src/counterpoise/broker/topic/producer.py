@@ -44,7 +44,7 @@ class Producer:
     sink: ProducerSink
     topic: PublishedTo
     meter: Meter
-    """What was stored of it (or passed on, where nothing is stored)."""
+    """Counts its messages that were stored; on a non-persistent topic, all that it published."""
     producer_id: int = field(init=False)
     topic_epoch: int | None = field(default=None, init=False)
     """None while it waits for exclusive access."""
@@ -54,11 +54,11 @@ class Producer:
     last_sequence_id: int = field(default=-1, init=False)
     """The last sequence id known to be stored; -1 where the topic does not deduplicate."""
     flow: ProducerFlow | None = field(default=None, init=False)
-    """Its place among the publish limits; None while none applies to it."""
+    """Its entries under publish limits; None while no limit applies to it."""
     connected_since: float = field(init=False)
 
     def __post_init__(self) -> None:
-        """Take the producer's number from its request."""
+        """Set the producer id from the request, and the time at which the producer connected."""
         self.producer_id = self.request.producer_id
         self.connected_since = time.time()
 
@@ -95,11 +95,11 @@ class ProducerSet:
         self._waiting: dict[Producer, None] = {}
 
     def __len__(self) -> int:
-        """How many are attached, waiting ones too."""
+        """The number of attached producers, including those that wait for exclusive access."""
         return len(self.by_name) + len(self._waiting)
 
     def all(self) -> list[Producer]:
-        """All attached producers, including waiting ones."""
+        """All attached producers, including those that wait for exclusive access."""
         return [*self.by_name.values(), *self._waiting]
 
     def add(self, producer: Producer) -> list[Producer]:

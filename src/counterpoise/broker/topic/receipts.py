@@ -6,7 +6,7 @@ from counterpoise.broker.topic.producer import Producer
 from counterpoise.storage.port import EntryGroup
 
 Published = tuple[Producer, int, int]
-"""Who published an entry, its sequence id and its highest sequence id."""
+"""The producer of an entry, its sequence id and its highest sequence id."""
 
 
 def send_receipts(
@@ -14,7 +14,7 @@ def send_receipts(
 ) -> None:
     """Count a committed group, and send each producer a receipt for each run of its entries.
 
-    ``known``: the sequence ids that are stored, if the topic deduplicates.
+    ``known``: the sequence ids of the topic's producers, if it deduplicates.
     """
     contexts = group.contexts
     begin, count = 0, len(contexts)

@@ -18,8 +18,8 @@ class Retention(NamedTuple):
     """How long and how much of acknowledged messages is retained, in minutes and MiB; -1 is
     unlimited.
 
-    A ledger is deleted once it is older than the time limit, or if what remains reaches the size
-    limit.
+    A ledger is deleted once it is older than the time limit, or if the ledgers after it reach the
+    size limit.
     """
 
     minutes: int = 0

@@ -16,7 +16,7 @@ class PublishLatency:
 
     entries: int = 0
     seconds: float = 0.0
-    """The time from when each entry may be stored until it is, added up."""
+    """The sum over all entries, each from the begin of its group commit until it is stored."""
 
     def count(self, entries: int, took_s: float) -> None:
         """Count entries that were stored together, each in ``took_s`` seconds."""
@@ -34,5 +34,5 @@ class SharedByTopics:
     limits: PublishLimits
     new_producer_name: Callable[[], str]
     wall: WallClock
-    """When messages expire, and delayed ones are due."""
+    """The clock by which messages expire and delayed messages are due."""
     publish_latency: PublishLatency

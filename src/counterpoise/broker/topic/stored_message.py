@@ -51,7 +51,10 @@ async def stored_message(log: Log[Any], index: int) -> StoredMessage | None:
 
 
 async def batch_from(log: Log[Any], position: Position, first: int) -> Sequence[int]:
-    """The messages of a batch from its ``first`` on, as 64-bit words; empty if there are none."""
+    """Return the messages of the batch at ``position`` from its ``first``-th on, as 64-bit words.
+
+    Nothing if there are none, or the batch is larger than `BATCH_MAX`.
+    """
     index = log.find(position)
     found = None if index is None else await stored_message(log, index)
     size = 0 if found is None else found.metadata.num_messages_in_batch

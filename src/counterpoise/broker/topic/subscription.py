@@ -32,14 +32,14 @@ CUMULATIVE = frozenset({SubscriptionType.Exclusive, SubscriptionType.Failover})
 """The types that may acknowledge everything up to an entry at once."""
 
 UNREAD_WORDS_MAX = 16
-"""Words of 64 messages that are taken of a batch whose size memory does not know: clients make
-batches of 1,000 messages unless they are set to more, and those are acknowledged as a whole."""
+"""The most 64-bit words of a partial acknowledgement of a batch that is not cached, so that its
+size is unknown: enough for 1,000 messages, clients' default. Larger ones are only taken whole."""
 
 NEARLY_CAUGHT_UP = 1_000
-"""Entries of backlog below which a subscription with consumers is soon done without expiry."""
+"""With a backlog of fewer entries, consumers are expected to be done soon without expiry."""
 
 SEEK_WORK = 100
-"""What it costs of a turn (`DeliveryTurns`) to move a cursor, which disconnects its consumers."""
+"""The work that a seek counts as in a turn of `DeliveryTurns`: it disconnects the consumers."""
 
 
 class Subscription(SubscriptionCursor):
@@ -71,12 +71,12 @@ class Subscription(SubscriptionCursor):
         """
         super().__init__(name, topic, log, acks, properties, commons, on_advanced, durable=durable)
         self.partition = topic.partition_index
-        #: When it was opened here, and when it last had a consumer by the clock of messages.
+        #: When it was opened here, and when it last had a consumer (by the topics' wall clock).
         self.created, self.last_used = time.time(), commons.wall()
         self.expired_at = 0.0
         self.type = SubscriptionType.Exclusive
         self.dispatcher: Dispatcher | None = None
-        #: Its place among the dispatch limits, while it has a dispatcher.
+        #: Its deliveries under dispatch limits, while it has a dispatcher.
         self.flow: DispatchFlow | None = None
         self.clock = commons.clock
         self.meters = DeliveryMeters(commons.clock)
@@ -85,7 +85,7 @@ class Subscription(SubscriptionCursor):
         self._on_ended = on_ended
         self._awaited: asyncio.Future[None] | None = None
         self._sought = False
-        #: When a consumer last moved ``acks.mark`` (milliseconds since 1970); 0: never here.
+        #: When ``acks.mark`` last advanced (milliseconds since 1970); 0: not since it was opened.
         self.advanced_ms = 0
         #: Acknowledgements of open transactions, once there were any.
         self.transactions: subscription_transactions.SubscriptionTransactions | None = None
@@ -113,7 +113,7 @@ class Subscription(SubscriptionCursor):
     def attach(self, consumer: Recipient, rules: TopicRules) -> None:
         """Attach a consumer; raises `BrokerError` if the subscription's type forbids it."""
         if self.closed:
-            # Deleted while the consumer waited, for the disk say: nothing would wake it any more.
+            # It was deleted while the consumer waited, for the disk say: it would get nothing.
             raise BrokerError(
                 ServerError.ServiceNotReady,
                 f"Subscription {self.name} was deleted meanwhile; subscribe again",
@@ -169,7 +169,7 @@ class Subscription(SubscriptionCursor):
                 self.end()
 
     def wake(self) -> None:
-        """The topic has new entries: deliver them."""
+        """Deliver the topic's new entries."""
         if self.dispatcher is not None:
             self.dispatcher.dispatch()
 
@@ -191,11 +191,11 @@ class Subscription(SubscriptionCursor):
         for ledger_id, entry_id, ack_set in acks:
             index = log.index((ledger_id, entry_id))
             if index >= end or log.position(index) != (ledger_id, entry_id):
-                continue  # it was trimmed, or never was: what comes next is not acknowledged
+                continue  # the entry is deleted or never existed, and the next one is not meant
             if ack_set and (left := self._ack_part(index, ack_set)):
                 dispatcher.acked_part(consumer, index, left)
                 continue
-            # What was lost since it was delivered counts as acknowledged already.
+            # An entry that was lost after its delivery is acknowledged already, but still pending.
             if state.ack(index) or index in consumer.pending:
                 was_held += dispatcher.acked(consumer, index)
         self._acknowledged(consumer, was_held, mark)
@@ -210,7 +210,7 @@ class Subscription(SubscriptionCursor):
         index = min(self.log.index(position), self.log.end - 1)
         found = self.log.position(index)
         if found > position:
-            index -= 1  # it was trimmed, or never was
+            index -= 1  # the entry is deleted or never existed, and the next one is not meant
         elif ack_set and found == position and self._ack_part(index, ack_set):
             index -= 1
         mark = self.acks.mark
@@ -218,7 +218,7 @@ class Subscription(SubscriptionCursor):
         self.dispatcher.acked_through(index)
 
     def _acknowledged(self, consumer: Recipient, entries: int, mark: int) -> None:
-        """Count what a consumer acknowledged; ``mark`` is that of before."""
+        """Count ``entries`` that a consumer acknowledged; ``mark`` is ``acks.mark`` before that."""
         consumer.acknowledged(entries)
         if self.acks.mark != mark:
             self.advanced_ms = consumer.last_acked_ms
@@ -231,7 +231,7 @@ class Subscription(SubscriptionCursor):
         """Acknowledge part of a batch, if enabled; returns how many messages are left."""
         if not self._commons.options.batch_index_acks:
             return int(any(ack_set))
-        # A client may send as many words as a frame has: what is kept is bounded by the batch.
+        # A client may send as many words as fit into a frame: only those of the batch are kept.
         chunk = self.log.cached(index)
         if chunk is not None:
             ack_set = ack_set[: words_for(chunk.messages[index - chunk.first])]
@@ -264,14 +264,14 @@ class Subscription(SubscriptionCursor):
     async def seek_to(
         self, position: Position, ack_set: Sequence[int] = (), who: object = None
     ) -> None:
-        """Deliver from ``position`` on next, of a batch ``ack_set``; ``who`` asks."""
+        """Move the cursor to ``position``, in a batch to ``ack_set``; ``who``: the client asking."""
         async with self._seeking(who):
             first = position.ledger_id < 0
             index = self.log.begin if first else min(self.log.index(position), self.log.end)
             self._reset(index, ack_set if self.log.find(position) == index else ())
 
     async def seek_to_time(self, publish_time_ms: int, who: object = None) -> None:
-        """Deliver from the first entry published at or after this time on."""
+        """Move the cursor to the first entry published at or after this time, as `seek_to`."""
         async with self._seeking(who):
             self._reset(await first_published_at(self.log, publish_time_ms))
 
@@ -299,8 +299,8 @@ class Subscription(SubscriptionCursor):
     async def expire(self, before_ms: int) -> bool:
         """Acknowledge every entry published before a time (milliseconds since 1970).
 
-        False if Pulsar would not have looked for one: there is no backlog, or it is small, not as
-        old, and consumers are at work on it.
+        Returns False if Pulsar would not have looked for any: there is no backlog, or it is small,
+        not as old, and has consumers.
         """
         self._check_stored()
         self.expired_at = self._commons.wall()
@@ -310,12 +310,12 @@ class Subscription(SubscriptionCursor):
         return backlog > 0 and (is_old or not self.consumers or backlog >= NEARLY_CAUGHT_UP)
 
     def expire_through(self, position: Position) -> None:
-        """Acknowledge every entry up to ``position``, which is not behind the last one."""
+        """Acknowledge every entry up to ``position``, which must not be after the last entry."""
         self.expired_at = self._commons.wall()
         self.advance(self.log.index_after(position) - 1)
 
     def advance(self, index: int) -> None:
-        """Acknowledge every entry up to ``index`` in place of a consumer."""
+        """Acknowledge every entry up to ``index``, as if a consumer had."""
         if self.acks.ack_through(index):
             self.advanced_ms = int(self._commons.wall() * 1000)
             if not self._dirty:
@@ -325,7 +325,7 @@ class Subscription(SubscriptionCursor):
             self.dispatcher.dispatch()
 
     def set_stable_end(self, index: int) -> None:
-        """Deliver nothing from this index on: an open transaction has a message there."""
+        """Deliver nothing from this index on, since an open transaction has a message there."""
         self.stable_end = index
         if self.dispatcher is not None:
             self.dispatcher.stable_end = index

@@ -14,10 +14,10 @@ from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import CursorState, Lost
 
 SAVE_WORK = 20
-"""What it costs of a turn (`DeliveryTurns`) to save a cursor."""
+"""The work that saving a cursor counts as in a turn of `DeliveryTurns`."""
 
 SAVE_SECONDS = 1.0
-"""How long an acknowledgement may stay unsaved: what a crash makes consumers see again."""
+"""How long an acknowledgement may stay unsaved; after a crash its message is redelivered."""
 
 
 class SubscriptionCursor:
@@ -45,13 +45,13 @@ class SubscriptionCursor:
         self._on_advanced = on_advanced
         self._commons = commons
         self._dirty = False
-        #: What was saved last may lack some ranges.
+        #: Whether the last save may have left out acknowledged ranges.
         self._curtailed = False
-        #: Acknowledgements come too late: the cursor is saved for its next owner.
+        #: Whether acknowledgements come too late: the cursor is saved for the topic's next owner.
         self.closed = False
-        #: What is never delivered: markers of transactions and aborted messages. None: nothing.
+        #: Entries that are never delivered: transactions' markers and aborted messages; None: none.
         self.hidden: AckState | None = None
-        #: Where the first message of an open transaction is.
+        #: Index of the first message of an open transaction; nothing is delivered from it on.
         self.stable_end = NO_TRANSACTION
 
     @property
@@ -97,7 +97,7 @@ class SubscriptionCursor:
         await self.log.cursors_saved()
 
     def _touch(self) -> None:
-        """The cursor has moved: save it soon."""
+        """Save the cursor soon, since it has moved."""
         self._dirty = True
         asyncio.get_running_loop().call_later(SAVE_SECONDS, self._save_in_turn)
 
@@ -120,7 +120,11 @@ class SubscriptionCursor:
         self._on_advanced()
 
     def cursor_state(self, *, whole: bool = False) -> CursorState:
-        """What the topic's next owner needs to continue the subscription from here."""
+        """Return what the topic's next owner needs to continue the subscription.
+
+        ``whole``: with all acknowledged ranges, otherwise at most ``managedLedgerMaxUnackedRangesTo
+        Persist``.
+        """
         position = self.log.position
         most = None if whole else self._commons.options.saved_ranges
         ranges = tuple((position(a), position(b)) for a, b in islice(self.acks.ranges(), most))

@@ -25,7 +25,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import TransactionId
 
 PENDING_ACKS: Final = "__transaction_pending_ack"
-"""How the cursor is called that keeps a subscription's: its name, and this."""
+"""The suffix of the cursor with a subscription's pending acknowledgements, after its name."""
 
 
 class AckedInTransactions(Protocol):
@@ -48,11 +48,11 @@ class SubscriptionTransactions:
         self._subscription = subscription
         self.pending = PendingAcks()
         subscription.acks.withheld = self.pending
-        #: By coordinator: all transactions up to this number have ended.
+        #: By coordinator id, the number up to which all of its transactions have ended.
         self.watermarks: dict[int, int] = {}
         #: How many transactions with acknowledgements here have ended, by how.
         self.ended_by: Counter[Marker] = Counter()
-        #: Something has ended of which the disk does not know.
+        #: Whether the end of a transaction has not been saved yet.
         self._unsaved = False
 
     async def acknowledge(
@@ -91,12 +91,12 @@ class SubscriptionTransactions:
     async def _read(
         self, transaction: TransactionId, acked: Acked, *, cumulative: bool
     ) -> EntryAck:
-        """An acknowledgement as bits, which needs the size of its batch."""
+        """Convert an acknowledgement to bits; reads its entry for the size of the batch."""
         ledger_id, entry_id, words = acked
         log = self._subscription.log
         index = log.index((ledger_id, entry_id))
         if index < log.end and log.position(index) > (ledger_id, entry_id):
-            # It was trimmed, or never was: neither what comes next nor what is before is meant.
+            # The entry is deleted or never existed, and the next one is not meant.
             if not cumulative:
                 raise self._conflict(transaction, (ledger_id, entry_id))
             return EntryAck(index - 1)
@@ -160,8 +160,8 @@ class SubscriptionTransactions:
         """Apply (commit) or drop a transaction's acknowledgements, if it has any. Raises
         `BrokerError`.
 
-        Those of transactions up to ``low_watermark``, which have ended elsewhere, are dropped: they
-        came late.
+        Acknowledgements of the coordinator's other transactions up to ``low_watermark``, which have
+        all ended, are dropped: they arrived after the end.
         """
         coordinator = transaction.coordinator
         mark = max(low_watermark, self.watermarks.get(coordinator, -1))
@@ -174,7 +174,8 @@ class SubscriptionTransactions:
         known = transaction in self.pending
         if known and commit:
             self._commit(self.pending.of(transaction))
-            # On disk before it is forgotten that they are pending: a crash may be in between.
+            # The cursor is saved before the pending acknowledgements are removed: a crash may come
+            # in between.
             await self._saved(self._subscription.saved())
         for each in late:
             self._abort(each)
@@ -184,7 +185,8 @@ class SubscriptionTransactions:
             self.pending.end(transaction)
         elif known:
             self._abort(transaction)
-        # One that could not be saved is ended again, when nothing of it is known here any more.
+        # If the end could not be saved, the coordinator ends the transaction again, when nothing of
+        # it is pending here any more.
         if known or late or self._unsaved:
             await self._save()
 
@@ -214,10 +216,10 @@ class SubscriptionTransactions:
         if again and self._subscription.dispatcher is not None:
             self._subscription.dispatcher.deliver_again(sorted(again))
 
-    # On disk: a cursor whose properties have all that is pending.
+    # How pending acknowledgements are stored: as the properties of a cursor.
 
     def state(self) -> CursorState:
-        """What the topic's next owner needs to know of the pending acknowledgements."""
+        """Return the pending acknowledgements as a cursor, for the topic's next owner."""
         sub = self._subscription
         properties = {
             f"{transaction.coordinator}:{transaction.number}": self._written(pending)
@@ -238,7 +240,7 @@ class SubscriptionTransactions:
         return f"{at.ledger_id}:{at.entry_id}{part}"
 
     def restore(self, properties: Mapping[str, str]) -> None:
-        """Restore what `state` returned."""
+        """Restore the pending acknowledgements from the properties of a saved `state`."""
         self.pending.restore(dict(self._transactions(properties.items())))
 
     def _transactions(
@@ -262,7 +264,7 @@ class SubscriptionTransactions:
             yield transaction, PendingTransaction(tuple(entries), cumulative)
 
     def _parsed(self, text: str) -> EntryAck | None:
-        """An acknowledgement as `_text` has it; None: its entry is not kept any more."""
+        """Parse what `_text` returned; None if the entry has been deleted."""
         ledger_id, entry_id, *part = text.split(":")
         at, log = Position(int(ledger_id), int(entry_id)), self._subscription.log
         index = log.find(at)

@@ -33,14 +33,14 @@ from counterpoise.wire.values import TransactionId
 _MESSAGES: Final = itemgetter(Send._fields.index("messages"))
 
 ATTACH_WORK: Final = 100
-"""What attaching a consumer costs of a turn (`DeliveryTurns`): its points on the ring, at worst."""
+"""The work that attaching a consumer counts as in a turn of `DeliveryTurns`: at worst, hashing its
+points on a ring."""
 
 ACKS_S: Final = 0.15
-"""How long an unloaded topic goes on for a subscription until its consumers acknowledge; the
-official clients gather acknowledgements for 0.1 s."""
+"""How long a topic that is being unloaded still serves a subscription until its consumers
+acknowledge; the official clients gather acknowledgements for 0.1 s."""
 FAREWELL_S: Final = 0.2
-"""How long an unloaded topic goes on for a subscription until its consumers acknowledge; the
-official clients gather acknowledgements for 0.1 s."""
+"""How long a topic that is being unloaded waits until consumers have read CLOSE_CONSUMER."""
 
 
 class Topic(ABC):
@@ -53,12 +53,12 @@ class Topic(ABC):
         self.meter_in = Meter(commons.clock)
         self.meter_out = Meter(commons.clock)
         self.created = time.time()
-        #: When a client was last seen to use it, by the clock of its messages.
+        #: When a client was last seen to use the topic, by the topics' wall clock.
         self._last_used = commons.wall()
-        #: No client can attach any more: the topic is about to close.
+        #: Whether no client can attach any more, since the topic is about to close.
         self.leaving = False
         self.closing = False
-        #: Brought up to date by each `TopicRegistry.get`, and when policies change.
+        #: The rules by the topic's policies, read at each `TopicRegistry.get` and when they change.
         self.rules = rules_of(None, commons.options)
 
     @property
@@ -205,7 +205,7 @@ class Topic(ABC):
         """Store the entries that the limits admit; the rest is throttled."""
         messages = sum(map(_MESSAGES, sends))
         if messages <= flow.free_messages and size <= flow.free_bytes:
-            # Each of them would pass alone.
+            # The tokens that are set aside for the producer suffice for all of them.
             flow.free_messages -= messages
             flow.free_bytes -= size
             self.accept(producer, sends)
@@ -262,16 +262,16 @@ class Topic(ABC):
             raise BrokerError(ServerError.ServiceNotReady, f"Topic {self.name} is being unloaded")
 
     async def leave(self, assigned_broker_url: ServiceUrls | None) -> None:
-        """Close this topic so that its next owner finds everything acknowledged.
+        """Close this topic so that its next owner finds every acknowledgement.
 
         It stops accepting and delivering, sends outstanding receipts, saves every cursor and closes
         the log. Producers are disconnected last: a client that reaches the next owner finds the log
         closed, and is served at once.
 
-        Consumers are disconnected first, and producers continue until the consumers have read that.
-        From then on a client keeps its acknowledgements for the next owner instead of sending them
-        to this one, which can no longer save them. The best moment is right after the client has
-        sent some (`_send_on`).
+        Consumers are disconnected first, and producers continue until the consumers have read
+        CLOSE_CONSUMER. From then on a client keeps its acknowledgements for the next owner instead
+        of sending them to this one, which can no longer save them. The best moment to disconnect a
+        consumer is right after it has acknowledged (`_send_on`).
         """
         self.leaving = True
         if assigned_broker_url is not None:
@@ -301,7 +301,7 @@ class Topic(ABC):
             subscription.close()
 
     def disconnect_producers(self) -> None:
-        """Make the topic's producers reconnect, which it may then refuse."""
+        """Make the topic's producers reconnect; the topic may refuse them then."""
         self._close_producers(None)
 
     def _close_producers(
@@ -316,17 +316,16 @@ class Topic(ABC):
             producer.closed = True
             self.commons.limits.detach(self, producer)
             producer.sink.close_producer(producer.producer_id, assigned_broker_url)
-        # Those that wait for exclusive access come last, and go first: none of them gets it.
+        # Producers that wait for exclusive access are the last, and removed first: none gets it.
         for producer in reversed(leaving):
             self._remove(producer)
 
     async def _send_on(self, subscription: Subscription, assigned_broker_url: ServiceUrls) -> None:
         """Redirect a subscription's consumers to the next owner right after they have acknowledged.
 
-        Clients batch acknowledgements for a tenth of a second. A client that is redirected right
-        after a batch has few acknowledgements left, and drops redeliveries of those until it has
-        sent them; right before one, it would have a whole batch. Until then the consumers are
-        served.
+        Clients gather acknowledgements for a tenth of a second. A client that is redirected right
+        after sending them has few unsent ones, and drops redeliveries of their messages until it
+        has sent them; right before, it would have many. Until the redirect, consumers are served.
         """
         if subscription.durable and subscription.consumers:
             await asyncio.wait([subscription.acknowledging()], timeout=ACKS_S)

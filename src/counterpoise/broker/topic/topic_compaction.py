@@ -26,7 +26,8 @@ from counterpoise.wire.values import InitialPosition, SubscriptionType
 _log = logging.getLogger(__name__)
 
 COMPACTION: Final = "__compaction"
-"""The subscription that keeps what is not compacted yet (``Compactor.COMPACTION_SUBSCRIPTION``)."""
+"""The subscription that keeps entries until they are compacted
+(``Compactor.COMPACTION_SUBSCRIPTION``)."""
 FROM: Final = "counterpoise-compacted-from"
 """The property of that subscription with the position of the oldest current value."""
 THROUGH: Final = "counterpoise-compacted-through"
@@ -87,7 +88,7 @@ class TopicCompaction:
         return self.status == "RUNNING"
 
     def kept_from(self) -> int | None:
-        """The index of the oldest entry that remains; None if nothing was compacted."""
+        """The index of the oldest entry that must be kept; None if nothing was compacted."""
         at = self._stored_position(FROM)
         return None if at is None else self._topic.log.index(at)
 

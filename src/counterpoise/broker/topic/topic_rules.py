@@ -33,31 +33,31 @@ class TopicRules:
     types: frozenset[str] = frozenset()
     """The types of subscription that are enabled; all, if it is empty."""
     key_shared: bool = True
-    """Whether the broker has Key_Shared at all."""
+    """Whether the broker's settings allow Key_Shared subscriptions."""
     creates_subscriptions: bool = True
     """Whether a consumer may create its durable subscription."""
     ttl_s: int = 0
-    """After how long a message counts as acknowledged."""
+    """After how long a message counts as acknowledged; 0 is never."""
     quotas: tuple[BacklogQuota, ...] = ()
     """How large, and how old, the backlog may be."""
     deduplicates: bool = False
-    """Whether what a producer sends again is stored once."""
+    """Whether a message that its producer sends again is stored once."""
     dedup_snapshot_s: int = 0
-    """After how long producers' sequence ids are saved."""
+    """After how long producers' sequence ids are saved, if they have changed."""
     compaction_bytes: int = 0
-    """After how many bytes the topic is compacted."""
+    """By how many bytes the topic has to grow to be compacted; 0: only on demand."""
     delays: bool = True
-    """Whether messages wait for the time that they ask for (Shared and Key_Shared)."""
+    """Whether delayed messages wait for their time (Shared and Key_Shared), or are sent at once."""
     early_ms: int = 0
-    """How much earlier they may be delivered."""
+    """How much before their time delayed messages may be delivered."""
     delay_max_ms: int = 0
-    """How long a message may ask to wait."""
+    """The longest delay that a message may ask for."""
     lifetime: retention.TopicLifetime = retention.UNUSED_KEPT
-    """How long what is not used is kept."""
+    """How long the topic, its messages and its subscriptions are kept while they are not used."""
     persistence: Persistence | None = None
-    """How its log is kept on bookies; None: as broker.conf has it."""
+    """The quorums of its ledgers on bookies; None: those of broker.conf."""
     strict_names: bool = False
-    """Whether the names of subscriptions that consumers create are those of a tenant, say."""
+    """Whether consumers may only create subscriptions whose names could be those of tenants."""
 
     def admit_producer(self, topic: TopicName, attached: int, *, encrypted: bool) -> None:
         """Raise `BrokerError` if one more producer is not allowed."""
@@ -74,7 +74,7 @@ class TopicRules:
             )
 
     def refuse(self, topic: TopicName, entry: bytes) -> BrokerError | None:
-        """Why an entry may not be stored; None if it may."""
+        """Return the error for an entry that may not be stored; None if it may."""
         size = len(entry)
         if 0 < self.message_bytes < size:
             return BrokerError(

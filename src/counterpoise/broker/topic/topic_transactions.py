@@ -23,10 +23,10 @@ from counterpoise.wire.events import Send
 from counterpoise.wire.values import TransactionId
 
 BUFFER_CURSOR: Final = "__transaction_buffer"
-"""The cursor that says that a topic has had transactions: its log is read when it is loaded."""
+"""The cursor that marks a topic which has had transactions: its log is read when it is loaded."""
 _RETRY_S: Final = 1.0
 _BEFORE_ALL: Final = -2
-"""Returned where no entry is adjacent: all hidden entries stay above the mark."""
+"""The mark of ``hidden``: no entry follows it directly, so all hidden entries are ranges above."""
 
 
 class LoggedTopic(PublishedTo, Protocol):
@@ -43,7 +43,7 @@ class LoggedTopic(PublishedTo, Protocol):
         """Store a producer's entries."""
 
     def refused(self, error: StorageError, contexts: Sequence[tuple[Producer, int, int]]) -> None:
-        """Entries could not be stored: their producers have to reconnect."""
+        """Make the producers of entries that could not be stored reconnect."""
 
 
 class TopicTransactions:
@@ -55,14 +55,14 @@ class TopicTransactions:
         self.buffer = buffer.TransactionBuffer(self.hidden)
         self._clock_ms = clock_ms
         self._background = BackgroundTasks()
-        #: Entries that came before `_note` was done.
+        #: Entries that were published before `_note` has marked the log; None once it has.
         self._kept: list[tuple[Producer, Sequence[Send]]] | None = None
         self._numbers = itertools.count()
         self._markers: dict[int, asyncio.Future[None]] = {}
         self._meter = meter
 
     def start(self) -> None:
-        """Begin to mark the log as one with transactions, for its next owner to look for them."""
+        """Begin to mark the log as one with transactions, so that its next owner reads them."""
         self._kept = []
         self._background.start(f"noting transactions of {self._topic.name}", self._note())
 
@@ -103,14 +103,16 @@ class TopicTransactions:
             self.show(subscription)
 
     def show(self, subscription: Subscription) -> None:
-        """Set up to which entry a subscription may deliver now."""
+        """Set which entries a subscription never delivers, and up to which it may deliver now."""
         subscription.hidden = self.hidden
         subscription.hide(self.hidden.ranges())
         subscription.set_stable_end(self.stable_end)
 
     @property
     def stable_end(self) -> int:
-        """The index before which everything may be delivered: no open transaction has a message."""
+        """The index of the first message of an open transaction: only entries before it may be
+        delivered.
+        """
         return self.buffer.stable_end(NO_TRANSACTION)
 
     def committed(self, group: EntryGroup[Any]) -> None:
@@ -128,11 +130,11 @@ class TopicTransactions:
         return () if found is None else self.buffer.stored(index, found)
 
     async def end(self, transaction: TransactionId, *, commit: bool, low_watermark: int) -> None:
-        """Write the marker that commits or aborts a transaction, unless it is there; raises
-        `BrokerError`.
+        """Write the marker that commits or aborts a transaction, unless it is stored already;
+        raises `BrokerError`.
 
-        Transactions up to ``low_watermark`` that are open here have ended elsewhere, and are
-        aborted: their messages came late.
+        All transactions of the coordinator up to ``low_watermark`` have ended. Those that are open
+        here are aborted: their messages came too late.
         """
         late = self.buffer.raise_watermark(transaction.coordinator, low_watermark)
         for each in late:
@@ -189,21 +191,21 @@ class _MarkerSink:
         first_entry_id: int,
         published: Sequence[tuple[object, int, int]],
     ) -> None:
-        """Markers are stored."""
+        """Complete the futures of the markers that are stored."""
         for _, number, _ in published:
             written = self._markers.get(number)
             if written is not None and not written.done():
                 written.set_result(None)
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
-        """A marker could not be stored."""
+        """Fail the future of a marker that could not be stored."""
         _fail(self._markers, sequence_id, error)
 
     def settled(self, producer: object, count: int) -> None:
-        """Nothing is counted."""
+        """Do nothing: markers are not counted as pending."""
 
     def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """Nothing to do: each marker has a producer of its own."""
+        """Do nothing: each marker has a producer of its own."""
 
 
 def _fail(markers: dict[int, asyncio.Future[None]], number: int, error: BrokerError) -> None:

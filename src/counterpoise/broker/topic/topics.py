@@ -36,7 +36,8 @@ from counterpoise.storage.port import LedgerIds, Persistence, Position, StorageE
 from counterpoise.wire.errors import ServerError
 
 UNLOAD_TIMEOUT_S = 60.0
-"""Patience with the topics of a bundle (``namespaceBundleUnloadingTimeoutMs``)."""
+"""How long to wait for a topic, or the topics of a bundle, to close
+(``namespaceBundleUnloadingTimeoutMs``)."""
 CLOSE_S = 10.0
 """How long a broker that stops waits for its topics, when the disk does not answer."""
 
@@ -67,9 +68,9 @@ class TopicRegistry:
     ) -> None:
         """``owner`` names this broker in messages about fencing; ``now`` is the clock of rates.
 
-        ``live``: the current options of retention and backlog. ``policies``: those of a topic.
-        ``stays``: which topics are not unloaded with their bundle. ``compaction``: of a topic of
-        key-value records. ``ids``: of new ledgers.
+        ``live`` returns the current options, ``policies`` reads the policies of a topic. ``stays``
+        says which topics are not unloaded with their bundle. ``compaction`` compacts a system topic
+        when it is loaded. ``ids`` gives new ledgers their ids.
         """
         self._stays = stays
         self._compaction = compaction
@@ -203,13 +204,13 @@ class TopicRegistry:
             try:
                 self._check_owned(name)
             except BrokerError:
-                # The bundle went elsewhere while the log was opened. Its owner has fenced this
-                # log, or comes again to do so.
+                # The bundle got another owner while the log was opened, which has fenced this log,
+                # or will when it opens the topic.
                 await topic.leave(None)
                 raise
             if self._compaction is not None and self._compaction.topic == name:
                 await self._compaction.compact(topic)
-            # Or before that was known, so that the log is another's already.
+            # The log may have been fenced before this broker knew of the bundle's new owner.
             topic.check_open()
         except BaseException as error:
             self.limits.end(topic)
@@ -221,7 +222,7 @@ class TopicRegistry:
         return topic
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
-        """Apply the new policies of those of these topics that are loaded; loads none.
+        """Apply the new policies of these topics, as far as they are loaded.
 
         A topic that is being unloaded reads them when its next owner loads it.
         """
@@ -360,7 +361,7 @@ class TopicRegistry:
                 raise BrokerError(ServerError.NotAllowedError, why)
             await self._unload(topic)
         if name.is_persistent:
-            # First what it stores: left behind, it would be the next one's of this name.
+            # The log is deleted first: left behind, it would be that of a new topic of this name.
             try:
                 await self._store.delete(log_name(name))
             except StorageError as error:
@@ -370,7 +371,7 @@ class TopicRegistry:
             await self._catalog.delete_if_unparted(name)
 
     async def close(self) -> None:
-        """Unload all topics, because the broker stops; waits for a hanging disk only so long."""
+        """Unload all topics, because the broker stops; waits for the disk for `CLOSE_S` at most."""
         under_way = [*self._loading.values(), *self._deleting.values(), *self._closing]
         try:
             async with asyncio.timeout(CLOSE_S):

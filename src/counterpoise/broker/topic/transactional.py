@@ -32,7 +32,7 @@ class TransactionalTopic(Topic):
 
     def __init__(self, name: TopicName, commons: SharedByTopics) -> None:
         super().__init__(name, commons)
-        #: Once a message came in a transaction.
+        #: None until a message is published in a transaction.
         self.transactions: TopicTransactions | None = None
 
     @property
@@ -42,7 +42,7 @@ class TransactionalTopic(Topic):
 
     @abstractmethod
     def refused(self, error: StorageError, contexts: Sequence[tuple[Producer, int, int]]) -> None:
-        """Entries could not be stored: their producers have to reconnect."""
+        """Make the producers of entries that could not be stored reconnect."""
 
     async def recover_transactions(self) -> None:
         """Restore transactions from a log that has some; raises `StorageError`."""
@@ -76,7 +76,8 @@ class TransactionalTopic(Topic):
     def _refusal(self, transaction: TransactionId, entry: bytes) -> str:
         """Why an entry cannot be stored in a transaction; empty if it can."""
         if entry_of_transaction(entry) != (transaction, None):
-            # The log is read again by what entries say: this one would be another's, or a marker.
+            # When the log is read again, metadata alone decides: this entry would be a message of
+            # another transaction, or a marker.
             return f"The metadata of a message of transaction {transaction} must name it"
         if self.transactions is not None and self.transactions.buffer.is_over(transaction):
             return (

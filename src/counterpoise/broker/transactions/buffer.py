@@ -14,7 +14,7 @@ PRODUCER: Final = "pulsar.txn.marker"
 ENDED_MAX: Final = 10_000
 """How many ended transactions are remembered besides those below their coordinator's watermark."""
 _MOST_TAG: Final = b"\xb8\x01"
-"""How field 23 (``txnid_most_bits``) of the metadata begins; rarely there by chance."""
+"""The first bytes of field 23 (``txnid_most_bits``) of the metadata, rarely there by chance."""
 
 
 class Marker(IntEnum):
@@ -95,13 +95,13 @@ class TransactionBuffer:
 
     def __init__(self, hidden: HiddenEntries) -> None:
         self._hidden = hidden
-        #: By transaction, in the order of their first messages: stretches of indexes.
+        #: By open transaction, in the order of their first messages: ranges of messages' indexes.
         self._open: dict[TransactionId, list[tuple[int, int]]] = {}
-        #: Those whose markers are stored, and which.
+        #: The transactions whose marker is stored, each with its marker.
         self._ended: dict[TransactionId, Marker] = {}
-        #: Those whose markers are on their way.
+        #: The transactions whose marker is being written.
         self._ending: set[TransactionId] = set()
-        #: By coordinator: all transactions up to this number have ended.
+        #: By coordinator id, the number up to which all of its transactions have ended.
         self.watermarks: dict[int, int] = {}
         #: How many transactions the log has ended here, by marker.
         self.ended_by: Counter[Marker] = Counter()
@@ -116,7 +116,7 @@ class TransactionBuffer:
             if marker is Marker.ABORT:
                 hidden += messages
         elif self.has_marker(transaction):
-            # It waited for a limit while its transaction was ended.
+            # The message waited for a publish limit while its transaction was ended.
             hidden = [(index, index)]
         else:
             stretches = self._open.setdefault(transaction, [])
@@ -130,11 +130,11 @@ class TransactionBuffer:
         return hidden
 
     def ending(self, transaction: TransactionId) -> None:
-        """The transaction's marker is about to be written: it accepts no more messages."""
+        """Accept no more messages of a transaction, since its marker is about to be written."""
         self._ending.add(transaction)
 
     def ended(self, transaction: TransactionId) -> None:
-        """The transaction's marker is stored, or could not be."""
+        """Note that the write of a transaction's marker is over, whether it is stored or not."""
         self._ending.discard(transaction)
 
     def has_marker(self, transaction: TransactionId) -> bool:
@@ -169,7 +169,9 @@ class TransactionBuffer:
         return None if messages is None else messages[0][0]
 
     def raise_watermark(self, coordinator: int, number: int) -> list[TransactionId]:
-        """All transactions up to ``number`` have ended: returns those that are open here."""
+        """Note that all of a coordinator's transactions up to ``number`` have ended; returns those
+        that are open here.
+        """
         mark = self.watermarks.get(coordinator, -1)
         self.watermarks[coordinator] = max(mark, number)
         return [each for each in self._open if each[0] == coordinator and each[1] <= number]

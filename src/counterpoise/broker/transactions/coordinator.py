@@ -95,13 +95,13 @@ class Coordinator:
             await self._write(record)
 
     async def end(self, transaction: TransactionId, *, commit: bool) -> None:
-        """Commit or abort a transaction; returns when every topic and subscription has."""
+        """Commit or abort a transaction; returns when it has ended on every participant."""
         record = self.table.end(transaction, commit=commit)
         known = self.table.find(transaction)
         if record is not None:
             await self._write(record)
         else:
-            # A client that asks again must not get ahead of the decision: it may be under way.
+            # The end may have been requested before: wait until that decision is stored.
             await self._log.written()
         await asyncio.shield(self._finish(known))
 
@@ -124,7 +124,7 @@ class Coordinator:
         try:
             await self._log.append(record)
         except StorageError as error:
-            # Most likely another broker has it by now: clients look it up again.
+            # Most likely another broker has the coordinator by now: clients look it up again.
             raise not_here(self.table.coordinator, str(error)) from error
         self.figures.records += 1
 
@@ -155,7 +155,7 @@ class Coordinator:
     async def _end_on(
         self, transaction: TransactionId, commit: bool, topic: str, subscription: str | None
     ) -> None:
-        """Try until it works: a participant may be moving to another broker."""
+        """End a transaction on a topic or subscription; retried, since the topic may be moving."""
         pause_s = _RETRY_S
         while self.is_usable:
             mark = self.table.low_watermark
@@ -171,7 +171,7 @@ class Coordinator:
         raise not_here(self.table.coordinator)
 
     def _set_timer(self) -> None:
-        """Wake when the next transaction is due."""
+        """Set the timer for the open transaction that times out next."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -198,7 +198,7 @@ class Coordinator:
                     self.end(each.id, commit=False),
                     expected=(BrokerError,),
                 )
-        # Tasks have not begun: those that are due are looked at again once they have.
+        # The tasks have not begun yet, so their transactions are still open: set the timer later.
         asyncio.get_running_loop().call_soon(self._set_timer)
 
 

@@ -19,8 +19,8 @@ LATENCIES_MS: Final = (
     1_500_000,
     3_000_000,
 )
-"""Upper bounds of the classes in which durations are counted, as in Pulsar's metrics; longer
-durations have a class of their own."""
+"""Upper bounds of the histogram's buckets of durations, as in Pulsar's metrics; longer durations
+have a bucket of their own."""
 
 
 @dataclass(slots=True)
@@ -39,7 +39,7 @@ class CoordinatorFigures:
     records: int = 0
     """Records appended to the coordinator's log."""
     durations: list[int] = field(default_factory=lambda: [0] * (len(LATENCIES_MS) + 1))
-    """Committed transactions by how long they were open, for each class of `LATENCIES_MS`."""
+    """Committed transactions by how long they were open, for each bucket of `LATENCIES_MS`."""
 
     def ended(self, took_ms: int, *, commit: bool) -> None:
         """Count a transaction that has ended everywhere, ``took_ms`` after it was opened."""

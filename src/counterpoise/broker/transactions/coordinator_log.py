@@ -35,7 +35,7 @@ class CoordinatorLog:
         """All stored records, each with its index."""
         found: list[tuple[int, Record]] = []
         async for first, entries in parts_from(self.log, self.log.begin):
-            # A lost record is empty.
+            # The entry of a lost record is empty.
             found += [
                 (index, decode_record(entry)) for index, entry in enumerate(entries, first) if entry
             ]
@@ -71,22 +71,22 @@ class CoordinatorLog:
     # As the log's listener.
 
     def committed(self, group: EntryGroup[_Written]) -> None:
-        """Called by the log: records are stored."""
+        """Called by the log when records are stored: their `append` calls return."""
         for written in group.contexts:
             if not written.done():
                 written.set_result(None)
 
     def refused(self, error: StorageError, contexts: Sequence[_Written]) -> None:
-        """Called by the log: records were not stored; the coordinator has to be opened again."""
+        """Called by the log if records were not stored: the coordinator has to be opened again."""
         self.failed(error, contexts)
 
     def failed(self, error: StorageError, contexts: Sequence[_Written]) -> None:
-        """Called by the log: it can store no more."""
+        """Called by the log if it can store no more: `append` raises."""
         self.broken = error
         for written in contexts:
             if not written.done():
                 written.set_exception(error)
-                written.exception()  # A caller that was cancelled does not read it.
+                written.exception()  # Else asyncio logs it if the caller was cancelled.
 
     def lost(self, lost: Lost) -> None:
-        """Called by the log: stored records cannot be read any more."""
+        """Called by the log if stored records cannot be read any more; they are ignored."""

@@ -1,4 +1,4 @@
-"""The transaction coordinators of one broker, which owns their partitions of their topic."""
+"""The transaction coordinators of one broker, whose partitions of the assignment topic it owns."""
 
 import asyncio
 from typing import Final
@@ -20,7 +20,7 @@ from counterpoise.wire.errors import ServerError
 
 _ASSIGNMENT: Final = TopicName.parse(TRANSACTION_COORDINATORS)
 COORDINATORS: Final = 16
-"""Partitions of the assignment topic that a new cluster gets, as Pulsar's initialisation has it."""
+"""How many partitions the assignment topic of a new cluster gets, as in Pulsar."""
 
 
 class Coordinators:
@@ -67,7 +67,7 @@ class Coordinators:
 
     async def connect(self, number: int) -> Coordinator:
         """Open a coordinator that this broker owns; raises `BrokerError` if it does not own it."""
-        # First: so no number that is no partition's takes a lock, or a log.
+        # First, so that a number that is no partition's gets neither a lock nor a log.
         served = await self._topics.get(_ASSIGNMENT.partition(number))
         async with self._locks.setdefault(number, asyncio.Lock()):
             known = self.open.pop(number, None)
@@ -84,7 +84,7 @@ class Coordinators:
             return made
 
     async def _resumed(self, number: int, served: ServedTopic) -> Coordinator:
-        """A coordinator that has read its log; raises `StorageError`."""
+        """Open a coordinator, and have it read its log; raises `StorageError`."""
         log = await CoordinatorLog.open(self._store, number, self._owner, self._ids)
         made = Coordinator(
             CoordinatorTable(number),

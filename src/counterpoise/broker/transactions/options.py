@@ -17,7 +17,8 @@ class TransactionOptions:
     requests_max: int = option(
         1000, "transactionBufferClientMaxConcurrentRequests", "requests", low=1
     )
-    """How many topics and subscriptions a coordinator ends transactions on at once."""
+    """How many requests to end a transaction on a topic or subscription a broker may have in
+    progress at other brokers."""
     request_timeout_ms: int = option(
         3000, "transactionBufferClientOperationTimeoutInMills", "ms", low=1
     )

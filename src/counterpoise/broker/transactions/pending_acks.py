@@ -35,13 +35,13 @@ class PendingTransaction(NamedTuple):
 class PendingAcks:
     """The acknowledgements of open transactions on a subscription; their entries are not delivered.
 
-    An entry (or message of a batch) has at most one transaction, and only one transaction
-    acknowledges cumulatively.
+    An entry (or message of a batch) is acknowledged by at most one transaction, and only one
+    transaction acknowledges cumulatively.
     """
 
     def __init__(self) -> None:
         self._of: dict[TransactionId, dict[int, EntryAck]] = {}
-        #: By index: the messages that are pending, as bits, of how many.
+        #: By index of an entry: its pending messages as bits, and the size of its batch.
         self._pending: dict[int, tuple[int, int]] = {}
         self.cumulative: CumulativeAck | None = None
 

@@ -11,12 +11,12 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import TransactionId
 
 OPEN_MAX: Final = 100_000
-"""Open transactions of one coordinator, where no setting says less."""
+"""The most open transactions of one coordinator, if no setting says less."""
 PARTICIPANTS_MAX: Final = 10_000
-"""Topics and subscriptions of one transaction."""
+"""The most topics and subscriptions of one transaction, together."""
 
 Record = dict[str, Any]
-"""One line of a coordinator's log: what became of one transaction."""
+"""One entry of a coordinator's log, as JSON: a change of one transaction."""
 
 
 class TransactionState(Enum):
@@ -28,7 +28,7 @@ class TransactionState(Enum):
 
 
 ENDED: Final = "ended"
-"""What a record says of a transaction that is committed, or aborted, everywhere."""
+"""The state in the record of a transaction that is committed, or aborted, on all participants."""
 
 
 @dataclass(slots=True)
@@ -117,8 +117,8 @@ class CoordinatorTable:
         return {"txn": transaction.number, "is": end_state.value}
 
     def ended(self, transaction: TransactionId) -> Record:
-        """The record of a transaction that has ended everywhere."""
-        # With the next number: earlier records are deleted, and numbers are never given again.
+        """The record of a transaction that has ended on all participants."""
+        # It has the next number: earlier records may be deleted, and no number is used twice.
         return {"txn": transaction.number, "is": ENDED, "next": self.next}
 
     def apply(self, record: Record, index: int) -> None:

@@ -6,7 +6,7 @@ from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.wire.entry import chunk_of
 
 MESSAGES_MAX: Final = 10_000
-"""Messages with chunks still to come that are kept in mind; the oldest is forgotten first."""
+"""How many messages with chunks still to come are remembered; the oldest is forgotten first."""
 
 
 class ChunkedMessages:
@@ -22,7 +22,8 @@ class ChunkedMessages:
     def consumer_of(self, entry: bytes, index: int, offered: Recipient) -> Recipient | None:
         """The consumer that has to get this entry now; None if the entry waits for its consumer.
 
-        It is ``offered``, which is ready, if the entry is no chunk, or if its message has none yet.
+        It is ``offered``, which is ready, if the entry is no chunk, or no consumer has got a chunk
+        of its message.
         """
         chunk = chunk_of(entry)
         if chunk is None:

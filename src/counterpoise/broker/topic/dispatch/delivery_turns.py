@@ -10,9 +10,9 @@ from counterpoise.names.callbacks import Notify
 _log = logging.getLogger(__name__)
 
 TURN: Final = 4000
-"""Work of one turn: entries looked at, and kilobytes sent. Some five milliseconds."""
+"""The work of one turn, in entries examined plus kilobytes sent: some five milliseconds."""
 SHARE_MIN: Final = 200
-"""What one client gets of a turn at least, however many others there are."""
+"""The least work of a turn that one client gets, however many others there are."""
 
 _Waiting = tuple[Notify, int]
 
@@ -43,7 +43,7 @@ class DeliveryTurns:
             asyncio.get_running_loop().call_soon(self._renew)
 
     def wait(self, go_on: Notify, who: object = None, work: int = 0) -> None:
-        """Call ``go_on`` in a later turn, for a caller that finds nothing left in this one.
+        """Call ``go_on`` in a later turn, since no work is left in this one.
 
         ``who``: the client in whose queue it waits. ``work`` is spent when it is called.
         """

@@ -41,13 +41,13 @@ class Dispatcher(ABC):
         self.closed = False
         self.turns = turns
         self._waits = False
-        #: What dispatch limits leave it; the subscription replaces it.
+        #: The dispatch limits that it keeps; the subscription replaces it.
         self.flow: DeliveryBudget = Unlimited()
-        #: Where the first message of an open transaction is; the subscription sets it.
+        #: Index of the first message of an open transaction; the subscription sets it.
         self.stable_end = NO_TRANSACTION
-        #: By what delayed messages are due; the subscription replaces it.
+        #: The clock by which delayed messages are due; the subscription replaces it.
         self.wall = WallClock()
-        #: What ``readCompacted`` consumers get; the subscription replaces it.
+        #: The entries that ``readCompacted`` consumers get; the subscription replaces it.
         self.compacted = NOT_COMPACTED
         self._feed = EntryReader(log, self.dispatch)
 
@@ -69,17 +69,17 @@ class Dispatcher(ABC):
         if self.closed or self._waits or not self.consumers:
             return
         if self.turns.left > 0:
-            # What was acknowledged and not read, or given back before, may be deleted by now.
+            # Entries that were acknowledged before they were read may be deleted by now.
             self.read_index = max(self.read_index, self.acks.mark + 1)
             self._deliver()
         if self.turns.left <= 0:
             self._waits = True
-            # Where several clients share it, the one that has been here longest waits for all.
+            # If several clients share it, it waits in the queue of the one attached longest.
             oldest = next(iter(self.consumers), None)
             self.turns.wait(self._go_on, oldest and oldest.sink)
 
     def time_passed(self) -> None:  # noqa: B027
-        """The clock was advanced by a test: deliver what is due now."""
+        """Deliver what is due now, since a test has advanced the clock."""
 
     def _go_on(self) -> None:
         self._waits = False
@@ -120,7 +120,7 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def redeliver(self, recipient: Recipient, indexes: Iterable[int] | None) -> None:
-        """Deliver unacknowledged entries again: these, or all that were sent to the consumer."""
+        """Deliver unacknowledged entries again: ``indexes``, or all of the consumer's if None."""
 
     @abstractmethod
     def deliver_again(self, indexes: Sequence[int]) -> None:
@@ -128,29 +128,31 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def acked(self, recipient: Recipient, index: int) -> int:
-        """An entry was acknowledged; returns its messages if this consumer had it, otherwise 0.
+        """Note that a consumer acknowledged an entry.
 
-        Returns 1 where it is not recorded which entries a consumer has.
+        Returns the entry's number of messages if it was pending at this consumer, otherwise 0.
+        Always 1 for types of subscription that do not record which entries a consumer has.
         """
 
     def withhold(self, recipient: Recipient, index: int) -> int:
-        """As `acked`, in a transaction: how often the entry was delivered again is kept until that
-        ends (`forget`, `deliver_again`).
+        """As `acked`, for an acknowledgement in a transaction.
+
+        The entry's redelivery count is kept until the transaction ends (`forget`, `deliver_again`).
         """
         return self.acked(recipient, index)
 
     def forget(self, index: int) -> None:  # noqa: B027  most keep no such count
-        """The transaction that acknowledged an entry was committed."""
+        """Drop the redelivery count of an entry whose acknowledging transaction was committed."""
 
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:  # noqa: B027
-        """Messages of a batch were acknowledged, and ``left`` of them remain."""
+        """Note that messages of a batch were acknowledged, and ``left`` messages of it remain."""
 
     @abstractmethod
     def acked_through(self, index: int) -> None:
-        """Every entry up to ``index`` was acknowledged."""
+        """Note that every entry up to ``index`` was acknowledged."""
 
     def rewind(self, index: int) -> None:
-        """The last consumer has left: the next one starts at ``index``."""
+        """Let the next consumer start at ``index``, since the last one has left."""
         self.read_index = index
 
     def apply(self, rules: TopicRules) -> None:  # noqa: B027  most have no such limit

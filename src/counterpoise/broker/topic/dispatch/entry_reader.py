@@ -1,4 +1,4 @@
-"""Reads a log for a dispatcher: from the cache at once, from its file in the background."""
+"""Reads a log for a dispatcher: from the cache at once, from the store in the background."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ from counterpoise.storage.port import Chunk, StorageError
 _log = logging.getLogger(__name__)
 
 READ_BYTES = 1 << 20
-"""How much is read ahead for a consumer that lags behind the cache."""
+"""How many bytes are read at a time for a consumer that lags behind the cache."""
 
 _RETRY_SECONDS = 5.0
 
@@ -33,7 +33,10 @@ class EntryReader:
         self._reading: asyncio.Task[None] | None = None
 
     def at(self, index: int) -> Chunk | None:
-        """The chunk with entry ``index`` if in memory; else None, and ``wake`` when it is read."""
+        """Return the chunk with entry ``index`` if it is in memory.
+
+        Otherwise None: it is read now, and ``wake`` is called when it has been.
+        """
         chunk = self.in_memory(index)
         if chunk is not None:
             if chunk is not self._chunk:
@@ -63,7 +66,7 @@ class EntryReader:
         try:
             self._chunk = await self._log.read(index, READ_BYTES)
         except StorageError as error:
-            # The disk may come back: what it does not give now is not lost, and not skipped.
+            # The disk may recover: entries that cannot be read now are not lost, and not skipped.
             if str(error) != self._complaint:
                 self._complaint = str(error)
                 _log.error("%s: %s; this is tried again", self._log.position(index), error)

@@ -28,7 +28,7 @@ class FailoverOrder(Generic[M]):
         self._topic_hash = murmur3_32(topic.encode())
         self._partition = partition
         self._levels: list[int] = []
-        # By priority: (distance on the ring, name, member), sorted; equals as they joined.
+        # By priority: (distance on the ring, name, member), sorted; equal ones as they joined.
         self._lines: dict[int, list[tuple[int, str, M]]] = {}
         self._distances: dict[M, int] = {}
 
@@ -57,7 +57,7 @@ class FailoverOrder(Generic[M]):
         line = self._lines[self._levels[0]]
         if self._partition >= 0:
             return line[self._partition % len(line)][2]
-        # Points that meet: Pulsar's ring keeps the last one by name.
+        # If points of several members collide, Pulsar's ring keeps the last one by name.
         return line[bisect_right(line, line[0][0], key=lambda e: e[0]) - 1][2]
 
     def _distance(self, name: str) -> int:

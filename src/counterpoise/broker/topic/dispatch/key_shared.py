@@ -29,11 +29,12 @@ from counterpoise.wire.errors import ServerError
 class KeySharedDispatcher(SharedDispatcher):
     """Delivers the entries of a Key_Shared subscription: all of one key go to one consumer.
 
-    ``_waiting`` has the entries that wait, by slot, ``_replay_set`` all of them; ``_lanes`` the
-    slots with something to send to each consumer, by first entry; ``_holders`` the consumer that
-    holds unacknowledged entries of a slot, and how many. ``_open`` has the consumers that may be
-    ready (all that are, and some that no longer are), ``_served`` those of them with something in
-    their lane.
+    A slot is a hash of keys (`selectors.Selector`). ``_waiting`` has the entries that wait, by
+    slot, ``_replay_set`` all of them. ``_lanes`` has for each consumer the slots with entries that
+    may be sent to it, ordered by their first one; ``_holders`` for each slot the consumer that
+    holds unacknowledged entries of it, and how many. ``_open`` has the consumers that may be ready
+    (all that are, and some that no longer are), ``_served`` those of them with something in their
+    lane.
     """
 
     def __init__(
@@ -59,11 +60,11 @@ class KeySharedDispatcher(SharedDispatcher):
         self._holders: dict[int, tuple[Recipient, int]] = {}
         self._waiting: dict[int, list[int]] = {}
         self._lanes: dict[Recipient, list[tuple[int, int]]] = {}
-        #: Keys have changed hands since the lanes were laid.
+        #: Whether slots have got other consumers since `_lay_lanes`.
         self._lanes_stale = False
         self._open: OrderedDict[Recipient, None] = OrderedDict()
         self._served: OrderedDict[Recipient, None] = OrderedDict()
-        #: Those with something in their lane that has to be read first.
+        #: Consumers whose lane begins with an entry that has to be read from the store.
         self._lacking: OrderedDict[Recipient, None] = OrderedDict()
 
     def serves(self, request: SubscribeRequest) -> bool:
@@ -108,7 +109,7 @@ class KeySharedDispatcher(SharedDispatcher):
             self._served.setdefault(recipient)
 
     def acked(self, recipient: Recipient, index: int) -> int:
-        """An entry was acknowledged; its key may now be free for another consumer."""
+        """Note that an entry was acknowledged: its key may now go to another consumer."""
         was_sent = index in self._holder
         messages = super().acked(recipient, index)
         slot = self._slots.pop(index, None)
@@ -117,7 +118,7 @@ class KeySharedDispatcher(SharedDispatcher):
         return messages
 
     def withhold(self, recipient: Recipient, index: int) -> int:
-        """An entry was acknowledged in a transaction: its key is kept, for an abort."""
+        """As `acked`, for an acknowledgement in a transaction; keeps the slot, for an abort."""
         slot = self._slots.get(index)
         messages = super().withhold(recipient, index)
         if slot is not None:
@@ -125,12 +126,12 @@ class KeySharedDispatcher(SharedDispatcher):
         return messages
 
     def forget(self, index: int) -> None:
-        """The transaction that acknowledged an entry was committed."""
+        """Drop the slot of an entry whose acknowledging transaction was committed."""
         super().forget(index)
         self._slots.pop(index, None)
 
     def acked_through(self, index: int) -> None:
-        """Every entry up to ``index`` was acknowledged."""
+        """Note that every entry up to ``index`` was acknowledged."""
         super().acked_through(index)
         for slot, waiting in list(self._waiting.items()):
             self._keep_waiting(slot, [each for each in waiting if each > index])
@@ -138,7 +139,7 @@ class KeySharedDispatcher(SharedDispatcher):
             del self._slots[each]
 
     def _keep_waiting(self, slot: int, left: list[int]) -> None:
-        """The other entries of a slot wait no longer: their places are free to look ahead."""
+        """Let only the entries ``left`` of a slot wait: the others no longer limit look-ahead."""
         done = {*self._waiting[slot]}.difference(left)
         if not done:
             return
@@ -177,7 +178,7 @@ class KeySharedDispatcher(SharedDispatcher):
             if recipient.ready and self._lanes.get(recipient) and not self._serve_lane(recipient):
                 lacking[recipient] = None
         if lacking:
-            # One after the other, each when the others had what is in memory for them.
+            # Read for one after the other, each time after all were sent what is in memory.
             if not self._feed.is_reading:
                 first = next(iter(lacking))
                 lacking.move_to_end(first)
@@ -343,7 +344,7 @@ class KeySharedDispatcher(SharedDispatcher):
                 self._served.setdefault(recipient)
 
     def _lay_lanes(self) -> None:
-        """Assign every waiting slot again, since some have another consumer now."""
+        """Put every waiting slot into a lane again, since some have another consumer now."""
         self._lanes_stale = False
         self._lanes = {}
         self._served.clear()
@@ -353,7 +354,7 @@ class KeySharedDispatcher(SharedDispatcher):
             self._enter_lane(slot)
 
     def _released(self, index: int) -> None:
-        """A consumer no longer holds this entry: the next one with its key may be sent."""
+        """Remove an entry from those that its consumer holds: waiting ones with its key may go."""
         slot = self._slots[index]
         held = self._holders.get(slot)
         if held is None:

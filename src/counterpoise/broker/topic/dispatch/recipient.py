@@ -14,8 +14,9 @@ class Recipient:
     """An attached consumer, as dispatchers use it.
 
     ``permits`` counts messages, so a batch can take it below zero. ``pending`` maps the index of
-    each entry that was sent, and is neither acknowledged nor returned, to its number of messages;
-    ``unacked`` is their sum (only for Shared and Key_Shared, which acknowledge entry by entry).
+    each entry that was sent, and is neither acknowledged nor to be redelivered, to its number of
+    messages; ``unacked`` is their sum (only for Shared and Key_Shared, which acknowledge entry by
+    entry).
     """
 
     request: SubscribeRequest
@@ -31,21 +32,24 @@ class Recipient:
     permits: int = field(default=0, init=False)
     """Messages that it may be sent; below zero after a batch that was larger than the permits."""
     pending: dict[int, int] = field(default_factory=dict, init=False)
-    """The messages of each entry that was sent and is not acknowledged or returned, by index."""
+    """The number of messages of each entry, by index, that was sent and is neither acknowledged nor
+    to be redelivered."""
     unacked: int = field(default=0, init=False)
-    """Pending messages; counted for Shared and Key_Shared only, which acknowledge by entries."""
+    """How many messages are pending; counted for Shared and Key_Shared only."""
     blocked: bool = field(default=False, init=False)
     closed: bool = field(default=False, init=False)
     is_end_notified: bool = field(default=False, init=False)
     entries_out: int = field(default=0, init=False)
     last_sent_ms: int = field(default=0, init=False)
-    """Milliseconds since 1970, as are the next two; 0 for never."""
+    """When messages were last sent to it, in milliseconds since 1970; 0 for never."""
     last_acked_ms: int = field(default=0, init=False)
+    """When it last acknowledged, in milliseconds since 1970; 0 for never."""
     last_flow_ms: int = field(default=0, init=False)
+    """When it last sent permits, in milliseconds since 1970; 0 for never."""
     connected_since: float = field(init=False)
 
     def __post_init__(self, clock: RateClock) -> None:
-        """Take the consumer's name and number from its request."""
+        """Set the consumer id, name and priority from the request, and the time of connecting."""
         self.meters = DeliveryMeters(clock)
         self.consumer_id = self.request.consumer_id
         self.name = self.request.consumer_name

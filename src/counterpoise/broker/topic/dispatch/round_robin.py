@@ -12,8 +12,8 @@ class RoundRobin:
 
     Within a priority the turn goes in the order in which consumers came, so that one that has just
     joined follows the one that joined before it, as in Pulsar. A consumer that is not ready at its
-    turn leaves its queue, and `enter`s again once it is ready. So a turn does not ask the others
-    that wait for permits.
+    turn leaves its queue, and `enter`s again once it is ready. So consumers that wait for permits
+    cost nothing at each turn.
     """
 
     def __init__(self) -> None:

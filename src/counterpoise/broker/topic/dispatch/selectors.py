@@ -13,7 +13,7 @@ from counterpoise.wire.entry import NO_KEY, BadEntry, metadata_of, sticky_key
 M = TypeVar("M", bound=Hashable)
 
 REPLICA_POINTS = 100
-"""Ring points a consumer (``subscriptionKeySharedConsistentHashingReplicaPoints``)."""
+"""Points of each consumer on the ring (``subscriptionKeySharedConsistentHashingReplicaPoints``)."""
 
 LAST_SLOT = 65535
 
@@ -66,8 +66,8 @@ class HashRing(Selector[M]):
     """
 
     def __init__(self) -> None:
-        #: The occupied points in order. Kept so point by point: the more members there are, the
-        #: fewer points are new with one more, or free with one less.
+        #: The occupied points, ascending; each is added or removed alone, since with many members
+        #: few points are new when one joins, or free when one leaves.
         self._sorted: list[int] = []
         self._owners: dict[int, list[M]] = {}
         self._members: dict[M, tuple[str, int, list[int]]] = {}
@@ -86,13 +86,13 @@ class HashRing(Selector[M]):
         for point in points:
             if point not in self._owners:
                 insort(self._sorted, point)
-            # A member that meets itself holds the point twice, and gives it up twice.
+            # If two points of a member collide, it is listed twice, and removed twice.
             self._owners.setdefault(point, []).append(member)
 
     def remove(self, member: M) -> None:
         """Take the member's points off the ring."""
         name, number, points = self._members.pop(member)
-        if self._numbers[name].give_back(number):
+        if self._numbers[name].free(number):
             del self._numbers[name]
         for point in points:
             owners = self._owners[point]
@@ -122,7 +122,7 @@ class _Numbers:
         self._next += 1
         return self._next - 1
 
-    def give_back(self, number: int) -> bool:
+    def free(self, number: int) -> bool:
         """Free a number; returns whether no number is taken any more."""
         heappush(self._free, number)
         return len(self._free) == self._next
@@ -144,7 +144,7 @@ class StickyRanges(Selector[M]):
         return _murmur(key) % (LAST_SLOT + 1) or 1
 
     def add(self, member: M, name: str, ranges: Sequence[tuple[int, int]] | None) -> None:
-        """Give the member its ranges; raises `RangesRefusedError` if they are not available."""
+        """Assign ``ranges`` to the member; raises `RangesRefusedError` if they are not free."""
         if not ranges:
             raise RangesRefusedError("Ranges for KeyShared policy must not be empty")
         before = (-1, -1)
@@ -193,7 +193,7 @@ class HalvedRanges(Selector[M]):
     """
 
     def __init__(self) -> None:
-        #: The upper ends of the ranges, ascending, and whose each is.
+        #: The upper ends of the ranges, ascending, and the member that has each range.
         self._ends: list[int] = []
         self._owners: dict[int, M] = {}
         self._end_of: dict[M, int] = {}

@@ -25,8 +25,8 @@ _NO_LIMIT = sys.maxsize
 class SharedDispatcher(Dispatcher):
     """Delivers the entries of a Shared subscription, each to one consumer; redeliveries go first.
 
-    ``_holder`` has the consumer of each entry that was sent and is neither acknowledged nor
-    returned.
+    ``_holder`` has the consumer of each entry that was sent and is neither acknowledged nor to be
+    redelivered.
     """
 
     def __init__(
@@ -83,7 +83,7 @@ class SharedDispatcher(Dispatcher):
     def remove(self, recipient: Recipient) -> None:
         """Detach a consumer; its unacknowledged entries are sent to other consumers, in order.
 
-        As in Pulsar that is not counted as a redelivery: the consumer did not refuse them.
+        As in Pulsar, this does not count as a redelivery: the consumer did not refuse the entries.
         """
         self._detach(recipient)
         self.dispatch()
@@ -120,7 +120,7 @@ class SharedDispatcher(Dispatcher):
             messages = pending.pop(index, None)
             if messages is not None:
                 self._forget(recipient, index, messages)
-                self.give_back(index)
+                self.queue_redelivery(index)
         self.dispatch()
 
     def deliver_again(self, indexes: Sequence[int]) -> None:
@@ -130,11 +130,11 @@ class SharedDispatcher(Dispatcher):
             if holder is not None:
                 self._forget(holder, index, holder.pending.pop(index))
             if index < self.read_index:
-                self.give_back(index)
+                self.queue_redelivery(index)
         self.dispatch()
 
-    def give_back(self, index: int) -> None:
-        """Queue an entry for redelivery, unless it waits for its time, and count that."""
+    def queue_redelivery(self, index: int) -> None:
+        """Count a redelivery of an entry, and queue it unless its delivery is delayed."""
         if self.acks.skips(index):
             return
         self.redeliveries[index] = self.redeliveries.get(index, 0) + 1
@@ -148,7 +148,7 @@ class SharedDispatcher(Dispatcher):
             heappush(self._replay, index)
 
     def acked(self, recipient: Recipient, index: int) -> int:
-        """An entry was acknowledged; a blocked consumer may get more."""
+        """Note that an entry was acknowledged: a blocked consumer may get more."""
         if self.redeliveries:
             self.redeliveries.pop(index, None)
         messages = recipient.pending.pop(index, None)
@@ -162,7 +162,7 @@ class SharedDispatcher(Dispatcher):
         return 0
 
     def withhold(self, recipient: Recipient, index: int) -> int:
-        """An entry was acknowledged in a transaction: its redeliveries count on if that aborts."""
+        """As `acked`, for an acknowledgement in a transaction; keeps the redelivery count."""
         count = self.redeliveries.get(index)
         messages = self.acked(recipient, index)
         if count is not None:
@@ -170,27 +170,27 @@ class SharedDispatcher(Dispatcher):
         return messages
 
     def forget(self, index: int) -> None:
-        """The transaction that acknowledged an entry was committed."""
+        """Drop the redelivery count of an entry whose acknowledging transaction was committed."""
         self.redeliveries.pop(index, None)
 
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:
-        """Messages of a batch were acknowledged, and ``left`` of them remain."""
+        """Note that messages of a batch were acknowledged, and ``left`` messages of it remain."""
         done = recipient.pending.get(index, left) - left
         if done > 0:
             recipient.pending[index] = left
             self._count_acked(recipient, done)
 
     def acked_through(self, index: int) -> None:
-        """Every entry up to ``index`` was acknowledged."""
+        """Note that every entry up to ``index`` was acknowledged."""
         self.read_index = max(self.read_index, index + 1)
         for held in [i for i in self._holder if i <= index]:
             self.acked(self._holder[held], held)
 
     def _released(self, index: int) -> None:
-        """Called when no consumer holds this entry any more."""
+        """Called when no consumer holds this entry any more; Key_Shared overrides it."""
 
     def _forget(self, recipient: Recipient, index: int, messages: int) -> None:
-        """The consumer no longer holds this entry."""
+        """Remove an entry of ``messages`` messages from those that the consumer holds."""
         del self._holder[index]
         self._released(index)
         self._count_acked(recipient, messages)
@@ -218,7 +218,7 @@ class SharedDispatcher(Dispatcher):
         super().close()
 
     def _deliver(self) -> None:
-        """Send what permits allow: returned entries first, then new ones."""
+        """Send what permits allow: entries queued for redelivery first, then new ones."""
         turns = self.turns
         while (
             (self._replay or self.read_index < self.end)
@@ -259,7 +259,11 @@ class SharedDispatcher(Dispatcher):
     def _serve_new(
         self, recipient: Recipient, left: int, burst: list[Delivery]
     ) -> tuple[int, int, bool]:
-        """Fill ``burst`` with new entries: (messages left, bytes, whether read)."""
+        """Fill ``burst`` with new entries of about ``left`` messages.
+
+        Returns how many messages are left, the bytes added, and False if the entries have to be
+        read from the store first.
+        """
         index, size = self.read_index, 0
         chunk = self._feed.at(index)
         if chunk is None:
@@ -298,7 +302,7 @@ class SharedDispatcher(Dispatcher):
     def _serve_again(
         self, recipient: Recipient, left: int, burst: list[Delivery]
     ) -> tuple[int, int, bool]:
-        """Fill ``burst`` with returned entries, as `_serve_new` does with new ones."""
+        """Fill ``burst`` with entries queued for redelivery, as `_serve_new` does with new ones."""
         size = looked = 0
         while self._replay and left > 0 and size < self._burst_bytes and looked < BURST_ENTRIES:
             looked += 1
@@ -345,7 +349,7 @@ class SharedDispatcher(Dispatcher):
         return messages
 
     def _is_delayed(self, entry: bytes, index: int) -> bool:
-        """Whether the entry asks for a later delivery (PIP-26); then it waits for its time."""
+        """Whether the entry's delivery is delayed (PIP-26); if so, it is queued until it is due."""
         if not self._delays or entry.find(DELIVER_AT_TAG, 0, METADATA_BYTES) < 0:
             return False
         try:
@@ -369,7 +373,7 @@ class SharedDispatcher(Dispatcher):
             self._timer = asyncio.get_running_loop().call_later(wait, self._due)
 
     def time_passed(self) -> None:
-        """The test clock was advanced: deliver delayed messages that are due."""
+        """Deliver delayed messages that are due, since a test has advanced the clock."""
         self._arm()
 
     def _due(self) -> None:

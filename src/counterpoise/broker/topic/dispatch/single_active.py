@@ -53,7 +53,7 @@ class SingleActiveDispatcher(Dispatcher):
         #: The consumer that is being attached, and the notification that it is active.
         self._joining: Recipient | None = None
         self._notification: asyncio.TimerHandle | None = None
-        #: The hashes that the consumer is sent; None for all.
+        #: The hash ranges of the keys whose entries the consumer is sent; None: all keys.
         self._hashes: StickyRanges[Recipient] | None = None
 
     @property
@@ -108,7 +108,7 @@ class SingleActiveDispatcher(Dispatcher):
         return 1
 
     def acked_through(self, index: int) -> None:
-        """Every entry up to ``index`` was acknowledged: deliver from there on."""
+        """Continue after ``index``, since every entry up to it was acknowledged."""
         self.read_index = max(self.read_index, index + 1)
 
     def deliver_again(self, indexes: Sequence[int]) -> None:
@@ -196,7 +196,7 @@ class SingleActiveDispatcher(Dispatcher):
         return True
 
     def _leaves_out(self, index: int, entry: bytes) -> bool:
-        """Whether an entry is acknowledged, or its key is of none of the consumer's hashes."""
+        """Whether an entry is acknowledged, or its key is not in the consumer's hash ranges."""
         if self.acks.skips(index):
             return True
         hashes = self._hashes

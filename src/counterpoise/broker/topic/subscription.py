@@ -264,7 +264,7 @@ class Subscription(SubscriptionCursor):
     async def seek_to(
         self, position: Position, ack_set: Sequence[int] = (), who: object = None
     ) -> None:
-        """Move the cursor to ``position``, in a batch to ``ack_set``; ``who``: the client asking."""
+        """Move the cursor to ``position``, in a batch to ``ack_set``, as client ``who`` asks."""
         async with self._seeking(who):
             first = position.ledger_id < 0
             index = self.log.begin if first else min(self.log.index(position), self.log.end)

@@ -34,7 +34,9 @@ class Assignments:
         return None if given is None else given.broker
 
     def rate(self, broker: str) -> float:
-        """The long-term messages/s of the bundles just assigned, summed in that order."""
+        """The long-term messages/s of the bundles just assigned to a broker, summed in the order of
+        assignment.
+        """
         return self._rates[broker]
 
     def topics(self, broker: str) -> int:

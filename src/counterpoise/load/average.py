@@ -42,7 +42,7 @@ class TimeAverageMessageData:
 
 
 NO_SAMPLES: Final = TimeAverageMessageData()
-"""Stands for an average that was not sent; Pulsar's own JSON always has both."""
+"""In place of an average that is missing in JSON; Pulsar's own JSON always has both averages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,8 +77,8 @@ def fold_samples(num_samples: Counts, averages: Floats, sample: Floats, max_samp
     """Add one sample per bundle to capped running averages, and return the new counts and averages.
 
     ``averages`` and ``sample`` have one row per bundle and may have several columns;
-    ``num_samples`` has one entry per bundle. With ``max_samples`` samples counts stop, so each
-    later sample has that weight.
+    ``num_samples`` has one entry per bundle. Counts stop at ``max_samples``: from then on each
+    sample has the weight 1 ÷ ``max_samples``.
     """
     counts = np.minimum(num_samples + 1, max_samples)
     divisor = counts.astype(np.float64)

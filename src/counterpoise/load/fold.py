@@ -1,19 +1,18 @@
-"""The fold of load reports into the averages and the current picture of a cluster.
+"""The fold of load reports into the averages and the current state of a cluster.
 
-The same fold runs in every broker, one shard, and inside Spark, one shard for each hash of the
-bundles' names; its result does not depend on how the polls are cut into batches, nor on the number
-of shards. It is Pulsar's `ModularLoadManagerImpl.updateBundleData` with two differences, both about
-samples that never were:
+The same fold runs in every broker, with one shard, and inside Spark, with several shards by the
+hashes of bundles' names; its result does not depend on how polls are divided into batches, nor on
+the number of shards. It is Pulsar's `ModularLoadManagerImpl.updateBundleData` with two differences:
 
 * A report is one sample however often it is read. Pulsar samples every report again whenever any
   broker publishes.
 * A bundle that no broker reports has no place in the view, but its averages are kept until
-  `forget_after_ms` have passed since its last sample: it is on its way to another broker, and what
-  is known of it is what placing it rests on. Pulsar drops them at once and assumes a default. A
-  bundle in the latest report of a listed broker is kept, however old that report is.
+  `forget_after_ms` have passed since its last sample: it is on its way to another broker, which is
+  chosen by these averages. Pulsar drops them at once and assumes a default. The averages of a
+  bundle in the latest report of a listed broker are kept, however old that report is.
 
-After a gap averages begin again: what a broker reports when it was not read for `lapse_after_ms`
-says nothing about the samples before, and is not averaged with them.
+After a gap averages begin again: if a broker was not read for `lapse_after_ms`, its next report is
+not averaged with the samples from before.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -46,7 +45,7 @@ AVERAGES: Final = (
     "seen_at_ms",
     *(f"{term}_{column}" for term in TERMS for column in ("samples", *RATES)),
 )
-# A listed broker's latest report; `report_poll` is the poll that first read it.
+# The latest report of each listed broker; `report_poll` is the poll that first read it.
 BROKERS: Final = (*REPORT, "report_poll")
 
 
@@ -129,7 +128,9 @@ def _fold_averages(
     served: Table,
     options: FoldOptions,
 ) -> Table:
-    """The averages with these samples; ``gaps`` are polls and brokers that had not been read."""
+    """The averages with these samples added; ``gaps`` has each poll and broker at which averages
+    begin again, because the broker had not been read for too long.
+    """
     if len(samples["bundle"]) == 0:
         return averages
     rows, table = _rows_of(averages, samples["bundle"])
@@ -151,7 +152,7 @@ def _fold_averages(
 
 
 def _figures(table: Table, prefix: str = "") -> Column:
-    """The rates of a table, a row for each of its rows: all of them are folded at once."""
+    """The rates of a table as one array, a row for each of its rows: all are folded at once."""
     return np.stack([table[prefix + name] for name in RATES], axis=1)
 
 
@@ -227,8 +228,8 @@ def _fold_brokers(
 ) -> tuple[Table, set[tuple[int, str]]]:
     """The latest report of each broker that is listed in the latest successful poll.
 
-    A broker that leaves is removed at once; one that does not answer is not. The second result is
-    the polls and brokers that had not been read for ``lapse_after_ms``.
+    A broker that leaves is removed at once; one that does not answer is not. The second result has
+    each poll and broker that was read again after more than ``lapse_after_ms``.
     """
     gaps = set()
     latest = {

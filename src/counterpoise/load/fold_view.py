@@ -48,7 +48,7 @@ def cluster_view(
 
 
 def _owners(column: Column, brokers: list[str]) -> Column:
-    """The index of each row's broker among these few."""
+    """The index in ``brokers`` of each row's broker."""
     place = dict(zip(brokers, range(len(brokers)), strict=True))
     return np.fromiter(map(place.__getitem__, column.tolist()), np.intp, len(column))
 

@@ -3,9 +3,9 @@
 A report's own `lastUpdate` shows it, if there is one. But Pulsar's modular manager updates it only
 when the load changed by a tenth, or after a quarter of an hour, while its response has measurements
 of the last minute. So changed figures of the bundles are new, too, and a later `lastUpdate` with
-the same figures is not. Host usage does not count: a broker measures it on every request. Without a
-time (the extensible manager), unchanged figures are a new measurement once the broker must have
-measured again and nothing flows.
+the same figures is not. Host usage does not count: a broker measures it on every request. If a
+report has no time (under the extensible manager), unchanged figures are a new measurement only if
+there is no traffic and the broker must have measured again.
 """
 
 from dataclasses import dataclass
@@ -21,7 +21,8 @@ class Taken:
     figures: int
     taken_ms: int
     ahead: bool = False
-    """Whether new figures came with the former `lastUpdate`: the next one belongs to them, too."""
+    """Whether its new figures came with an old `lastUpdate`: then a later `lastUpdate` with the
+    same figures is no new measurement."""
 
 
 def take(before: Taken | None, seen: Measured, at_ms: int, every_ms: int) -> tuple[Taken, bool]:

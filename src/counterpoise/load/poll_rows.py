@@ -40,7 +40,7 @@ def poll_rows(poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportR
     for one in fetched:
         parts += _rows_of(one)
     count = sum(rows for rows, _ in parts)
-    # What no part names is empty, zero or false.
+    # A column that a part does not set is empty, zero or false.
     columns: dict[str, Column] = {
         name: np.full(count, "", dtype) if dtype == TEXT else np.zeros(count, dtype)
         for name, dtype in COLUMNS.items()
@@ -56,7 +56,9 @@ def poll_rows(poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportR
 
 
 def _rows_of(one: Fetched) -> list[tuple[int, dict[str, Any]]]:
-    """How many rows, and what they say: a value for all of them, or one for each."""
+    """A response's rows in parts: each has the number of rows, and their columns, which are one
+    value for all of these rows or one for each.
+    """
     common: dict[str, Any] = {"broker": one.broker, "fetched_at_ms": one.at_ms}
     if isinstance(one.answer, Gap):
         return [(1, {**common, "kind": GAP, "note": one.answer.reason})]

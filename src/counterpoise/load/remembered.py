@@ -10,7 +10,7 @@ from counterpoise.load.rows import COLUMNS, RATES
 
 
 def with_averages(state: FoldState, known: Mapping[str, BundleData], at_ms: int) -> FoldState:
-    """Add averages from ``known`` for bundles that the state has none of, dated ``at_ms``."""
+    """Add the averages in ``known`` of bundles that have none in the state, dated ``at_ms``."""
     have = set(state.averages["bundle"]) if known else ()
     new = {bundle: data for bundle, data in known.items() if bundle not in have}
     if not new:

@@ -42,9 +42,9 @@ COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
     "bundle": TEXT,  # tenant/namespace/0x…_0x…
     "fetched_at_ms": _INT,  # when the report was read
     "report_at_ms": _INT,  # the report's own lastUpdate
-    "age_ms": _INT,  # fetched_at_ms - report_at_ms: how old the news was when it was read
+    "age_ms": _INT,  # fetched_at_ms - report_at_ms: how old the report was when it was read
     "fresh": _FLAG,  # false: the same report as at the poll before
-    "digest": _INT,  # CRC-32: of a report's content, to know it again; of a bundle's name
+    "digest": _INT,  # CRC-32: of a report's content, to recognise it; of a bundle's name
     "note": TEXT,  # why there is a gap
     **dict.fromkeys(RATES, _FLOAT),  # messages per second, bytes per second
     "topics": _INT,
@@ -61,10 +61,10 @@ COLUMNS: Final[Mapping[str, np.dtype[Any]]] = {
     "non_persistent_topics": _FLAG,
     "started_at_ms": _INT,
     "load_average": _FLOAT,  # of usage, as the broker makes it (PIP-192); 0 where it makes none
-    "topic_loads": TEXT,  # JSON (`load/topic_loads.py`); seldom, else empty: of a bundle's topics
+    "topic_loads": TEXT,  # of a bundle's topics, JSON (`load/topic_loads.py`); mostly empty
 }
 
-# What a bundle's row says.
+# The columns of a bundle's row.
 SAMPLE: Final = (
     "poll_id",
     "seq",
@@ -77,9 +77,9 @@ SAMPLE: Final = (
     "consumers",
     "cache_size",
 )
-# What is remembered of the bundles of a broker's latest report.
+# The columns of the bundles of a broker's latest report, in the fold's state.
 SERVED: Final = ("poll_id", "seq", "broker", "bundle", *RATES, "topics", "producers", "consumers")
-# What the row of a broker, or of a gap, says.
+# `REPORT` has the columns of the row of a broker or of a gap.
 USAGE: Final = tuple(f"{name}_{part}" for name in RESOURCES for part in ("usage", "limit"))
 REPORT: Final = (
     "poll_id",

@@ -21,9 +21,10 @@ from counterpoise.load.view import ClusterView, bundle_namespace
 from counterpoise.names.namespace import SYSTEM_NAMESPACE_TEXT
 
 HISTORY: Final = 0.9
-"""Default of ``loadBalancerHistoryResourcePercentage``: what an average keeps of its past."""
+"""Default of ``loadBalancerHistoryResourcePercentage``: the part of an average that stays when a
+measurement is added."""
 REPORT_MS: Final = 5000
-"""How often brokers measure by default: by this much time an average keeps `HISTORY`."""
+"""How often brokers measure by default: in this time an average keeps the part `HISTORY`."""
 
 
 class Ema(NamedTuple):
@@ -46,7 +47,7 @@ class UnreportedFacts:
     newest: Rates | None = None
     """The rates of each bundle of the view as last measured; None: use its short-term average."""
     as_leader: bool = False
-    """Whether bundles that rank alike are in the order in which a broker publishes them."""
+    """Whether bundles of equal rank are put in the order in which a broker publishes them."""
 
 
 def averaged(
@@ -126,6 +127,6 @@ def store_view(
 
 
 def _counts(view: ClusterView, bundle: int) -> bool:
-    """Whether brokers list a bundle among their busiest if it has traffic."""
+    """Whether brokers publish a bundle among their busiest ones, if it has traffic."""
     namespace = bundle_namespace(view.bundles[bundle])
     return bool(view.bundle.movable[bundle]) and namespace != SYSTEM_NAMESPACE_TEXT

@@ -57,7 +57,9 @@ class BundleTopicLoads:
         return BundleTopicLoads(busiest, len(others), rest)
 
     def to_json(self) -> str:
-        """As in the column `topic_loads`; rates in the order of `TopicLoad`, to three decimals."""
+        """The JSON for the column `topic_loads`; rates in the order of `TopicLoad`, to three
+        decimals.
+        """
         busiest = {name: _rounded(load) for name, load in self.busiest.items()}
         rest = _rounded(self.rest)
         return orjson.dumps({"busiest": busiest, "others": self.others, "rest": rest}).decode()

@@ -17,7 +17,7 @@ Rank = tuple[float, ...]
 """The key by which bundles are compared; the greater one is the busier bundle."""
 _LEAST_SLOTS: Final = 16
 _FULL: Final = 0.75
-"""The part of a Java table's slots from which on it grows."""
+"""A Java hash table grows when this part of its slots is used."""
 
 
 def top_bundles(
@@ -61,9 +61,10 @@ def as_published(ranks: Mapping[str, Rank], most: int, held: int) -> list[str]:
 
 
 def _partition(names: list[str], ranks: Mapping[str, Rank], count: int) -> int:
-    """Move the busiest to the front, in place, until the place ``count`` has its bundle.
+    """Move the ``count`` + 1 busiest bundles to the front, in place.
 
-    A quickselect with the last one as pivot; returns the place from which on no order is needed.
+    By a quickselect with the last bundle as pivot. Returns how many of them the caller has to sort;
+    those behind them rank alike.
     """
     start, end = 0, len(names) - 1
     while start < end:

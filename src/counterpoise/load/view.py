@@ -176,12 +176,12 @@ class ClusterView:
         return replace(self, broker=replace(self.broker, preallocated_rate=column))
 
     def reported_by(self, broker: int) -> Indices:
-        """The bundles that broker ``broker`` (an index) reports, as rising indices."""
+        """The bundles that broker ``broker`` (an index) reports, as ascending indices."""
         found: Indices = self.members[self.offsets[broker] : self.offsets[broker + 1]]
         return found
 
     def reporters(self, bundle: int) -> list[int]:
-        """The brokers (rising indices) that report bundle ``bundle`` (an index)."""
+        """The brokers (ascending indices) that report bundle ``bundle`` (an index)."""
         places = np.flatnonzero(self.members == bundle)
         found: list[int] = (np.searchsorted(self.offsets, places, side="right") - 1).tolist()
         return found
@@ -236,7 +236,7 @@ _Columns = TypeVar("_Columns", BrokerColumns, BundleColumns)
 
 def _first_reporters(offsets: Indices, members: Indices, bundles: int) -> Indices:
     first = np.full(bundles, -1, dtype=np.intp)
-    # Backwards: what is written last is the first broker.
+    # Written from the last broker to the first, so the first one remains.
     first[members[::-1]] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[::-1]
     return first
 
@@ -244,7 +244,7 @@ def _first_reporters(offsets: Indices, members: Indices, bundles: int) -> Indice
 def _by_name(
     names: Sequence[str], columns: _Columns, rows: Indices
 ) -> tuple[tuple[str, ...], _Columns, Indices]:
-    """Names and their columns, sorted by name, and where these rows of them stand then."""
+    """Names and their columns, sorted by name, and the new index of each of ``rows``."""
     if all(map(le, names, islice(names, 1, None))):
         return tuple(names), columns, np.asarray(rows, dtype=np.intp)
     order = np.array(sorted(range(len(names)), key=names.__getitem__), dtype=np.intp)
@@ -263,7 +263,7 @@ def movable_mask(bundles: Sequence[str]) -> Masks:
 
 
 BOUND_TENANTS: Final = ("pulsar/", "sla-monitor/")
-"""How the names of all bundles begin that may be bound to a broker."""
+"""The prefixes of the names of bundles that may be bound to a broker."""
 
 
 def bundle_namespace(bundle: str) -> str:

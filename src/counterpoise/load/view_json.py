@@ -33,7 +33,7 @@ class _BrokerEntry:
 
 @dataclass(frozen=True, slots=True)
 class _LoadData:
-    """The whole line."""
+    """The whole line of load data."""
 
     now: int
     broker_data: Mapping[str, _BrokerEntry]

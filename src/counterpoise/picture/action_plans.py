@@ -175,7 +175,7 @@ def _move(picture: ClusterPicture, bundle: str, source: str, destination: str | 
 
 
 def _owner(picture: ClusterPicture, bundle: str) -> tuple[str, str]:
-    """The bundle's owner, or why it cannot be moved."""
+    """The bundle's owner, empty if there is none, and why it cannot be moved, empty if it can."""
     if picture.trouble:
         return "", picture.trouble
     row = picture.view.bundle_index(bundle)

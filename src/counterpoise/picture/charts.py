@@ -12,10 +12,10 @@ from counterpoise.picture.trades import Trade
 from counterpoise.picture.treemap import Tile, TileKind
 
 NAMED, FIGURED = 0.012, 0.03
-"""The part of the whole map from which on a tile has room for its name, and for its figure too.
+"""The parts of the whole map that a tile needs to have room for its name, and for its figure, too.
 A figure that is cut off would be taken for another: 21.6 kB/s for 21."""
 FLUID = 400
-"""Tiles up to which changes glide; a browser that draws more of them has better things to do."""
+"""The most tiles with which changes are animated: of more, a browser is too slow."""
 FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 Options = dict[str, Any]
 _TO_THE_RIGHT: Options = {"position": [14, -8], "align": "left"}
@@ -29,7 +29,7 @@ def treemap_options(tiles: Sequence[Tile]) -> Options:
         "aria": {"enabled": False},  # the page describes it, and has the same as a table
         "animationDurationUpdate": 400,
         "tooltip": {
-            # Drawn, not HTML: a name may hold anything.
+            # Drawn on the canvas, not as HTML, since a name may contain anything.
             "renderMode": "richText",
             "confine": True,
         },
@@ -84,7 +84,7 @@ def treemap_series(tiles: Sequence[Tile]) -> Options:
     whole = sum(tile.value for tile in tiles)
     return {
         "type": "treemap",
-        # The series has its own, from its first options on, and asks no other.
+        # A series that has this option of its own ignores the chart's.
         "animation": len(tiles) + sum(len(tile.tiles) for tile in tiles) <= FLUID,
         "data": [_node(tile, whole) for tile in tiles],
     }
@@ -182,7 +182,9 @@ def _axis(name: str, gap: int) -> Options:
 
 
 def _node(tile: Tile, whole: float) -> Options:
-    """A tile; a small one has no room for all of its label, and measuring text takes long."""
+    """A tile as a node of the series. A small one gets no label, or only its first line, because
+    measuring text to cut it takes long.
+    """
     named = tile.value >= NAMED * whole
     node: Options = {
         "id": tile.key,

@@ -40,14 +40,14 @@ class ClusterPicture:
     """A snapshot of a cluster to be shown, with moves that load reports do not show yet."""
 
     at_ms: int
-    """When, milliseconds since 1970."""
+    """The time of the snapshot, in milliseconds since 1970."""
     view: ClusterView
     silent: Mapping[str, str] = field(default_factory=dict)
     """Brokers that did not answer, and why."""
     trouble: str = ""
     """Why no broker could be asked; empty when the cluster answered."""
     moved: Mapping[str, CompletedMove] = field(default_factory=dict)
-    """Bundles of which more is known than was reported."""
+    """The last move of each bundle that reports may not show yet."""
 
     @staticmethod
     def nothing() -> "ClusterPicture":
@@ -66,7 +66,7 @@ class ClusterPicture:
         for bundle, moved in self.moved.items():
             row, owner = view.bundle_index(bundle), view.broker_index(moved.owner)
             known = (NO_OWNER, view.broker_index(moved.source))
-            # Whom else it is reported by had it later.
+            # A third broker that reports it got it later.
             if row is not None and owner is not None and owners[row] in known:
                 owners[row] = owner
         return owners

@@ -19,7 +19,7 @@ Narrow = npt.NDArray[np.float32]
 
 SAMPLES_MOST: Final = 300
 CELLS_MOST: Final = 4_000_000
-"""Figures that are kept in all; of a huge cluster fewer moments."""
+"""The most figures that are kept in all: of a huge cluster fewer samples are kept."""
 SAMPLES_LEAST: Final = 8
 SAMPLE_EVERY_MS: Final = 5_000
 CHANGES_MOST: Final = 500

@@ -11,7 +11,7 @@ LEVELS: Mapping[str, str] = {
     "ResourceGroupPublishRate": "publish limit of the resource group",
     "BrokerPublishRate": "publish limit of the broker",
 }
-"""What the levels of our brokers' answers are called."""
+"""The words for the levels in the responses of Counterpoise's own brokers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,9 @@ class ReachedLimit:
 
 
 def of_limits(broker: str, limits: Iterable[Mapping[str, Any]]) -> tuple[ReachedLimit, ...]:
-    """The limits in our brokers' `broker-stats/throttling` at which producers wait."""
+    """The limits at which producers wait, from `broker-stats/throttling` of Counterpoise's own
+    brokers.
+    """
     return tuple(
         ReachedLimit(
             broker,

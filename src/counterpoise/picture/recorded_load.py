@@ -10,7 +10,7 @@ from counterpoise.load.rates import Floats, Indices
 from counterpoise.picture.observed import CHANGES_MOST, ChangeKind, LoadCurve, OwnerChange
 
 POINTS_MOST: Final = 300
-"""Points of a curve; more are averaged, since no screen shows them."""
+"""The most points of a curve; if there are more, they are averaged, as no screen shows them."""
 EMPTY: Final = LoadCurve((), (), ())
 
 

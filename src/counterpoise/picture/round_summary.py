@@ -44,7 +44,7 @@ class RoundSummary:
     strategy: str
     imbalance: float
     after: float | None
-    """What the moves should make of the imbalance; None where it is not known."""
+    """The imbalance that is expected after the moves; None where it is not known."""
     moves: tuple[Explanation, ...]
     stays: tuple[Explanation, ...]
     more: int

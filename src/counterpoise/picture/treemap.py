@@ -19,10 +19,10 @@ TILES_MOST: Final = 300
 TILES_LEAST: Final = 3
 """How many bundles of each broker are drawn, however many brokers there are."""
 FLOOR: Final = 0.004
-"""The area of an idle bundle, as a part of the mean broker's: it is there, if idle."""
+"""The area of an idle bundle, as a part of the mean broker's, so that it can be seen."""
 
 EMPTY: Final = 0.08
-"""The least area of a broker, as a part of the mean broker's: idle ones can be chosen, too."""
+"""The least area of a broker, as a part of the mean broker's, so that idle ones can be clicked."""
 
 CROWD: Final = 60
 """From this many brokers on, a broker's headline is its load ratio alone."""
@@ -92,7 +92,7 @@ class _Brush:
         silent = name in picture.silent
         heat = None if silent else ratio
         largest = rows[np.argsort(-values[rows], kind="stable")]
-        # One more is drawn rather than a rest of one.
+        # A single bundle that would be left over is drawn itself, not as the rest.
         most = self.most if len(largest) > self.most + 1 else len(largest)
         shown, rest = largest[:most], largest[most:]
         peak = float(values[largest[0]]) if len(largest) else 0.0

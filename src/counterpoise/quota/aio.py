@@ -13,12 +13,12 @@ from counterpoise.quota.bucket import SECOND_NS, Bucket
 
 
 class RateLimiter:
-    """At most ``rate`` passes in ``per_s`` seconds, first come, first served.
+    """Grants at most ``rate`` permits in ``per_s`` seconds, first come, first served.
 
-    ``burst`` (by default as many as a period allows) may pass at once after a rest. In any ``t``
-    seconds at most ``burst + rate * (t + 0.016) / per_s + n`` pass, ``n`` being the largest number
-    asked for at once: `Bucket` has the exact statement. A hard "never more than N in a second" is
-    therefore ``rate`` and ``burst`` that together stay below N.
+    ``burst`` permits (by default those of a period) are granted at once after a rest. In any ``t``
+    seconds at most ``burst + rate * (t + 0.016) / per_s + n`` are, ``n`` being the largest number
+    that was requested at once: `Bucket` has the exact statement. For a strict "never more than N in
+    a second", ``rate`` and ``burst`` together have to stay below N.
 
     Any number of tasks may wait; they cost one timer together, and a task that is cancelled loses
     its place and nothing else. Use it from one event loop at a time::
@@ -45,7 +45,10 @@ class RateLimiter:
         self._timer: asyncio.TimerHandle | None = None
 
     def try_acquire(self, n: int = 1) -> bool:
-        """Take ``n`` passes now if available; returns whether. Never overtakes a waiting task."""
+        """Take ``n`` permits if they are available now, and return whether they were.
+
+        Never overtakes a waiting task.
+        """
         return not self._waiting and self._bucket.try_take(n, self._clock())
 
     async def acquire(self, n: int = 1) -> None:
@@ -60,7 +63,7 @@ class RateLimiter:
             await turn
         except asyncio.CancelledError:
             if not turn.cancelled():
-                # Its turn had come in the same moment: what it did not use goes to the next.
+                # Its turn came at the same moment: the next task gets its unused permits.
                 self._bucket.balance += n
             elif place in self._waiting:
                 self._waiting.remove(place)

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 
 SECOND_NS: Final = 1_000_000_000
 RESOLUTION_NS: Final = 16_000_000
-"""How often what was earned is added, unless the exact balance is asked for (Pulsar's 16 ms)."""
+"""How often earned tokens are added, unless the exact balance is asked for (Pulsar's 16 ms)."""
 
 
 class Bucket:
@@ -21,10 +21,10 @@ class Bucket:
     as many as a period brings) are stored, and ``initial`` (by default all of those) are there at
     ``now``. ``target`` is how many tokens a pause should bring (by default 1 % of the capacity).
 
-    What was earned is added when more than ``resolution_ns`` have passed since the last time, or
-    one token's time if that is longer; in between only subtractions happen. The part of a token
-    that was earned besides is carried exactly, so that no rate drifts. (Pulsar carries it in
-    nanoseconds rounded up, and so gains up to one each time.)
+    Earned tokens are added when more than ``resolution_ns`` have passed since the last time, or one
+    token's time if that is longer; in between tokens are only subtracted. A fraction of a token is
+    carried over exactly, so that no rate drifts. (Pulsar carries it over in nanoseconds, rounded
+    up, and so gains up to one nanosecond each time.)
 
     **The bound.** A caller that goes on only while the balance is above zero, and takes at most
     ``n`` tokens at a time, takes in any ``t`` nanoseconds at most
@@ -50,8 +50,8 @@ class Bucket:
     )
 
     FULL_KEEPS_PART: ClassVar = False
-    """Whether a full bucket keeps the part of a token that it has earned besides, as Java's does: a
-    second may then see one token more."""
+    """Whether a full bucket keeps the fraction of a token that it earns beyond its capacity, as
+    Java's does: in a second one more token may pass then."""
 
     def __init__(
         self,
@@ -64,7 +64,9 @@ class Bucket:
         target: int | None = None,
         resolution_ns: int = RESOLUTION_NS,
     ) -> None:
-        """Raises ValueError unless rate, period, capacity are positive and the rest fits."""
+        """Raises ValueError unless rate, period and capacity are positive, ``resolution_ns`` is not
+        negative, and ``initial`` is not above the capacity.
+        """
         _check(rate, period_ns, rate if capacity is None else capacity)
         if resolution_ns < 0:
             raise ValueError(f"resolution_ns={resolution_ns}: must not be negative")
@@ -77,10 +79,10 @@ class Bucket:
         self.balance = self._capacity if initial is None else initial
         if self.balance > self._capacity:
             raise ValueError(f"initial={initial} tokens do not fit a capacity of {self._capacity}")
-        #: The part of a token that was earned besides, in ``period_ns``-ths of a token.
+        #: The fraction of a token that was earned so far, times ``period_ns``.
         self._carried = 0
         self._last = now
-        #: Later than this, `settle` adds what was earned.
+        #: `settle` adds earned tokens only after this time.
         self.due = now + self._step_ns()
 
     @property
@@ -99,7 +101,7 @@ class Bucket:
         return self._capacity
 
     def _step_ns(self) -> int:
-        """Nothing is added before more than this has passed: Pulsar's strict comparison."""
+        """The nanoseconds that must be exceeded before tokens are added (`>`, as in Pulsar)."""
         if self._period_ns // self._rate > self._resolution_ns:
             return -((self._carried - self._period_ns) // self._rate) - 1
         return self._resolution_ns

@@ -9,12 +9,12 @@ from typing import Final, Protocol
 from counterpoise.quota.bucket import RESOLUTION_NS, SECOND_NS, Bucket
 
 RELEASE_NS: Final = 4_000_000
-"""A pause lasts until the rate has earned at least this much time's share, so that a reached limit
-wakes at most 250 times a second."""
+"""Flows wait until at least the tokens of this time have been earned, so that a reached limit needs
+a timer at most 250 times a second."""
 
 LATE_NS: Final = 100_000_000
-"""How late a timer may fire before waiting flows lose what was earned meanwhile. (The timers of a
-busy event loop are late, which must not lower the rate.)"""
+"""How late a timer may fire before waiting flows lose tokens that were earned meanwhile. (The
+timers of a busy event loop are late, which must not lower the rate.)"""
 
 NO_LIMIT: Final = 1 << 62
 """More messages or bytes than can ever pass."""
@@ -46,7 +46,7 @@ class RateLimit:
     """A limit on messages and bytes per period; either may be absent.
 
     It is exceeded while one of its two token buckets is empty. The entry that empties a bucket
-    still passes, and what it took too much is earned back first. A bucket's capacity is what one
+    still passes, and its excess is earned back before others do. A bucket's capacity is what one
     resolution step earns, so in any second at most the rate, that step and one entry pass. (Only
     tokens earned while flows waited for a late timer, by up to `LATE_NS`, are kept for them.)
     Pulsar's buckets have the capacity of a second, and allow up to twice the rate in the first
@@ -64,7 +64,7 @@ class RateLimit:
     messages: Bucket | None = field(default=None, init=False)
     bytes: Bucket | None = field(default=None, init=False)
     open: bool = field(default=True, init=False)
-    """Whether a flow may pass right now as far as is known: tokens are left, and none waits."""
+    """Whether a flow may pass now, as far as is known: tokens are left, and no flow waits."""
     passed_messages: int = field(default=0, init=False)
     """Messages that have passed this limit since it was made."""
     passed_bytes: int = field(default=0, init=False)
@@ -83,7 +83,8 @@ class RateLimit:
     _heap: list[tuple[int, int, Queued]] = field(default_factory=list, init=False)
     _tickets: int = field(default=0, init=False)
     _clock: int = field(default=0, init=False)
-    """The clock of the flow that went last: newcomers begin there, with no claim to the past."""
+    """The virtual clock of the flow whose turn was last: a flow that begins to wait starts there,
+    so it has no claim to turns of the past."""
     _served: int = field(default=0, init=False)
 
     def __repr__(self) -> str:

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Final
 
 HEADROOM: Final = 0.02
-"""A broker whose producers do not wait keeps this much more than it uses: to be seen to need more
-it must be able to exceed its part."""
+"""A broker whose producers do not wait gets this part more than it uses: that it needs more shows
+only if it can use more."""
 FOOTHOLD: Final = 0.01
 """Every broker has this part of an equal share at least, so that the first message passes."""
 GROWTH: Final = 2.0
-"""A broker whose producers wait asks for an equal share, or where it passed more than half of that
-for this many times what it passed: not for everything, of which it might need little."""
+"""A broker whose producers wait claims an equal share, or this many times its usage if that is
+more. It does not claim the whole limit, of which it might need little."""
 
 
 @dataclass(frozen=True, slots=True)

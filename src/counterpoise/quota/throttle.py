@@ -1,7 +1,7 @@
 """Flows under rate limits at several levels: which flow waits for which limit, and their turns.
 
 A flow passes if none of its limits is exceeded, and is then charged to all of them. The entry that
-empties a bucket still passes, and what it took too much is earned back first (PIP-322). Otherwise
+empties a bucket still passes, and its excess is earned back before others do (PIP-322). Otherwise
 the flow waits at *one* limit, the narrowest that is exceeded. At its turn there it passes, or waits
 at the next limit that is exceeded. So a limit with waiting flows always has a time of their next
 turn (`RateLimit.resume_at`).
@@ -19,8 +19,8 @@ from counterpoise.quota.bucket import Bucket
 from counterpoise.quota.limit import NO_LIMIT, RateLimit
 
 LENT_PART: Final = 4
-"""A producer gets a quarter of what is left set aside at a time, so that others whose entries come
-in the same read find something, too."""
+"""A quarter (1 ÷ this) of the remaining tokens is set aside for one producer at a time, so that
+producers whose entries arrive in the same read get some, too."""
 
 
 @dataclass(slots=True, eq=False)
@@ -101,7 +101,7 @@ class Throttle:
         if not flow.entries:
             limit = flow.exceeded(now)
             if limit is not None and self._lent:
-                # It may only look empty, for what others have set aside.
+                # Its buckets may seem empty because tokens are set aside for other producers.
                 self.settle()
                 limit = flow.exceeded(now)
             if limit is None:
@@ -209,11 +209,11 @@ class PublishFlow(LimitedFlow):
 
     def __init__(self, throttle: Throttle, limits: tuple[RateLimit, ...]) -> None:
         super().__init__(throttle, limits)
-        #: Throttled entries: messages, bytes, and what `release` gets.
+        #: Throttled entries: messages, bytes, and the ``item`` that `release` gets.
         self.entries: deque[tuple[int, int, Any]] = deque()
         self.throttled_bytes = 0
         self.free_messages = self.free_bytes = 0
-        #: How much was set aside, of which the above is left.
+        #: The tokens that were set aside; `free_messages` and `free_bytes` are left of them.
         self._lent_messages = self._lent_bytes = 0
 
     @abstractmethod
@@ -276,14 +276,14 @@ class PublishFlow(LimitedFlow):
         for limit in self.limits:
             limit.passed_messages += self._lent_messages - messages
             limit.passed_bytes += self._lent_bytes - size
-            # Both are given back, even if one bucket is empty.
+            # Both buckets get their tokens back, even if one of them stays empty.
             empty = [_returned(limit.messages, messages), _returned(limit.bytes, size)]
             if any(empty):
                 limit.open = False
 
 
 def _returned(bucket: Bucket | None, tokens: int) -> bool:
-    """Return tokens to a bucket; returns whether it is empty all the same."""
+    """Return tokens to a bucket; returns whether it is still empty."""
     if bucket is None:
         return False
     bucket.balance = min(bucket.balance + tokens, bucket.capacity)

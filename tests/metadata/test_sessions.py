@@ -9,6 +9,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, NoNodeError, SessionExpiredError
 from kazoo.handlers.threading import SequentialThreadingHandler
@@ -102,6 +104,75 @@ async def test_a_session_without_a_server_is_lost_by_its_own_clock(
     watch.stop()
     await pass_time(10)
     assert events == [*away, back, SessionEvent.CONNECTION_LOST]
+
+
+class WatchedSession:
+    """A watch of a session of 2 s, and what must be known of it."""
+
+    def __init__(self) -> None:
+        self.connection, self.watched, self.lost = "connected", True, False
+        self.away_since: float | None = None
+        self.asked: list[asyncio.Future[None]] = []
+        self.reported = False
+        self.watch = SessionWatch(2, rewatch=self._rewatch, notify=self._hear)
+        self.watch.on_state(KazooState.CONNECTED)
+
+    async def _rewatch(self) -> None:
+        self.asked.append(asyncio.get_running_loop().create_future())
+        await self.asked[-1]
+        self.watched, self.lost, self.away_since = True, False, None
+
+    def _hear(self, event: SessionEvent) -> None:
+        if event is not SessionEvent.CONNECTION_LOST:
+            of_a_lost_one = event is SessionEvent.SESSION_REESTABLISHED
+            assert self.reported is of_a_lost_one, f"{event}"
+            self.reported = event is SessionEvent.SESSION_LOST
+
+    def connection_is(self, state: str) -> None:
+        self.connection = state
+        self.watched &= state == "connected"
+        self.lost |= state == "lost"
+        if state == "suspended":
+            self.away_since = asyncio.get_running_loop().time()
+        self.watch.on_state(getattr(KazooState, state.upper()))
+
+    def answer(self, error: Exception | None) -> None:
+        if self.asked and not self.asked[-1].done():
+            if error is None:
+                self.asked[-1].set_result(None)
+            else:
+                self.asked[-1].set_exception(error)
+
+    async def go_on(self, seconds: float) -> None:
+        await pass_time(seconds)
+        if self.away_since is not None:
+            self.lost |= asyncio.get_running_loop().time() - self.away_since > 2
+        assert self.watch.connected == (self.connection == "connected" and self.watched)
+        assert self.reported == self.lost
+
+
+@given(
+    st.lists(
+        st.sampled_from(["suspended", "suspended", "connected", "connected", "lost"])
+        | st.sampled_from([None, None, ConnectionLoss()])
+        | st.sampled_from([0.6, 1.5, 2.5]),
+        max_size=25,
+    )
+)
+@on_jumping_loop
+async def test_a_session_is_lost_or_back_whatever_becomes_of_its_connections(
+    happenings: list[str | float | Exception | None],
+) -> None:
+    session = WatchedSession()
+    for each in happenings:
+        if isinstance(each, str):
+            session.connection_is(each)
+        elif isinstance(each, float):
+            await session.go_on(each)
+        else:
+            session.answer(each)
+    await session.go_on(2.5)
+    session.watch.stop()
 
 
 @on_jumping_loop
@@ -393,7 +464,7 @@ async def test_a_reader_does_not_make_its_root(zookeeper: ZooKeeper) -> None:
 
 async def test_a_server_that_accepts_and_is_silent_is_left_for_another_try() -> None:
     """As one is while it starts: the session would end before kazoo gave it up."""
-    begun, silent = asyncio.Semaphore(0), []
+    begun, silent, before = asyncio.Semaphore(0), [], set(threading.enumerate())
 
     def accept(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         silent.append(writer)
@@ -409,13 +480,14 @@ async def test_a_server_that_accepts_and_is_silent_is_left_for_another_try() -> 
             await begun.acquire()
     connecting.cancel()
     await asyncio.wait([connecting])
+    await until(lambda: set(threading.enumerate()) <= before, "its threads ended")
     for writer in silent:
         writer.close()
     server.close()
 
 
 async def test_no_server_answers_at_the_address() -> None:
-    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1"):
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1\): no answer within 0\.5 s"):
         await open_store("zk:127.0.0.1:1", operation_timeout_s=0.5)
 
 

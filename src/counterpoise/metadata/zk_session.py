@@ -47,11 +47,12 @@ class SessionWatch:
         """Report no more events."""
         self._connected = False
         self._disarm()
-        if self._return is not None:
-            self._return.cancel()
+        self._stay_away()
 
     def on_state(self, state: Any) -> None:
         """Handle a new connection state from kazoo."""
+        # Watches belong to a connection: those that were just set up may be of the last one.
+        self._stay_away()
         if state == KazooState.CONNECTED:
             self._on_connected()
         elif state == KazooState.SUSPENDED:
@@ -63,12 +64,14 @@ class SessionWatch:
         if not self._ever_connected:
             self._ever_connected = self._connected = True
             return
-        if self._return is not None:
-            self._return.cancel()
         self._return = self._loop.create_task(self._come_back())
 
+    def _stay_away(self) -> None:
+        if self._return is not None:
+            self._return.cancel()
+
     async def _come_back(self) -> None:
-        # Watches belong to a connection: they are set again before any cache is filled.
+        # Before any cache is filled.
         try:
             await self._rewatch()
         except Exception as error:

@@ -77,6 +77,10 @@ class FaultyDisk(LedgerDisk):
         self.before("sync", path)
         self.unsynced.discard(path)
 
+    def remove(self, path: Path) -> None:
+        self.before("remove", path)
+        super().remove(path)
+
     def sync_directory(self, path: Path) -> None:
         super().sync_directory(path)
         self.before("sync", path)

@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.bookkeeper.managed_ledgers import read_managed_ledger
 from counterpoise.metadata import MemoryTree, MetadataError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.managed.store import ManagedLedgerStore
@@ -89,6 +90,28 @@ async def test_cursors_are_saved_as_often_as_the_policy_has_it() -> None:
     assert not waiting.done(), "broker.conf has it saved every 100 s"
     log.set_persistence(kept(2, 2, 2, per_s=1.0))
     assert await waiting <= 22
+    await log.close()
+
+
+async def test_what_cursors_know_of_entries_is_saved_before_these_are_deleted() -> None:
+    """Such as producers' sequence ids: an owner that dies then must not store a message again."""
+    broker, heard = OneBroker(replace(OPTIONS, mark_deletes_per_s=0.001)), Heard()
+    log = await broker.store.open(NAME, "a broker", heard)
+    for number in range(3):
+        await write(log, heard, b"%d" % number)
+        at = log.position(log.end - 1)
+        log.save_cursor(CursorState("s", at, properties={"a producer": f"{number}"}))
+        if number < 2:
+            await log.cursors_saved()
+    log.trim(log.end)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    listed = (await read_managed_ledger(broker.metadata, NAME)).ledgers
+    assert [each.ledger for each in listed] == [each.ledger_id for each in log.ledgers]
+    client = broker.client.cluster.client()
+    successor = ManagedLedgerStore(broker.metadata, client, options=OPTIONS, cache_bytes=1)
+    log = await successor.open(NAME, "another", heard)
+    assert log.cursors["s"].properties == {"a producer": "2"}
     await log.close()
 
 

@@ -71,6 +71,7 @@ async def test_states_of_former_owners_are_deleted(tmp_path: Path) -> None:
     (epoch,) = state.epochs(tmp_path / NAME)
     names = [path.name for path in (tmp_path / NAME).glob("state-*")]
     assert {state.epoch_of(name) for name in names} == {epoch}
+    assert {name[-2:] for name in names} == {".a", ".b"}, "one that is damaged has another"
     await store.close()
 
 

@@ -11,7 +11,7 @@ import pytest
 from counterpoise.storage.files import fence
 from counterpoise.storage.files import store as files_store
 from counterpoise.storage.files.fence import Fence
-from counterpoise.storage.files.recovery import take_over
+from counterpoise.storage.files.recovery import survey, take_over
 from counterpoise.storage.files.store import UNFINISHED_MAX, FileLedgerStore
 from counterpoise.storage.port import LogFencedError, StorageError
 from tests.storage.conftest import Heard, everything, settled, write
@@ -276,8 +276,13 @@ async def test_deleted_ledgers_are_in_no_copy_of_the_state(tmp_path: Path) -> No
     disk.before = Failing("write", "state-", errno.EIO)
     with pytest.raises(StorageError, match="state cannot be saved"):
         await log.flush()
-    disk.before = lambda _what, _path: None
     assert len(list((tmp_path / NAME).glob("*.ledger"))) == 4, "a copy may list them still"
+    disk.before = Failing("remove", ".ledger", errno.EIO)
+    with pytest.raises(StorageError, match="state cannot be saved"):
+        await log.flush()
+    disk.before = lambda _what, _path: None
+    found = survey(tmp_path / NAME, disk)
+    assert [each.ledger_id for each in found.sealed] == [3], "whatever files are left"
     await log.flush()
     assert len(list((tmp_path / NAME).glob("*.ledger"))) == 1
     await store.close()

@@ -6,6 +6,7 @@ import pytest
 
 from counterpoise.broker.schemas.avro import NotAvro, why_unreadable
 from counterpoise.broker.schemas.compatibility import why_incompatible, why_refused
+from counterpoise.broker.schemas.rules import STRATEGIES
 from counterpoise.wire.proto.values_pb2 import Schema as Raw
 from counterpoise.wire.values import Schema
 
@@ -200,3 +201,7 @@ def test_a_transitive_strategy_compares_with_every_version() -> None:
     assert why_refused(versions, other, "BACKWARD") is None
     assert why_refused(versions, other, "BACKWARD_TRANSITIVE") is not None
     assert why_refused(versions, other, "FORWARD_TRANSITIVE") is None
+    # A consumer reads what is written now, except where the strategy is about the past.
+    for strategy in STRATEGIES[3:]:
+        refused = why_refused(versions, other, strategy, consumer=True) is not None
+        assert refused is (strategy in ("BACKWARD_TRANSITIVE", "FULL_TRANSITIVE")), strategy

@@ -1,6 +1,8 @@
 """A coordinator carries out what it has decided, whatever becomes of the broker that it is on."""
 
 import asyncio
+import weakref
+from typing import Any
 
 import pytest
 
@@ -54,6 +56,19 @@ class Participants:
             raise
 
 
+class Begun(BackgroundTasks):
+    """Knows what it began as long as something else does."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.begun: list[weakref.ref[asyncio.Task[None]]] = []
+
+    def start(self, *arguments: Any, **named: Any) -> asyncio.Task[None]:
+        task = super().start(*arguments, **named)
+        self.begun.append(weakref.ref(task))
+        return task
+
+
 class Place:
     """Where a coordinator is served, again and again, of one store."""
 
@@ -61,7 +76,7 @@ class Place:
         self.store = MemoryLedgerStore(ledger_entries=4)
         self.now_ms = 0
         self.is_owner = True
-        self.background = BackgroundTasks()
+        self.background = Begun()
 
     async def open(self, participants: Participants) -> Coordinator:
         log = await CoordinatorLog.open(self.store, 0, "a broker", LocalLedgerIds())
@@ -159,6 +174,8 @@ async def test_what_a_client_decided_is_done_though_it_goes_away_and_its_records
     assert len(held.asked) == 4, "each was asked once"
     assert held.log is not None
     await until(lambda: held.log and held.log.log.begin > 0, "ledgers without a transaction go")
+    kept = [each() for each in place.background.begun]
+    assert kept == [None] * 4, "nothing is left of them"
     await coordinator.close()
     await place.background.stop()
 

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.ownership import events
@@ -213,6 +213,7 @@ HAPPENINGS = st.one_of(
 )
 
 
+@settings(max_examples=50)
 @given(st.lists(HAPPENINGS, max_size=40))
 @example(
     [
@@ -225,13 +226,22 @@ def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
 ) -> None:
     world = World()
     for each in happenings:
-        if each == "answer" or each == "fail":
-            world.failing = each == "fail"
-            world.answer()
-        elif isinstance(each, tuple):
-            world.hear(each[1])
-        else:
-            world.feed(each)
+        happen(world, each)
+    comes_to_rest(world)
+
+
+def happen(world: World, what: object) -> None:
+    if what == "answer" or what == "fail":
+        world.failing = what == "fail"
+        world.answer()
+    elif isinstance(what, tuple):
+        world.hear(what[1])
+    else:
+        world.feed(what)
+
+
+def comes_to_rest(world: World) -> None:
+    """With whatever was under way, and with the record believed."""
     world.failing = False
     world.settle()
     world.feed(CHANGED)
@@ -245,6 +255,40 @@ def test_whatever_happens_it_comes_to_rest_and_believes_the_record(
     )
     assert world.state.serves == mine
     assert world.state.holds == mine
+
+
+def steps_of_moves() -> list[World]:
+    """Every step of what is done with a bundle, as long as nothing comes between."""
+    found: list[World] = []
+    for world, order in (
+        (World(), events.Acquire()),
+        *((owner(), events.Release(to)) for to in (A, B, None)),
+        (World(record(ServiceUnitState.RELEASING, A, B, version=3), 3), CHANGED),
+        (World(record(ServiceUnitState.ASSIGNING, A, B, version=4), 4), CHANGED),
+    ):
+        world.feed(order)
+        for _ in range(12):
+            found.append(world.copy())
+            world.answer()
+    return [each for n, each in enumerate(found) if each not in found[:n]]
+
+
+AT_ANY_STEP = (
+    *(CHANGED, events.SessionChanged(), "answer", "fail", events.CheckOwnership()),
+    *(events.SuccessorReady(), events.BundleReleased()),
+    *(("foreign", each) for each in (FOREIGN[1], FOREIGN[3], FOREIGN[5])),
+)
+
+
+def test_whatever_two_things_come_at_any_step_it_comes_to_rest() -> None:
+    for begun in steps_of_moves():
+        for first in AT_ANY_STEP:
+            between = begun.copy()
+            happen(between, first)
+            for second in AT_ANY_STEP:
+                world = between.copy()
+                happen(world, second)
+                comes_to_rest(world)
 
 
 def test_an_answer_that_was_overtaken_is_not_believed() -> None:

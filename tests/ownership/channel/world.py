@@ -1,5 +1,6 @@
 """Broker A, one bundle, and the record of it that A shares with everybody."""
 
+import copy
 from dataclasses import dataclass, field
 
 from counterpoise.ownership import events
@@ -35,19 +36,34 @@ class World:
     prepares: int = 0
     reports: int = 0
     """How often it was reported that all is closed."""
+    doubted: bool = False
+    """A session was lost, and the record was not read since."""
+    reads: bool = False
+    """The record is being read, and nothing was lost since that began."""
 
     def __post_init__(self) -> None:
         me = NamespaceEphemeralData("pulsar://a:6650", f"http://{A}")
         self.protocol = StateChannel(OwnershipOptions(me), lambda: 7)
         self.state: ChannelBundle = self.protocol.new(NAME)
 
+    def copy(self) -> "World":
+        """Another world that is as this one."""
+        made = copy.copy(self)
+        made.drains, made.asked = [*self.drains], [*self.asked]
+        return made
+
     def write(self, data: ServiceUnitStateData | None) -> None:
         """Another broker writes the node."""
         self.value, self.version = data, self.version + 1
 
     def feed(self, record: object) -> None:
+        if isinstance(record, events.SessionChanged):
+            self.doubted, self.reads = True, False
+        elif isinstance(record, events.NodeFound) and self.reads:
+            self.doubted = False
         self.state, effects = self.protocol.advance(self.state, record)
         for effect in effects:
+            self.reads |= isinstance(effect, events.ReadNode)
             if isinstance(effect, events.StartTimer):
                 self.alarm = True
                 self.alarm_s, self.alarms = effect.after_s, self.alarms + 1
@@ -60,6 +76,7 @@ class World:
                 self.asked.append(effect)
         assert len(self.asked) <= 1, "one question at a time"
         assert not self.state.in_progress or self.asked or self.alarm, "it waits for nothing"
+        assert not (self.doubted and self.state.serves), "another may own it by now"
 
     def hear(self, data: ServiceUnitStateData | None) -> None:
         """Another broker writes the node, and A hears that it changed."""

@@ -324,7 +324,7 @@ class ClientProducers:
     def producer_refused(self, producer_id: int, error: BrokerError) -> None:
         """Send ERROR: a producer that waits for exclusive access does not get it."""
         attached = self._attached.get(producer_id)
-        if attached is None or attached.ready_request is None or attached.close_request is not None:
+        if attached is None or attached.ready_request is None:
             return
         del self._attached[producer_id]
         self._link.protocol.change_producer(producer_id, PeerChange.DETACHED)

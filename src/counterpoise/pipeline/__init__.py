@@ -1,1 +1,3 @@
-"""The balancer on Spark: watch a cluster by its admin API, decide, move bundles, keep a history."""
+"""The balancer on Spark: watches a cluster by its admin API, decides, moves bundles, keeps a
+history.
+"""

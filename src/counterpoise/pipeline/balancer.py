@@ -1,7 +1,8 @@
 """One step of balancing, the same on Spark and in a plain process.
 
-Decide, commit the decisions, carry them out, commit each outcome, commit the memory: in this order.
-Each step checks what is committed already, so that an interrupted step can be repeated.
+A step decides a round, commits the decisions, carries them out, commits each outcome, and commits
+the memory, in this order. Before each of these it checks what has been committed, so an interrupted
+step can be repeated.
 """
 
 import asyncio
@@ -51,7 +52,8 @@ class Balancer:
         notices: BalancerNotices | None = None,
         watchdog: "Watchdog | None" = None,
     ) -> None:
-        """`rules` limit what is carried out; `moved_before` are recent moves.
+        """`rules` limit what is carried out; `moved_before` are recent moves, which the rules'
+        hourly limits count.
 
         `trail` has operators' actions: brokers that they drained take no part in a round, nor do
         slow brokers, which `watchdog` finds. `policies` reads the placement policies; without it
@@ -81,9 +83,9 @@ class Balancer:
         self._log = log
         self._waits = ""
         self._refused: frozenset[tuple[str, str]] | None = None
-        """The bundles and rules of the last round's refusals, if that round moved nothing."""
+        """The subjects and rules of the last round's rejections, if that round moved nothing."""
         self._looked = False
-        """Whether the history was searched for a round that was cut off."""
+        """Whether the history has been searched for a round that was interrupted."""
         self._cut_off: Round | None = None
 
     def is_due(self, state: FoldState) -> bool:
@@ -103,7 +105,7 @@ class Balancer:
         return not waits and is_time(poll_id, memory, options)
 
     def not_yet(self, state: FoldState) -> str:
-        """A sentence if only `--decide-every` delays the next round; otherwise empty."""
+        """If only `--decide-every` delays the next round, a sentence that says so; else empty."""
         poll_id, options = newest_poll(state), self._strategy.balance
         memory = self._history.memory_before(poll_id)
         if waits_for(state, memory, options) or is_time(poll_id, memory, options):

@@ -25,9 +25,9 @@ from counterpoise.pipeline.collect.serving import PROBE
 from counterpoise.pipeline.collect.where import lookup_url
 
 GOOD_FOR_S: Final = 60.0
-"""Seconds before a namespace is listed again."""
+"""How long the list of a namespace's topics is cached, in seconds."""
 NAMESPACES_MOST: Final = 16
-"""Namespaces whose topics are remembered: a hundred thousand topics take about 20 MB."""
+"""The most namespaces whose topics are cached: a hundred thousand topics take about 20 MB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +96,7 @@ class TopicLists:
 
 LOOK_EVERY_S: Final = 0.1
 LOOK_MOST_S: Final = 2.0
-"""The most seconds between two lookups, once the answer takes long."""
+"""The longest pause between two lookups of a bundle, in seconds."""
 
 
 class BundleLookup:
@@ -154,7 +154,7 @@ class BundleLookup:
         return await self._asked_by_range(bundle, broker, brokers)
 
     async def _asked_by_range(self, bundle: str, broker: str, brokers: Collection[str]) -> str:
-        """The owner, found without assigning an unowned bundle."""
+        """Ask for the owner of a bundle by its range, which does not assign an unowned bundle."""
         whose = await self._ownership.whose(bundle, broker, brokers)
         if not whose.active:
             raise RefusedError(f"{bundle} {BEING_UNLOADED}")
@@ -194,6 +194,6 @@ def pause_after(before: float = 0.0) -> float:
 
 
 def name_in(bundle: str) -> str:
-    """A topic name (of no existing topic) that hashes into the bundle."""
+    """A name of a topic that does not exist and would be in the bundle."""
     name = BundleName.parse(bundle)
     return topic_at(f"persistent://{name.namespace}/{PROBE}", name.range.lower)

@@ -1,13 +1,13 @@
-"""The wall clock, its possible error, and a limit on how long a cluster may take to respond."""
+"""The wall clock, how far clocks may differ, and the default time-out of requests to a cluster."""
 
 import time
 from typing import Final
 
 EVER: Final = 2**62
-"""Milliseconds since 1970, later than any poll."""
+"""A time later than any poll, in milliseconds since 1970."""
 HTTP_TIMEOUT_S: Final = 10.0
 CLOCKS_DIFFER_MS: Final = 60_000
-"""By how much clocks of machines may differ without a consequence."""
+"""The largest difference between the clocks of two machines that is tolerated."""
 
 
 def wall_clock_ms() -> int:

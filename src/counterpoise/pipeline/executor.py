@@ -1,7 +1,8 @@
 """Carries moves out through the admin API, and verifies each outcome.
 
-The response 204 proves nothing: a concurrent lookup can assign the bundle to another broker, and an
-unload can fail half-way. A move is done when the destination confirms that it owns the bundle.
+The response 204 to an unload proves nothing: a concurrent lookup can assign the bundle to another
+broker, and an unload can fail half-way. A move is done when the destination confirms that it owns
+the bundle.
 """
 
 import asyncio
@@ -64,7 +65,7 @@ class ExecutorOptions:
     """The longest time from the check whether moves are withheld until the unload is sent. If this
     process was suspended in between, another may have taken over and moved the bundle."""
     latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
-    """When the brokers' publish latency stops moves."""
+    """How far the brokers' publish latency may rise before no further move begins."""
     warm_up_s: float = 0.0
     """How long after the end of the moves that go first the others begin
     (`decide/balancing/warm_up.py`); 0: all begin together."""
@@ -218,7 +219,7 @@ class Executor:
         raise AssertionError("the last try returns or raises")
 
     async def _owner(self, move: Move, brokers: Sequence[str]) -> str:
-        """The bundle's owner now; empty if no broker owns it."""
+        """Look up the bundle's owner; empty if no broker owns it."""
         # By an authoritative lookup, as after the leader's redirect, the destination acquires a
         # bundle without an owner.
         return await self._lookup.owner(
@@ -267,7 +268,9 @@ class Executor:
             ) from None
 
     async def _verify(self, move: Move, brokers: Sequence[str]) -> tuple[MoveStatus, str]:
-        """Ask until the destination confirms that it owns the bundle, or the time is up."""
+        """Look up the bundle until a broker confirms that it owns it, or `verify_within_s` are
+        over.
+        """
         owner, trouble, pause = "", "", 0.0
         clock = asyncio.get_running_loop().time
         began = clock()

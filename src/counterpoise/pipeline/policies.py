@@ -46,7 +46,7 @@ FACTS: Final = (
 
 
 class CannotSeeError(ExplainedError):
-    """What a plan depends on could not be read; the message is a sentence for a person."""
+    """Data that a plan depends on could not be read; the message is a sentence for a person."""
 
 
 class PolicyReader:
@@ -105,7 +105,10 @@ class PolicyReader:
         return frozenset(await self._needed(url) or (one,))
 
     async def answer(self, url: str) -> Any:
-        """A response's JSON; None if it is empty or 404. Raises `UNREADABLE`, or a JSON error."""
+        """Return a response's JSON; None if it is empty, or its status is 204 or 404.
+
+        Raises one of `UNREADABLE`, or `orjson.JSONDecodeError`.
+        """
         try:
             body = await self._admin.get(url)
         except RefusedError as error:
@@ -130,10 +133,10 @@ class PolicyReader:
 
 
 class RoundPolicies:
-    """Reads the placement policies for each round of a balancer again.
+    """Reads the placement policies again for each round of a balancer.
 
-    Anti-affinity groups, which take a request for each namespace, are reused for `GROUPS_FOR`
-    rounds; a new namespace is read at once.
+    Anti-affinity groups, which take a request for each namespace, are cached for `GROUPS_FOR`
+    rounds; those of a new namespace are read at once.
     """
 
     def __init__(self, session: aiohttp.ClientSession, addresses: Sequence[str]) -> None:
@@ -200,7 +203,9 @@ class RoundPolicies:
 
 
 def facts_of(columns: Mapping[str, Column]) -> dict[str, BrokerFacts]:
-    """What placement filters need of each broker's load report; `columns` are those of `FACTS`."""
+    """The facts for placement filters from each broker's load report; `columns` are those of
+    `FACTS`.
+    """
     # A broker whose report names no load manager runs the modular one: the extensible is named.
     return {
         broker: BrokerFacts(

@@ -22,7 +22,7 @@ REMEMBERED_S: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class LatencyWatchOptions:
-    """At which rise of publish latency moves are stopped, and how often it is measured."""
+    """The rise of publish latency that stops moves, and how often latency is measured."""
 
     limit: publish_latency.LatencyLimit = field(default_factory=publish_latency.LatencyLimit)
     every_s: float = 1.5

@@ -1,4 +1,6 @@
-"""Reads what a plan needs: a snapshot and the balancer's memory, of a cluster or a history."""
+"""Reads the inputs of a plan, from a cluster or a history: loads, owners, and the balancer's
+memory.
+"""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -82,7 +84,7 @@ NO_POLICIES = (
 
 
 class NothingToAdviseOnError(ExplainedError):
-    """Neither the cluster nor the history has a load report; the message says why."""
+    """No plan can be made, since load reports or policies are missing; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,7 +168,9 @@ async def inputs_from_cluster(
 
 
 def inputs_from_history(reader: TablesReader, options: LookOptions) -> AdviceInputs:
-    """A plan's inputs as of the history's last poll; raises `NothingToAdviseOnError`."""
+    """Read a plan's inputs as of the history's last poll; raises `NothingToAdviseOnError` if the
+    history has no load report.
+    """
     state, address = state_of(reader), reader.location.address
     state = without_brokers(state, options.cordoned)
     memory = Journal(reader).memory_before(newest_poll(state) + 1)

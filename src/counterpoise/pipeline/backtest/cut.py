@@ -29,7 +29,7 @@ class CutSource:
     cut: int
 
     def open(self) -> "CutTrace":
-        """The trace; built once per process."""
+        """Return the trace with split bundles, which is built once per process."""
         return _opened(self)
 
 
@@ -53,7 +53,7 @@ class CutTrace(DerivedTrace):
         self.owners = whole.owners[self._parent]
 
     def loads(self, step: int) -> Rates:
-        """The load of each part at a step: its share of the bundle's."""
+        """The load of each part at a step: its share of the bundle's load."""
         loads = self._whole.loads(step)
         return Rates(
             *(
@@ -71,7 +71,7 @@ def _opened(source: CutSource) -> CutTrace:
 
 @dataclass(frozen=True, slots=True)
 class _BundleParts:
-    """The parts of a bundle."""
+    """The parts into which one bundle is split."""
 
     names: Sequence[str]
     shares: Floats

@@ -13,12 +13,12 @@ from counterpoise.load.view import Masks
 from counterpoise.pipeline.backtest.trace import LoadTrace
 
 THRASH_WITHIN_MS = 3_600_000
-"""A bundle that moves again within this time has moved for nothing."""
+"""A bundle that moves again within this time counts as thrash."""
 HOUR_MS = 3_600_000
 NEAR = 0.05
 """Brokers have converged once largest ÷ mean is at most this above the median of what follows."""
 UNEVEN = 1.25
-"""Largest ÷ mean above which brokers count as uneven."""
+"""Brokers count as uneven if the largest one's bytes/s ÷ their mean is above this."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class BacktestResult:
     A broker whose network is half as large counts its bytes twice.
     """
     worst: float
-    """The largest imbalance at any time."""
+    """The largest imbalance at any step."""
     deviation: float
     """Standard deviation of brokers' bytes/s ÷ their mean, averaged over time."""
     uneven: float
@@ -54,7 +54,7 @@ class BacktestResult:
     why_not: str = ""
     """Why no more bundles moved: a sentence on the most frequent refusal and its highest figure."""
     late_moves: int = 0
-    """Moves after the first hour: on a constant load, moves for nothing."""
+    """Moves after the first hour; if the load is constant, they serve no purpose."""
     needed: float = 0.0
     """The least load that had to move to make brokers even at the start and whenever one joined,
     as a part of the whole load; 1 is the whole load once."""
@@ -65,7 +65,7 @@ class BacktestResult:
     """The 95th percentile over time of the fullest broker's usage of processor or network, in per
     cent."""
     as_recorded: bool = False
-    """Whether this is what a recording's own balancer did."""
+    """Whether the figures are of the moves that were recorded, and not of a strategy."""
     begins_ms: int = 0
     """How long after the start of the replay its first round was due."""
     beginnings: int = 1
@@ -186,7 +186,9 @@ class Measure:
         )
 
     def _converged(self, ratios: Floats) -> int:
-        """Steps from the last change of brokers until the ratio is near its final value."""
+        """Steps from the last change of brokers until largest ÷ mean first is near its later
+        median.
+        """
         after = ratios[self._changed_at :]
         if not len(after):
             return 0

@@ -26,7 +26,7 @@ class Measurements:
         self._owners = owners
         self._sampled_together = sampled_together
         self.listed = owners
-        """The broker whose last report has each bundle; -1 for none."""
+        """By bundle: the broker whose last report contains it; -1 if none does."""
         shape = len(owners), 4  # column by column in memory, so that each rate is contiguous
         self._reported = np.zeros(shape, order="F")
         self._flow = np.zeros(shape, order="F")

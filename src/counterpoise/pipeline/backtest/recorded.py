@@ -53,7 +53,7 @@ _BYTES_MOST = 1.25e9
 
 
 class NothingRecordedError(ExplainedError, ValueError):
-    """The history has no load in the requested span."""
+    """The requested span of the history cannot be replayed: no load, or too much for memory."""
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,9 @@ class Recording:
 
     uri: str
     first_ms: int = 0
-    """When the replay begins."""
+    """The beginning of the span, in milliseconds since 1970."""
     last_ms: int = EVER
-    """When the replay ends."""
+    """The end of the span, in milliseconds since 1970."""
 
     @property
     def when(self) -> str:
@@ -72,7 +72,7 @@ class Recording:
         return " between --from and --to" if (self.first_ms, self.last_ms) != (0, EVER) else ""
 
     def open(self) -> "RecordedTrace":
-        """The trace; read once per process."""
+        """Return the trace, which is read once per process."""
         return _read(self)
 
 
@@ -101,7 +101,7 @@ class RecordedTrace:
         self._now = np.zeros((len(self.bundles), 4))
 
     def _at(self, moments: Integers) -> Integers:
-        """The first step at which a change at each of these times is seen."""
+        """For each of these times (milliseconds since 1970), the first step after it."""
         return (moments - self.start_ms) // self.step_ms + 1
 
     def loads(self, step: int) -> Rates:
@@ -153,7 +153,7 @@ class RecordedHosts(Hosts):
     """Hosts with the recorded usage, adjusted if the load differs from the recorded load."""
 
     used: Any
-    """Per cent, by step, broker and resource."""
+    """The recorded usage in per cent, by step, broker and resource."""
     carried: Any
     """The recorded rates of each broker, by step and broker."""
     own: Any
@@ -312,7 +312,7 @@ def _used(whole: pa.Table, rows: Any) -> Floats:
 
 
 def _expect_room(reports: int, steps: int) -> None:
-    """Raise `NothingRecordedError` if the trace would not fit into a process."""
+    """Raise `NothingRecordedError` if the trace would take too much memory (`ROOM`)."""
     size = reports * _BYTES_A_LOAD + steps * _BYTES_A_STEP
     if size > ROOM:
         raise NothingRecordedError(
@@ -331,7 +331,9 @@ def _plain(part: pa.Table) -> pa.Table:
 
 
 def _codes(column: Any, rows: Any) -> tuple[tuple[str, ...], Any]:
-    """The sorted names in some rows, and each row's index among them."""
+    """Return the sorted names that occur in `rows` of a column, and for every row the index of its
+    name.
+    """
     encoded = column.combine_chunks().dictionary_encode()
     words, codes = encoded.dictionary.to_pylist(), encoded.indices.to_numpy()
     used = sorted({words[code] for code in np.unique(codes[rows]).tolist()})
@@ -371,7 +373,7 @@ def _hosts(whole: pa.Table, brokers: Any, rows: Any, count: int) -> Hosts:
 
 
 def _line(x: Floats, y: Floats) -> tuple[float, float]:
-    """Slope and intercept of the line through points, neither below zero."""
+    """Slope and intercept of the line that fits the points best, neither below zero."""
     if len(x) < 2 or np.ptp(x) == 0:
         return 0.0, float(np.mean(y)) if len(y) else 0.0
     slope, start = np.polyfit(x, y, 1).tolist()

@@ -23,7 +23,7 @@ class BundleReports:
     broker: Indices
     bundle: Indices
     rates: Floats
-    """A row of four for each report."""
+    """The rates of each report: a row of four, in the order of `RATES`."""
     measured_ms: Integers
     """The time of each measurement: that of the first poll that read it."""
     measured_by: Indices

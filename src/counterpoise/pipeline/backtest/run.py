@@ -1,4 +1,6 @@
-"""Runs replays, one for each strategy, configuration and span: here, or as one Spark job."""
+"""Runs replays, one for each strategy, configuration and span: in this process, or as one Spark
+job.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -46,7 +48,7 @@ class Task:
     move_s: float
     seed: int
     followed: int = 0
-    """For how many steps bundles move as they did in the recording before the replay begins."""
+    """The number of steps, before the replay begins, in which bundles move as in the recording."""
     begins_ms: int = 0
     """Milliseconds from the end of these steps until the first round is due."""
 
@@ -136,14 +138,16 @@ _REPLAYED: Final = RESULTS.insert(0, pa.field("replay", pa.int64())).append(
 
 
 def is_little(trace: LoadTrace, replays: int) -> bool:
-    """Whether so many replays of a trace take less time here than starting Spark would."""
+    """Whether replaying a trace `replays` times takes less time in this process than starting
+    Spark.
+    """
     return len(trace.bundles) * trace.steps * replays <= LITTLE
 
 
 def replay_here(tasks: Sequence[Task], replayed: Callable[[int], object]) -> list[BacktestResult]:
-    """Run the tasks one after the other in this process; results in the same order.
+    """Run the tasks one after the other in this process; returns their results in the same order.
 
-    `replayed` gets the number of those that have ended so far. Raises `ReplayFailedError`.
+    `replayed` is called with the number of tasks that have ended. Raises `ReplayFailedError`.
     """
     results = []
     for task in tasks:
@@ -158,10 +162,10 @@ def replay_here(tasks: Sequence[Task], replayed: Callable[[int], object]) -> lis
 def replay_on_spark(
     spark: "SparkSession", tasks: Sequence[Task], log: ReplayLog
 ) -> list[BacktestResult]:
-    """Run the tasks as one Spark job with a partition for each; results in the same order.
+    """Run the tasks as one Spark job with a partition for each; returns results in the same order.
 
-    Spark runs as many at once as its executors have cores, and repeats those of a lost executor. A
-    replay that failed is not repeated: it would fail again.
+    Spark runs as many at a time as its executors have cores, and repeats those of a lost executor.
+    A replay that failed is not repeated, since it would fail again. Raises `ReplayFailedError`.
     """
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(
         _Replays(tasks), spark_type(_REPLAYED)

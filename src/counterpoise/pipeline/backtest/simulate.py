@@ -134,7 +134,9 @@ class _Simulation:
             self._memory = replace(self._memory, decided_at_ms=decided_ms)
 
     def step(self, step: int) -> None:
-        """Simulate a step in which the strategy decides which bundles move."""
+        """Simulate a step in which the strategy moves bundles if a round is due; with `as_recorded`
+        the recorded moves are repeated instead.
+        """
         trace, up = self._trace, self._trace.up(step)
         loads, now_ms = self._report(step)
         if self._as_recorded:
@@ -178,7 +180,7 @@ class _Simulation:
         return np.asarray(usage[:, (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)].max(axis=1), np.float64)
 
     def _publish(self, now_ms: int, measured: Masks | None, step: int) -> None:
-        """Let the brokers that measured publish what a leader under PIP-192 reads."""
+        """Let the brokers that measured publish the load data that a leader under PIP-192 reads."""
         if self._published is None or self._strategy is None:
             return
         count = len(self._brokers)
@@ -250,7 +252,7 @@ class _Simulation:
         )
 
     def _seen(self, now_ms: int, up: Masks) -> ClusterView:
-        """The brokers' reports, as the view that strategies decide on."""
+        """Make the view that strategies decide on, from the brokers' last reports."""
         there = np.flatnonzero(up)
         rank = np.full(len(up), -1, np.intp)
         rank[there] = np.arange(len(there))
@@ -382,6 +384,6 @@ class _Simulation:
 
 
 def _traffic(view: ClusterView) -> dict[str, float]:
-    """As `due.traffic`: messages/s and bytes/s by broker."""
+    """By broker, messages/s plus bytes/s, as `due.traffic` computes them."""
     figures = view.broker.traffic.rate() + view.broker.traffic.throughput()
     return dict(zip(view.brokers, figures.tolist(), strict=True))

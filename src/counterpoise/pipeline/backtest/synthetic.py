@@ -55,7 +55,7 @@ class SyntheticTrace:
     start_ms: int = field(default=START_MS)
 
     def open(self) -> "SyntheticTrace":
-        """The trace itself, which needs no opening."""
+        """Return this object, which is the trace itself."""
         return self
 
     @property
@@ -68,7 +68,7 @@ class SyntheticTrace:
 
     @property
     def steps(self) -> int:
-        """The number of reports that each broker makes."""
+        """The number of steps, each with one report of every broker."""
         return round(self.hours * 3_600_000 / self.step_ms)
 
     @property
@@ -86,7 +86,7 @@ class SyntheticTrace:
 
     @property
     def topics(self) -> Integers:
-        """How many topics each bundle has."""
+        """The number of topics of each bundle: 10."""
         return np.full(self.count_of_bundles, 10, np.int64)
 
     @property
@@ -148,15 +148,15 @@ class SyntheticTrace:
         return Rates(messages, messages, through, through)
 
     def measured(self, step: int) -> Masks | None:
-        """None: all brokers measure at each step."""
+        """Return None: all brokers measure at each step."""
         return None
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
-        """Always empty: no recorded moves."""
+        """Return no moves: a synthetic trace has no recorded ones."""
         return ()
 
     def topic_shares(self, bundles: Collection[str]) -> Mapping[str, TopicShares]:
-        """Always empty: no topic has a name."""
+        """Return an empty mapping: the topics of a synthetic trace have no names."""
         return {}
 
     def up(self, step: int) -> Masks:
@@ -224,7 +224,9 @@ class _Made:
 
 
 def _evenly(base: Floats, brokers: Indices) -> Indices:
-    """Owners by Graham's rule: the largest bundle first, each to the least loaded broker."""
+    """Assign bundles to brokers by Graham's rule: the largest bundle first, each to the least
+    loaded broker.
+    """
     carried = np.zeros(len(brokers))
     owners = np.zeros(len(base), np.intp)
     for row in np.argsort(-base, kind="stable").tolist():

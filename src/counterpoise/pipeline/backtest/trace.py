@@ -35,10 +35,10 @@ class Hosts:
         return used
 
     def averages(self, usage: Floats, weights: Floats, step: int) -> Floats:
-        """Each broker's own average of its weighted usage at a step, as it would publish it; 0
-        where unknown.
+        """The average of its weighted usage that each broker would publish at a step; 0 where
+        unknown.
 
-        ``usage`` is in per cent, a row per broker.
+        ``usage`` is the present usage in per cent, a row per broker.
         """
         del weights, step
         return np.zeros(len(usage))
@@ -93,7 +93,7 @@ class LoadTrace(Protocol):
 
     @property
     def hosts(self) -> Hosts:
-        """How the brokers' usage follows from load."""
+        """Computes the brokers' usage from the load that they carry."""
 
     def loads(self, step: int) -> Rates:
         """The load of each bundle at a step."""
@@ -153,7 +153,7 @@ class DerivedTrace:
         return self._whole.measured(step)
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
-        """Always empty."""
+        """Return no moves, since those of the original cluster do not apply."""
         return ()
 
 

@@ -1,7 +1,7 @@
-"""A trace of a different cluster: with more brokers, fewer, larger ones, or more load.
+"""A trace of a changed cluster: with more or fewer brokers, larger ones, or more load.
 
 An added broker has the median size of the others, and measures when they do. The load of a bundle
-does not depend on its broker: the recorded load is replayed on the other cluster.
+does not depend on its broker: the recorded load is replayed on the changed cluster.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,7 +74,9 @@ class ChangedSource:
     change: Change
 
     def open(self) -> "ChangedTrace":
-        """The trace; built once per process. Raises `ImpossibleChangeError`."""
+        """Return the changed trace, which is built once per process. Raises
+        `ImpossibleChangeError`.
+        """
         return _opened(self)
 
 
@@ -125,7 +127,9 @@ class ChangedTrace(DerivedTrace):
 
 @dataclass(frozen=True)
 class _ChangedHosts(Hosts):
-    """Hosts with the recorded cost of load for brokers that were in the recording."""
+    """Hosts of a changed cluster: brokers of the recording keep their recorded usage, scaled by
+    capacity.
+    """
 
     whole: Hosts
     places: Indices

@@ -1,9 +1,8 @@
-"""Requests to brokers: limited in number at once, with time-outs for the broker's time alone.
+"""Requests to brokers, with a limit on concurrent ones and a time-out for the broker's time alone.
 
 A broker has `timeout_s` from the moment its request is sent. The time a request waits for its turn
 does not count, nor the time this process's event loop was busy: neither is due to the broker. A
-request that takes longer than its turn lets the next one start, and its response is still
-awaited.
+request that takes longer than its turn lets the next one start, and its response is still awaited.
 """
 
 import asyncio
@@ -21,7 +20,7 @@ T = TypeVar("T")
 
 
 class RefusedError(Exception):
-    """A broker's response is not what was asked for; `status` is 0 if only its content is wrong."""
+    """A broker refused a request, or its response is unusable (then `status` is 0)."""
 
     def __init__(self, sentence: str, status: int = 0, body: str = "") -> None:
         super().__init__(sentence)
@@ -30,7 +29,7 @@ class RefusedError(Exception):
 
 
 NOT_FOUND: Final = 404
-"""HTTP's status."""
+"""The HTTP status for something that does not exist."""
 UNREADABLE = (aiohttp.ClientError, TimeoutError, OSError, RefusedError)
 """The exceptions raised when a broker cannot be read."""
 
@@ -44,7 +43,7 @@ class Reply:
     headers: Mapping[str, str]
 
     def refused(self) -> RefusedError:
-        """The response as an exception to raise."""
+        """An exception that says how the request was refused."""
         text = self.body.decode(errors="replace")
         return RefusedError(refusal(self.status, text), self.status, text)
 
@@ -62,7 +61,8 @@ class AdminOptions:
     turn_s: float = 1.0
     """Seconds without an answer after which a request no longer keeps others waiting."""
     timeout_s: float = 10.0
-    """Seconds a broker may take for one answer, unless its session allows it fewer."""
+    """Seconds that a broker may take for one answer, unless the HTTP session has a shorter
+    time-out."""
     most_bytes: int = 256 << 20
     """The most bytes of one answer; a broker with a hundred thousand topics needs half of it."""
 
@@ -89,16 +89,16 @@ class Admin:
         return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
     def slow(self) -> frozenset[str]:
-        """The addresses that took longer than `turn_s` to answer since the last call of this."""
+        """The addresses that took longer than `turn_s` to answer since the last call of `slow`."""
         slow = frozenset(self._slow)
         self._slow.clear()
         return slow
 
     async def get(self, url: str, *, of_itself: bool = False) -> bytes:
-        """The body of a response with status 200; otherwise raises one of `UNREADABLE`, whose text
-        says what came instead.
+        """Return the body of a response with status 200.
 
-        With `of_itself`, a redirect is an error: the request is for this broker's own figures.
+        Otherwise raises one of `UNREADABLE`, whose text says what came instead. With `of_itself`, a
+        redirect is an error: the request is for this broker's own figures.
         """
         reply = await self.ask(url, redirects=not of_itself)
         if of_itself and 300 <= reply.status < 400:
@@ -108,9 +108,9 @@ class Admin:
         return reply.body
 
     async def ask(self, url: str, *, redirects: bool = False) -> Reply:
-        """The response with any status; redirects are followed only with `redirects`.
+        """Return the response, whatever its status; redirects are followed only with `redirects`.
 
-        Raises one of `UNREADABLE` if there is none.
+        Raises one of `UNREADABLE` if there is no response.
         """
         async with self._turns.one(lambda: self._slow.add(_origin(url))):
             try:
@@ -137,7 +137,7 @@ class Admin:
 
 
 class _Turns:
-    """A semaphore whose slow holders free their place before they have finished."""
+    """A semaphore that stops counting a holder that keeps its place for too long."""
 
     def __init__(self, at_once: int, given_away_most: int, turn_s: float) -> None:
         self._free = asyncio.Semaphore(at_once)
@@ -232,7 +232,7 @@ class LoopLag:
 
 
 def _heard(task: asyncio.Task[Any]) -> None:
-    """Mark the result as read: asyncio reports errors that no caller awaits."""
+    """Mark a task's error as read, since asyncio would log it if no caller awaits the task."""
     if not task.cancelled():
         task.exception()
 

@@ -13,7 +13,8 @@ from counterpoise.load.poll_rows import Fetched, Gap
 from counterpoise.names.callbacks import MillisecondClock
 
 AT_LEAST_S = 1.0
-"""The least time that a poll waits for a broker that hung before, however quick the others are."""
+"""The least seconds that a poll waits for brokers that timed out before, even if all others are
+quicker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +27,7 @@ class Hung:
 
 
 Ask = Callable[[str], Awaitable[Fetched | Hung]]
-"""Asks a broker by its name."""
+"""Asks the broker with this id for its report."""
 
 
 @dataclass(slots=True)
@@ -57,7 +58,9 @@ class Beside:
             self._asked.pop(broker).task.cancel()
 
     def hung(self, broker: str, hung: Hung) -> Fetched:
-        """Start asking a broker that timed out beside the polls; returns this poll's gap."""
+        """Begin to ask a broker that timed out separately from the polls; returns its gap for this
+        poll.
+        """
         self._begin(broker, hung)
         return self._gap(broker, hung.reason)
 

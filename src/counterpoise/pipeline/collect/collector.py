@@ -84,9 +84,9 @@ class Collector:
         )
 
     async def poll(self) -> ReportRows:
-        """Ask all brokers for their load; returns the rows of the poll.
+        """Ask all brokers for their load, and return the rows of the poll.
 
-        Raises nothing if a broker or the cluster does not respond: a row has the reason.
+        If a broker or the cluster does not respond, nothing is raised: a row has the reason.
         """
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
         began = asyncio.get_running_loop().time()

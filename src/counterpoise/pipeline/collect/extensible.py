@@ -50,10 +50,11 @@ async def fetch_topics(admin: Admin, address: str) -> bytes:
 
 
 async def fetch_usage(admin: Admin, address: str) -> Row:
-    """A broker's usage and limits of host resources, and its own average of its weighted usage, by
-    `rows.COLUMNS`.
+    """Read a broker's usage and limits of host resources, and its own average of its weighted
+    usage.
 
-    The leader decides by that average: a fraction, 0 if the broker reports none.
+    The keys are names of `rows.COLUMNS`. The leader decides by that average: a fraction, 0 if the
+    broker reports none.
     """
     try:
         body = await admin.get(f"{address}/admin/v2/broker-stats/metrics", of_itself=True)

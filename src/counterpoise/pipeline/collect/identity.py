@@ -24,7 +24,7 @@ class Identity:
 
     @property
     def extensible(self) -> bool:
-        """Whether it runs the extensible load manager, which has no load report."""
+        """Whether the broker runs the extensible load manager, which has no load report."""
         return is_extensible(self.load_manager)
 
 

@@ -38,10 +38,10 @@ NOT_HERE: Final = (204, 404, 412)
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """The owner of a bundle, as a broker reports it."""
+    """What a broker answers to the question who owns a bundle."""
 
     owner: str = ""
-    """The owning broker; empty if no broker owns the bundle."""
+    """The owner; empty if no broker owns the bundle."""
     active: bool = True
     """False while it is being released; the owner is then the broker that was asked."""
 
@@ -54,7 +54,7 @@ def could_be_harmed(manager: str, version: str) -> bool:
 
 
 def to_be_spared(rows: ReportRows) -> frozenset[str]:
-    """The brokers in a poll that must not be asked for their bundles (`could_be_harmed`)."""
+    """The brokers in a poll that must not be asked by `ownedNamespaces` (`could_be_harmed`)."""
     those = rows["kind"] == BROKER
     columns = (rows[name][those].tolist() for name in ("broker", "load_manager", "broker_version"))
     return frozenset(
@@ -65,7 +65,7 @@ def to_be_spared(rows: ReportRows) -> frozenset[str]:
 
 
 def owner_url(address: str, bundle: str) -> str:
-    """The admin URL that asks a broker about a bundle; status 200 means that it owns the bundle."""
+    """The URL that asks a broker whether it owns a bundle: status 200 means that it does."""
     name = BundleName.parse(bundle)
     return f"{address}/admin/v2/non-persistent/{name.namespace}/{name.range}"
 
@@ -167,7 +167,7 @@ class Ownership:
         return {name: owned[name] for name in brokers if name not in silent}, silent
 
     async def _bundles(self, broker: str) -> set[str]:
-        """Every bundle of the cluster's namespaces."""
+        """Read the names of all bundles of the cluster's namespaces."""
         base = f"{self._where(broker)}/admin/v2"
         tenants = await self._json(f"{base}/tenants")
         listed = (self._json(f"{base}/namespaces/{quote(str(tenant))}") for tenant in tenants)

@@ -1,4 +1,4 @@
-"""Logs what changes between polls as sentences."""
+"""Logs in sentences what changes from one poll to the next."""
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable
@@ -11,7 +11,7 @@ NAMED = 5
 
 
 class PollLog:
-    """Logs which brokers there are, under which load manager, and which stop or start answering."""
+    """Logs the brokers, their load managers, and which brokers stop or start answering."""
 
     def __init__(self, log: SentenceSink) -> None:
         self._log = log
@@ -60,7 +60,7 @@ class PollLog:
 
 
 def names(brokers: Collection[str]) -> str:
-    """The first few names for a sentence, and how many more there are."""
+    """The first few names, and how many more there are, as text for a sentence."""
     listed: Iterable[str] = sorted(brokers)[:NAMED]
     more = f" and {len(brokers) - NAMED} more" if len(brokers) > NAMED else ""
     return ", ".join(listed) + more

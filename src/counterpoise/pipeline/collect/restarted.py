@@ -17,10 +17,10 @@ class BrokerHealth:
     """The health of one broker, as it reports it."""
 
     started_ms: int = 0
-    """When its process started, milliseconds since 1970; 0 where its metrics do not say."""
+    """When its process started, in milliseconds since 1970; 0 if its metrics do not have that."""
     version: str = ""
     trouble: str = ""
-    """Why it cannot be given bundles; empty where it can."""
+    """Why it cannot be given bundles; empty if it can."""
 
     @property
     def answers(self) -> bool:

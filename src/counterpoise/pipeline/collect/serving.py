@@ -1,9 +1,9 @@
-"""Checks whether a broker serves lookups: it may fail to, although it answers other requests.
+"""Checks whether a broker serves lookups, which it may not do although it answers other requests.
 
-A broker of Apache Pulsar whose metadata thread is blocked responds to whatever needs no read of its
-metadata store, such as its load report, and serves no lookup until it is restarted. A broker of the
-extensible load manager whose bundle state channel has not started serves lookups for its own
-namespaces only.
+A broker of Apache Pulsar whose metadata thread is blocked responds to all requests that need no
+read of its metadata store, such as the one for its load report, and serves no lookup until it is
+restarted. A broker of the extensible load manager whose bundle state channel has not started serves
+lookups for its own namespaces only.
 """
 
 from contextlib import suppress
@@ -31,8 +31,9 @@ _NOT_STARTED: Final = b"Invalid channel state"
 async def lookup_fault(admin: Admin, address: str, broker: str, in_use: str = "") -> str:
     """Why a broker answers no lookups within the time-out of `admin`; empty if it does.
 
-    It looks up a new topic in the broker's own heartbeat namespace: nothing is created or assigned.
-    `in_use`, a topic name in a loaded bundle, also tests the bundle state channel.
+    A topic that does not exist is looked up in the broker's own heartbeat namespace, which creates
+    and assigns nothing. `in_use`, a topic name in a loaded bundle, also tests the bundle state
+    channel.
     """
     topic = f"persistent/pulsar/{broker}/{PROBE}{token_hex(8)}"
     try:
@@ -45,7 +46,8 @@ async def lookup_fault(admin: Admin, address: str, broker: str, in_use: str = ""
 
 
 async def channel_fault(admin: Admin, address: str, in_use: str) -> str:
-    """`CHANNEL_NOT_STARTED` if the broker answers a lookup with that error; otherwise empty.
+    """Return `CHANNEL_NOT_STARTED` if the broker's response to a lookup has that error; otherwise
+    empty.
 
     ``in_use`` is a topic name in a bundle with load.
     """

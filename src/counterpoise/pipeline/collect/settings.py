@@ -79,8 +79,9 @@ async def leader_by(admin: Admin, address: str) -> str:
 
 
 async def sheds_by_itself(admin: Admin, addresses: Iterable[str]) -> str:
-    """If the cluster's own leader sheds load, a sentence that says so and how to turn it off;
-    otherwise, or without a response, empty.
+    """Whether the cluster's own leader sheds load: a sentence that says so and how to turn it off.
+
+    Empty if it does not, or if no broker responds.
     """
     try:
         settings = (await settings_of_any(admin, addresses)).values

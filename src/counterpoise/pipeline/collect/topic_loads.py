@@ -18,7 +18,7 @@ from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 from counterpoise.pipeline.collect.extensible import TOPIC_RATES, fetch_topics, topics_by_bundle
 
 EVERY_MS: Final = 30 * 60_000
-"""How often the loads of a broker's topics are kept."""
+"""How often the loads of a broker's topics are added to one of its reports."""
 AT_ONCE: Final = 4
 """The most brokers whose topics are read at the same time, since no answers are larger."""
 
@@ -26,8 +26,9 @@ AT_ONCE: Final = 4
 def topic_loads(
     body: bytes, bundles: Collection[str] | None = None
 ) -> dict[str, dict[str, TopicLoad]]:
-    """The load of each topic by bundle and topic, from the body of a `broker-stats/topics`
-    response: those of all bundles, or of these. Raises `LoadDataError` or `orjson.JSONDecodeError`.
+    """Parse the load of each topic, by bundle and topic, from a `broker-stats/topics` response.
+
+    With `bundles` only topics of these bundles. Raises `LoadDataError` or `orjson.JSONDecodeError`.
     """
     what = "broker-stats/topics"
     return {

@@ -8,11 +8,12 @@ _BROKER = re.compile(r"[^\s/@?#\\]+:[0-9]{1,5}")
 
 
 AddressOf = Callable[[str], str]
-"""The URL of a broker's admin API, by the broker's id."""
+"""Returns the URL of a broker's admin API for the broker's id."""
 
 
 def web_address(broker: str, addresses: Sequence[str]) -> str:
-    """The admin URL of a broker by its id, plain or TLS as the cluster's ``addresses`` are.
+    """The admin URL of a broker by its id, with ``http`` or ``https`` as in the cluster's
+    ``addresses``.
 
     A broker's id has its plain port, or its TLS port if it has no other. If ``addresses`` use TLS
     and none has the port of the id, the port of the first address is used.

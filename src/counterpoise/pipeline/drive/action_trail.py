@@ -36,7 +36,7 @@ PREFIX = "action-"
 
 
 class ActionKind(StrEnum):
-    """What an operator did: drain, refill, release, unload, split, move."""
+    """The kind of an operator's action."""
 
     DRAIN = "drain"
     REFILL = "refill"
@@ -60,7 +60,8 @@ class ActionMove:
     part: float = 0.0
     """The bundle's part of the cluster's bytes/s."""
     unacknowledged_s: float | None = None
-    """See `MoveOutcome.unacknowledged_s`."""
+    """How much the move redelivered, in seconds of the delivery rate
+    (`MoveOutcome.unacknowledged_s`)."""
 
     @property
     def moved(self) -> bool:
@@ -98,7 +99,7 @@ class OperatorAction:
         return replace(self, moves=(*self.moves, move))
 
     def to_json(self) -> dict[str, Any]:
-        """The action as it is written to its file."""
+        """The action as a JSON object, as in its file."""
         return asdict(self)
 
     @staticmethod
@@ -213,7 +214,7 @@ def moved_by_hand(actions: Iterable[OperatorAction], since_ms: int = 0) -> list[
 
 
 def as_past_moves(moves: Iterable[ActionMove]) -> list[PastMove]:
-    """These moves as `PastMove`s, which hourly limits count."""
+    """Convert moves to `PastMove`s, which hourly limits count."""
     return [
         PastMove(
             move.ended_ms,
@@ -289,11 +290,15 @@ class NewAction:
     trail: ActionTrail | None
     kind: ActionKind
     who: str = ""
-    """Who orders the action; empty: the account of this process."""
+    """The operator; empty: the account of this process."""
     why: str = ""
 
     def begin(self, at_ms: int, broker: str = "") -> ActionLog:
-        """Record the beginning; raises `ActionRefusedError` in a pause, `HistoryFaultError`."""
+        """Record that the action begins.
+
+        Raises `ActionRefusedError` while the operator has paused all moves, and
+        `HistoryFaultError`.
+        """
         if self.trail is None:
             return ActionLog(None, None)
         if self.kind is not ActionKind.RELEASE and (why := self.trail.withheld()):
@@ -314,7 +319,7 @@ class NewAction:
             await asyncio.to_thread(log.close, clock_ms())
 
     async def withheld(self) -> str:
-        """Why no further move of the action may begin now; empty if one may. For an `Executor`."""
+        """Why no further move of the action may begin now; empty if one may. For `Executor`."""
         return "" if self.trail is None else await asyncio.to_thread(self.trail.withheld)
 
 

@@ -48,7 +48,7 @@ class ApprovedOptions:
     valid_for_s: float = 3600.0
     """The greatest age of a plan that is carried out."""
     partial: bool = False
-    """Carry out the steps that still fit, even if others do not."""
+    """Whether to carry out the steps that still fit if others do not."""
     attempts: int = 3
     """How often a step is tried if it fails."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
@@ -57,20 +57,22 @@ class ApprovedOptions:
     balance: BalanceOptions | None = None
     """How often brokers measure; None: as the cluster's own settings say."""
     fills: Collection[str] = ()
-    """Brokers that are given bundles though they are cordoned."""
+    """Cordoned brokers that are given bundles all the same."""
     look_every_s: float = 5.0
-    """Seconds between two looks at brokers whose next measurement a round waits for."""
+    """Seconds between two polls while a round waits for brokers to measure again."""
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedOut:
-    """The result of a plan: outcomes of moves, which steps were not carried out, and why."""
+    """The result of carrying out a plan: outcomes of moves, which steps were not carried out, and
+    why.
+    """
 
     before: float
     """The imbalance when the plan was begun."""
     outcomes: tuple[MoveOutcome, ...]
     done_before: int
-    """Steps that were done already."""
+    """The number of steps whose destination had the bundle already."""
     left: dict[str, str]
     """Bundles whose step was not carried out, and why."""
     refused: str = ""
@@ -165,7 +167,9 @@ class ApprovedPlan:
             await asyncio.sleep(self._options.look_every_s)
 
     async def _balance(self) -> BalanceOptions:
-        """How often the cluster's brokers measure: by their own settings, or by the defaults."""
+        """Read how often the cluster's brokers measure: from their settings, or else Pulsar's
+        defaults.
+        """
         try:
             conf = await self._reader.policies.settings(self._addresses)
         except CannotSeeError:

@@ -31,7 +31,7 @@ class DrainOptions:
     partial: bool = False
     """Move the other bundles even if some cannot go to any broker."""
     moves: ExecutorOptions = field(default_factory=lambda: ExecutorOptions(warm_up_s=5.0))
-    """How bundles are moved: how many at once, and when they stop."""
+    """How bundles are moved: how many at a time, and when moves stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ class DrainResult:
     """The outcome of a drain."""
 
     outcomes: tuple[MoveOutcome, ...]
-    """Each attempt, in the order of their ends."""
+    """The outcome of each attempt to move a bundle, in the order in which they ended."""
     left: Mapping[str, str] = field(default_factory=dict)
     """Bundles that the broker still owns, and why."""
 
@@ -58,7 +58,7 @@ class BrokerDrain:
         options: DrainOptions,
         action: action_trail.NewAction = action_trail.NOT_KEPT,
     ) -> None:
-        """`action` records the drain, its operator and reason."""
+        """`action` has the operator and the reason, and records the drain."""
         self._action = action
         self.at_once = options.moves.at_once
         self._reader = reader
@@ -83,7 +83,7 @@ class BrokerDrain:
         )
 
     async def plan(self) -> Round:
-        """Where each bundle would go; raises `DrainRefusedError` or `CannotSeeError`.
+        """Plan where each bundle goes; raises `DrainRefusedError` or `CannotSeeError`.
 
         A bundle that no other broker may own is among the round's rejections, with the reason.
         """

@@ -28,9 +28,10 @@ class Restarter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RestartCommand:
-    """Restarts a broker by running a program, without a shell; it may be run twice for one broker.
+    """Restarts a broker by running the operator's program, without a shell.
 
-    ``{broker}`` and ``{host}`` in its arguments are replaced, and also passed in the environment as
+    If the rolling restart is interrupted, the program may be run twice for one broker. ``{broker}``
+    and ``{host}`` in its arguments are replaced, and also passed in the environment as
     ``COUNTERPOISE_BROKER`` and ``COUNTERPOISE_HOST``.
     """
 
@@ -40,7 +41,7 @@ class RestartCommand:
 
     @staticmethod
     def parse(text: str, within_s: float) -> "RestartCommand":
-        """Parse a typed command; raises `ValueError` if it is invalid."""
+        """Split a command line into arguments; raises `ValueError` if it is invalid."""
         arguments = shlex.split(text)
         if not arguments:
             raise ValueError("the command is empty")

@@ -54,14 +54,15 @@ class RollOptions:
     to_version: str = ""
     """The version that each broker is to have afterwards; one that has it already is left out."""
     back_within_s: float = 600.0
-    """How long a broker may take to be back and healthy."""
+    """Seconds that a broker may take to be back and healthy."""
     settle_s: float = 10.0
-    """How long the cluster must be healthy before the next broker is begun."""
+    """Seconds for which the cluster must be healthy before the next broker is drained."""
     patience_s: float = 600.0
-    """How long the cluster may take to be healthy."""
+    """Seconds that the cluster may take to become healthy before the rolling restart stops."""
     look_every_s: float = 2.0
     window: tuple[int, int] | None = None
-    """Minutes of the day, UTC, between which a broker may be begun."""
+    """The minutes of the day, UTC, between which the restart of a broker may begin; None: any
+    time."""
     drain: DrainOptions = field(default_factory=DrainOptions)
 
 
@@ -248,7 +249,7 @@ class RollingRestart:
             )
 
     async def _emptied(self, drain: BrokerDrain) -> Mapping[str, str]:
-        """The bundles that are left on a broker after its drain, and why."""
+        """Carry out a drain; returns the bundles that are left on the broker, and why."""
         return (await drain.carry_out(await drain.plan())).left
 
     async def _back(self, state: RollState, rolled: RolledBroker) -> RollState:
@@ -325,7 +326,7 @@ class RollingRestart:
             raise RollStoppedError(f"{broker} has not got its whole share: {executor.stopped}")
 
     async def _moved(self, state: RollState) -> list[str]:
-        """The bundles moved so far, one entry for each move."""
+        """The bundles that this rolling restart has moved so far, one entry for each move."""
         actions = await asyncio.to_thread(self._trail.actions)
         return [m.bundle for a in actions if a.why == state.label for m in a.moves if m.moved]
 
@@ -337,7 +338,9 @@ class RollingRestart:
         return self._options.to_version in ("", health.version)
 
     async def _leader(self, brokers: Sequence[str]) -> str:
-        """The leader; empty if no broker names one."""
+        """The cluster's leader according to the first of `brokers` that names one; empty if none
+        does.
+        """
         for broker in brokers:
             with contextlib.suppress(*UNREADABLE):
                 if leader := await leader_by(self._reader.admin, self._reader.where(broker)):

@@ -22,7 +22,7 @@ SILENT_AFTER_MS = 30_000
 
 @dataclass(frozen=True, slots=True)
 class RolledBroker:
-    """How far the restart of one broker is in a rolling restart."""
+    """The progress of one broker in a rolling restart."""
 
     broker: str
     stage: RestartStage = RestartStage.WAITING
@@ -43,9 +43,9 @@ class RollState:
     runner: str = ""
     """The name that the process which carries it out gave itself; not a process id."""
     seen_ms: int = 0
-    """When that process wrote last."""
+    """When the process `runner` wrote this state last."""
     ended_ms: int = 0
-    """0 while it is under way."""
+    """When it ended; 0 while it is under way."""
     abandoned: bool = False
 
     @property
@@ -64,7 +64,7 @@ class RollState:
         return tuple(each.broker for each in self.brokers if each.stage is RestartStage.RESTARTED)
 
     def with_broker(self, changed: RolledBroker) -> "RollState":
-        """The state with one broker changed."""
+        """A copy with the entry of one broker replaced by `changed`."""
         return replace(
             self,
             brokers=tuple(
@@ -96,7 +96,7 @@ class RollState:
 
 
 def new_roll(brokers: tuple[str, ...], now_ms: int, who: str, why: str) -> RollState:
-    """The state of a rolling restart that has not restarted any broker."""
+    """Make the state of a rolling restart that begins now, with no broker restarted yet."""
     rolled = tuple(RolledBroker(each) for each in brokers)
     return RollState(uuid.uuid4().hex[:8], now_ms, who, rolled, why)
 

@@ -28,7 +28,7 @@ class ClusterReading:
 
     rows: ReportRows
     snapshot: ClusterSnapshot
-    """The snapshot, without policies."""
+    """The loads and owners; `policies` is None."""
     cluster: str
 
 

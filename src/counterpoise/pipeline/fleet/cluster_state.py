@@ -47,15 +47,15 @@ class ClusterState:
     """The address of the cluster's own console."""
     polled: PolledCluster | None = None
     unreachable: str = ""
-    """Why no broker gave its load."""
+    """Why no broker reported its load; empty if one did."""
     status: BalancerStatus | None = None
     unreadable: str = ""
-    """Why the history could not be read."""
+    """Why the history could not be read; empty if it could."""
     has_history: bool = field(default=True)
 
     @property
     def balancer(self) -> BalancerState:
-        """The state of its balancer."""
+        """The state of the cluster's balancer."""
         if not self.has_history:
             return BalancerState.NONE
         if self.status is None:
@@ -80,7 +80,7 @@ class ClusterState:
 
     @property
     def findings(self) -> tuple[str, ...]:
-        """What needs an operator's attention, one sentence each.
+        """Sentences on what needs an operator's attention.
 
         The watchdog, which compares several polls, finds more and sends notices of its own.
         """

@@ -51,7 +51,7 @@ class StatusReading(threading.Thread):
         self._history, self._now_ms = history, now_ms
         self._loop = asyncio.get_running_loop()
         self.result: asyncio.Future[BalancerStatus | str] = self._loop.create_future()
-        """The status, or why there is none."""
+        """The status, or the reason why it could not be read."""
 
     def run(self) -> None:
         """Read the balancer's status from its history."""
@@ -138,7 +138,7 @@ class ClusterLook:
 
 
 def polled_of(rows: ReportRows) -> PolledCluster:
-    """The number of brokers, their load and imbalance, from the rows of one poll."""
+    """Sum up the rows of one poll: the number of brokers, their load and imbalance."""
     brokers = rows["kind"] == BROKER
     loads = (rows["msg_throughput_in"] + rows["msg_throughput_out"])[brokers].tolist()
     return PolledCluster(len(loads), rows.silent, imbalance(loads), float(sum(loads)))

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 DAY_MS: Final = 86_400_000
 DAYS_AT_ONCE: Final = 7
-"""Days that one Spark job of a table handles: each job costs seconds, however few its rows."""
+"""The most days that one Spark job computes: a job takes seconds, however few rows it has."""
 AROUND_MS: Final = 600_000
-"""How far before and after a move its effect is looked for."""
+"""How long before and after a move loads are compared to see its effect."""
 WEEK_MS: Final = 6 * DAY_MS
 """The shape of a bundle's load on a day is computed from that day and the six before it."""
 HOURS: Final = "gold_bundle_hours"
@@ -48,7 +48,7 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DaysToRollUp:
-    """Which days of the gold tables are out of date, by table."""
+    """The days for which gold tables are out of date, with these tables."""
 
     sources: Mapping[str, int]
     """For each day of the history the version of its sources: a number that grows whenever rows
@@ -58,7 +58,7 @@ class DaysToRollUp:
 
 
 def days_to_roll_up(location: Location, *, again: bool = False) -> DaysToRollUp:
-    """Compare the gold tables with the history; with `again` every day is out of date.
+    """Find the days for which gold tables are older than the history; with `again` all days.
 
     Days that the history no longer has are left as they are. Raises `HistoryFaultError`.
     """
@@ -78,7 +78,7 @@ def roll_up(
     now_ms: int,
     at_once: int = DAYS_AT_ONCE,
 ) -> Iterator[tuple[str, str, int]]:
-    """Replace these days of the gold tables, `at_once` of them by one job for each table.
+    """Compute these days of the gold tables, `at_once` days by one job for each table.
 
     Yields table, day and number of rows as soon as each is replaced. Raises `HistoryFaultError`.
     """

@@ -1,4 +1,4 @@
-"""The gold tables by name; each may use those before it."""
+"""The gold tables by name; the query of each may read those before it."""
 
 from pathlib import Path
 from typing import Final

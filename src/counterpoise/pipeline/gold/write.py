@@ -1,7 +1,7 @@
-"""Replaces days of a gold table: tasks write files, the driver commits them to Delta at once.
+"""Replaces days of a gold table: tasks write files, and the driver commits all of them to Delta.
 
 A gold table may be written while a balancer writes other tables of the history. If two jobs write
-the same day at once, Delta refuses the later one.
+the same day at the same time, Delta refuses the later one.
 """
 
 import json
@@ -34,7 +34,9 @@ _MADE_OF: Final = "made-of-"
 
 
 class _DayFiles:
-    """Writes a task's rows into one file per day; a commit lists them later."""
+    """Writes the rows of a Spark task into one file per day, and yields what a commit needs of
+    each.
+    """
 
     def __init__(self, location: Location, table: str) -> None:
         self._location, self._table = location, table
@@ -100,7 +102,7 @@ def replace_days(
 
 
 def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapping[str, int]:
-    """The version of the sources that each of these days was computed from, by its commit."""
+    """By day, the version of the sources from which the table was computed, by its last commit."""
     handle = find_table(location, table)
     if handle is None:
         return {}
@@ -110,7 +112,7 @@ def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapp
 
 
 def clean_up(location: Location, table: str) -> None:
-    """Remove files of replaced days that are older than a week, which no reader can need."""
+    """Delete files of replaced days a week after they were replaced, when no reader needs them."""
     with trouble(location, table):
         handle = open_table(location, table)
         handle.vacuum(dry_run=False)

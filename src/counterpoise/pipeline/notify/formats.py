@@ -18,7 +18,7 @@ _FIRES_FOR: Final[Mapping[NoticeKind, timedelta]] = {
     NoticeKind.FINDING: timedelta(days=7),
     NoticeKind.STOP: timedelta(days=7),
 }
-"""How long until Alertmanager considers an alert over that was not resolved earlier."""
+"""How long after a notice Alertmanager considers its alert over, if no notice of its end comes."""
 _FIRES_ELSE: Final = timedelta(minutes=15)
 
 
@@ -32,7 +32,7 @@ class NotifyFormat(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NoticeContext:
-    """What is added to every notice: the cluster's name, and a link."""
+    """The cluster's name and a link, which are added to every notice."""
 
     cluster: str = ""
     """The cluster, or history, that the notice is about."""

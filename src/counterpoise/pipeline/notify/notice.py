@@ -13,7 +13,7 @@ class NoticeKind(StrEnum):
     """The kind of event that a notice is about."""
 
     FINDING = "finding"
-    """Something that the watchdog finds wrong."""
+    """A fault of the cluster that the watchdog found."""
     ROUND = "round"
     """Moves that a round decided on."""
     REFUSAL = "refusal"
@@ -42,7 +42,7 @@ class Notice:
     sentence: str
     at_ms: int
     is_over: bool = False
-    """Whether what was wrong is over."""
+    """Whether this is the notice of the end of an earlier one."""
 
 
 NoticeSink = Callable[[Notice], None]
@@ -50,7 +50,7 @@ NoticeSink = Callable[[Notice], None]
 
 
 def discard(notice: Notice) -> None:
-    """A `NoticeSink` that drops notices."""
+    """Drop a notice; a `NoticeSink`."""
     del notice
 
 
@@ -100,10 +100,9 @@ class BalancerNotices:
         )
 
     def withheld(self, what: str, reason: str) -> None:
-        """Notify once that `what` (rounds or moves) is withheld for a reason, and once when it no
-        longer is.
+        """Notify once that `what` (rounds or moves) is withheld, and once that it no longer is.
 
-        An empty `reason` means that it no longer is.
+        `reason` says why; empty: it is not withheld.
         """
         if reason and what not in self._held:
             self._held.add(what)

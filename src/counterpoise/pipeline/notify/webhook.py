@@ -30,7 +30,7 @@ class NotifyError(ExplainedError):
 
 
 class NoticeFate(StrEnum):
-    """The fate of a notice: sent, failed, or dropped because too many were queued."""
+    """What happened to a notice: sent, failed, or dropped because too many were queued."""
 
     SENT = "sent"
     FAILED = "failed"
@@ -38,7 +38,7 @@ class NoticeFate(StrEnum):
 
 
 FateCounter = Callable[[NoticeFate], None]
-"""Counts a notice that was sent, failed or was dropped."""
+"""Called with what happened to a notice, to count it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ class NotifyOptions:
     """Seconds before the second try; twice as long before each further one."""
     timeout_s: float = 10.0
     last_s: float = 5.0
-    """How long waiting notices may take to be sent when the balancer ends."""
+    """Seconds in which queued notices are still sent when the balancer ends."""
 
     @property
     def address(self) -> str:

@@ -37,7 +37,7 @@ class RangeAnswer:
     """The series that a range query returned."""
 
     labels: Sequence[bytes]
-    """The labels of each series, as the JSON that was sent."""
+    """The labels of each series as JSON, as they were received."""
     values: Floats
     """Values by series and moment; NaN where a series has none, or one that is not a number."""
     warnings: tuple[str, ...] = ()
@@ -71,19 +71,19 @@ def _parse_plain(body: bytes, grid: TimeGrid) -> RangeAnswer | None:
 
 @dataclass(slots=True)
 class _Sections:
-    """Where the values of each series are in a response: ``seconds,"value"],[seconds,"value"``."""
+    """The offsets in a response of each series' values: ``seconds,"value"],[seconds,"value"``."""
 
     labels: list[bytes] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
     end: int = 0
-    """Where the list of series ends."""
+    """The offset of the end of the list of series."""
 
 
 def _cut(body: bytes, at: int) -> _Sections | None:
-    """The labels and values of each series; None if they are irregular.
+    """Find the labels and values of each series; None if the response is spelled in another way.
 
-    No label can hold what is searched for: quotation marks are escaped there.
+    No label can contain the searched texts, since quotation marks are escaped in labels.
     """
     found = _Sections(end=at + 1)
     if body.startswith(b"]", at):
@@ -197,7 +197,7 @@ def _parse_any(body: bytes, grid: TimeGrid) -> RangeAnswer:
 
 
 def _sound(labels: Sequence[bytes], values: Floats, warnings: tuple[str, ...]) -> RangeAnswer:
-    """Replace infinite and negative values by gaps."""
+    """Make the answer, with NaN in place of infinite and negative values."""
     wrong = np.isinf(values) | (values < 0)
     return RangeAnswer(labels, np.where(wrong, np.nan, values), warnings)
 

@@ -69,7 +69,10 @@ class PrometheusApi:
         return SeriesOutline(whole, sum(clusters.values()), clusters)
 
     async def values(self, name: str, labels: Mapping[str, str], grid: TimeGrid) -> RangeAnswer:
-        """The series of a name with these labels; raises `SeriesError` and `TooManyValuesError`."""
+        """Query the values of the series with this name and these labels at the times of a grid.
+
+        Raises `SeriesError` and `TooManyValuesError`.
+        """
         wanted = (f"{label}={json.dumps(value)}" for label, value in sorted(labels.items()))
         return await self._asked(_selector(name, self._match, *wanted), grid)
 
@@ -163,7 +166,7 @@ class PrometheusApi:
             raise SeriesError(f"--prometheus: {error_text(error)}") from None
 
     def _refused(self, status: int, reason: str, grid: TimeGrid) -> Exception:
-        """The error that a status other than 200 means."""
+        """Make the exception for a response whose status is not 200."""
         text = f"HTTP {status} {reason}".strip()
         small = reason.lower()
         if grid.count > 1 and (
@@ -182,7 +185,7 @@ class PrometheusApi:
 
 
 class _PassingError(Exception):
-    """A transient error."""
+    """The server failed in a way that a retry may help against."""
 
 
 async def _body(reply: aiohttp.ClientResponse) -> bytes:

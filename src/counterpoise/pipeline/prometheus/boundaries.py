@@ -105,7 +105,7 @@ class KnownBundles:
         self._default = default
         self._bundles: dict[NamespaceName, NamespaceBundles] = {}
         self.assumed: list[str] = []
-        """The namespaces that were given the default number."""
+        """The namespaces whose bundles are unknown, which got the default number."""
 
     def of(self, topic: TopicName) -> str | None:
         """The bundle of a topic; None before `ask` has read its namespace."""
@@ -124,7 +124,9 @@ class KnownBundles:
 
 
 def _bundles_of(namespace: NamespaceName, value: Any) -> NamespaceBundles:
-    """Bundles from their number, their boundaries, or policies that contain them."""
+    """Read a namespace's bundles from their number, their boundaries, or policies that contain
+    them.
+    """
     if isinstance(value, dict):
         value = value.get("bundles", value)
     if isinstance(value, dict):

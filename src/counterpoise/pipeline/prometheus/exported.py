@@ -1,4 +1,4 @@
-"""Saved responses of Prometheus, used in place of a Prometheus.
+"""Reads saved responses of Prometheus instead of asking a Prometheus.
 
 Each file is the JSON of one range query or of several, one on each line; a file that ends with
 `.gz` is compressed. A file stays in memory while its times are read, and is not read again
@@ -43,7 +43,7 @@ class ExportedFiles:
     """A source of series: files with the responses of `/api/v1/query_range`."""
 
     def __init__(self, paths: Sequence[Path], step_ms: int = 0) -> None:
-        """`step_ms` is the time between two values; 0: the files' own."""
+        """`step_ms` is the time between two values that are imported; 0: as in the files."""
         self._paths = tuple(paths)
         self._step_ms = step_ms
         self._files: list[_File] = []
@@ -99,7 +99,7 @@ class ExportedFiles:
         return TimeGrid(first_ms + begin * step_ms, step_ms, end - begin + 1)
 
     async def values(self, name: str, labels: Mapping[str, str], grid: TimeGrid) -> RangeAnswer:
-        """The series of a name with these labels; raises `SeriesError` and `TooManyValuesError`."""
+        """Return the values of the series with this name and these labels; raises `SeriesError`."""
         lines: list[bytes] = []
         tables = [np.zeros((0, grid.count))]
         warnings: tuple[str, ...] = ()
@@ -179,7 +179,7 @@ def _series(document: bytes, path: Path) -> Sequence[Any]:
 
 
 def _documents(path: Path) -> list[bytes]:
-    """The answers in a file; raises `SeriesError`."""
+    """Read the responses in a file; raises `SeriesError`."""
     try:
         data = path.read_bytes()
         whole = gzip.decompress(data) if path.suffix == ".gz" else data

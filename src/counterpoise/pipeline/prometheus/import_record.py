@@ -32,7 +32,7 @@ class ImportRecord:
 
     source: str
     match: str
-    """Labels that series had to have."""
+    """The label matcher, in PromQL, of the imported series."""
     by: str
     """`topics` or `bundles`: which series the loads are sums of."""
     first_ms: int
@@ -43,7 +43,7 @@ class ImportRecord:
     """The time between two readings of the numbers of producers and consumers."""
     facts: PieceFacts = field(default_factory=PieceFacts)
     notes: tuple[str, ...] = ()
-    """Sentences about the import that a reader of the history must know."""
+    """Sentences about the import for people who use the history."""
 
     def write(self, location: Location) -> None:
         """Write the record into the history; raises `HistoryFaultError`."""
@@ -85,7 +85,7 @@ def begun(reader: TablesReader, requested: ImportRecord) -> ImportRecord | None:
 
 
 def read_record(location: Location) -> ImportRecord | None:
-    """A history's import record; None if it was not imported."""
+    """Read a history's import record; None if it has none or it is damaged."""
     data = read_plain(location, NAME)
     try:
         found: dict[str, Any] = orjson.loads(data or b"null")

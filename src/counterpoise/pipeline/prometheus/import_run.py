@@ -34,7 +34,8 @@ VALUES_MOST: Final = 1_000_000
 POINTS_MOST: Final = 10_000
 """The most moments that one query may cover: Prometheus allows 11,000."""
 COUNTS_EVERY: Final = 10
-"""Moments between two readings of the numbers of producers and consumers; no strategy uses them."""
+"""The numbers of producers and consumers are read once in this many moments; no strategy uses
+them."""
 CONTESTED_MOST: Final = 0.05
 """The part of the bundles that may be on several brokers at once in the first piece; if more are,
 the bundles' boundaries are wrong."""
@@ -48,11 +49,12 @@ class ImportOptions:
     """Which metrics are imported, and of which span of time."""
 
     grid: TimeGrid
-    """The moments that were asked for."""
+    """The times to be imported."""
     by: str = series.TOPICS
     cluster: str = ""
     match: str = ""
-    """The labels that series must have, as PromQL; only recorded: the source applies them."""
+    """The label matcher of the series, in PromQL; it is only recorded here, the source applies
+    it."""
     values_most: int = VALUES_MOST
 
 
@@ -86,7 +88,7 @@ class HistoryImport:
         """The time from which on the next piece contains the loads of topics."""
 
     async def run(self) -> ImportRecord:
-        """Import everything that was asked for; returns the history's record.
+        """Import the requested span, and return the history's record.
 
         Raises `SeriesError`, `NotImportableError`, `BoundariesError`, `HistoryFaultError` and
         `HistoryInUseError`; if the first piece fails, nothing is written.
@@ -195,7 +197,7 @@ class HistoryImport:
         return record
 
     async def _fetched(self, grid: TimeGrid) -> ClusterPiece:
-        """The next piece, as large as the source returns at once."""
+        """Read the next piece, as large as the source returns at once."""
         # Once the source has refused a piece as too large, the following ones are smaller, too.
         part = grid.within_day().at_most(min(POINTS_MOST, self._count))
         while True:
@@ -271,7 +273,7 @@ class HistoryImport:
         )
 
     def _notes(self) -> tuple[str, ...]:
-        """What an operator must know about the import."""
+        """Sentences on what was left out or assumed in the import."""
         notes = [f"{self._source.address} warns: {each}" for each in sorted(self._warned)]
         if self._labels.left_out:
             notes.append(self._left_out())

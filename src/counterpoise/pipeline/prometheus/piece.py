@@ -18,7 +18,9 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SeriesSums:
-    """The series of one metric, summed by broker and bundle (empty: the broker's own metrics)."""
+    """The series of one metric, summed by broker and bundle; the bundle is empty for a broker's own
+    metrics.
+    """
 
     pairs: tuple[Pair, ...]
     sums: Floats
@@ -26,7 +28,8 @@ class SeriesSums:
     counts: Integers
     """How many series have a value, by pair and moment."""
     means: Mapping[Pair, Mapping[str, float]] = field(default_factory=dict)
-    """The mean of each series over all moments by its topic; empty if they were not asked for."""
+    """By pair and topic, the mean of the topic's series over all moments; empty if not
+    requested."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +40,9 @@ class ClusterPiece:
     brokers: tuple[str, ...]
     """The brokers, sorted."""
     pairs: tuple[Pair, ...]
-    """The pairs, sorted."""
+    """The pairs of broker and bundle, sorted."""
     present: Integers
-    """How many series a pair has; 0: none of its topics is there."""
+    """By pair and moment, the number of series; 0: the broker has no topic of the bundle."""
     rates: Mapping[str, Floats]
     counts: Mapping[str, Integers]
     """The numbers of topics, producers and consumers."""
@@ -50,7 +53,7 @@ class ClusterPiece:
     values: int
     """How many values of series the piece was made of."""
     topic_loads: Mapping[Pair, BundleTopicLoads] = field(default_factory=dict)
-    """Mean loads of topics over the piece's moments; empty if they were not asked for."""
+    """By pair, the mean loads of topics over the piece's moments; empty if not requested."""
 
 
 class SeriesGroups:

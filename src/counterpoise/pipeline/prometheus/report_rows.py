@@ -32,7 +32,7 @@ _COUNTS: Final = ("topics", "producers", "consumers")
 
 @dataclass(slots=True)
 class PieceFacts:
-    """Counts of what an import found, which it shows to the operator."""
+    """Counts over an import, which are shown to the operator."""
 
     moments: int = 0
     empty_moments: int = 0
@@ -66,7 +66,7 @@ class PieceReports:
     served: Masks
     """Whether the pair's broker has the bundle, by pair and moment."""
     changed: tuple[int, ...]
-    """The moments at which a bundle came, went or moved."""
+    """The indexes of the moments at which a bundle appeared, disappeared or moved."""
     facts: PieceFacts = field(default_factory=PieceFacts)
 
     def tables(self) -> Iterator[pa.Table]:
@@ -100,7 +100,7 @@ class PieceReader:
         self._since: dict[Pair, int] = {}
         """When the series of each pair that still has any began."""
         self._figures: dict[str, bytes] = {}
-        """What each broker reported last."""
+        """A digest of each broker's last report, by which a repeated one is recognised."""
         self._fresh_ms: dict[str, int] = {}
         self._seen_ms: dict[str, int] = {}
 
@@ -290,7 +290,7 @@ class _TopicLoads:
     texts: Sequence[str]
     """The topic loads as JSON; empty if they are not known."""
     moments: Integers
-    """The moment of the pair's first report, which has them; -1 for none."""
+    """The index of the moment of a pair's first report, which gets the topic loads; -1 for none."""
 
 
 def _topic_loads(reports: PieceReports) -> _TopicLoads:

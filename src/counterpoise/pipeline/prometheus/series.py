@@ -25,7 +25,7 @@ RATE_SERIES: Final[Mapping[str, tuple[str, ...]]] = {
     TOPICS: ("pulsar_rate_in", "pulsar_rate_out", "pulsar_throughput_in", "pulsar_throughput_out"),
     BUNDLES: tuple(f"pulsar_bundle_{name}" for name in RATES),
 }
-"""The series of each of `RATES`."""
+"""By kind of series: the names of the series for each of `RATES`, in that order."""
 COUNT_SERIES: Final[Mapping[str, Mapping[str, str]]] = {
     TOPICS: {"producers": "pulsar_producers_count", "consumers": "pulsar_consumers_count"},
     BUNDLES: {
@@ -37,10 +37,11 @@ COUNT_SERIES: Final[Mapping[str, Mapping[str, str]]] = {
 USAGE_SERIES: Final = tuple(
     f"pulsar_lb_{'directMemory' if name == 'direct_memory' else name}_usage" for name in RESOURCES
 )
-"""The series of each of `RESOURCES`, in per cent."""
+"""The names of the series for each of `RESOURCES`, in that order; values are per cent."""
 AVERAGE_SERIES: Final = "pulsar_lb_resource_usage"
 AVERAGE_LABELS: Final = {"feature": "max_ema"}
-"""The labels of the broker's own average, which only the extensible load manager has."""
+"""The labels of the series with a broker's own average usage, which only the extensible load
+manager has."""
 
 BROKER_LABELS: Final = ("pod", "kubernetes_pod_name", "instance", "broker")
 """Labels that may name a broker, in the order in which they are looked for."""
@@ -50,7 +51,7 @@ _NO_PARTITION: Final = ("", "-1")
 
 @dataclass(frozen=True, slots=True)
 class SeriesPlace:
-    """The broker, bundle and topic that a Prometheus series is about."""
+    """The broker, bundle and topic whose figures a Prometheus series has."""
 
     broker: str
     bundle: str = ""
@@ -65,13 +66,15 @@ class SeriesLabels:
     def __init__(
         self, bundles: KnownBundles, broker_label: str = "", names: Mapping[str, str] | None = None
     ) -> None:
-        """`names` maps label values to brokers, if they are no `host:port`."""
+        """`names` maps values of the broker label to broker ids, for values that are no
+        `host:port`.
+        """
         self._bundles = bundles
         self._labels = (broker_label,) if broker_label else BROKER_LABELS
         self._names = names or {}
         self._known: dict[bytes, SeriesPlace | None] = {}
         self.unreadable: dict[str, str] = {}
-        """Why series were left out, with the labels of one of them."""
+        """By reason why series were left out, the labels of one of them."""
         self.left_out = 0
 
     @property

@@ -19,7 +19,7 @@ class TooManyValuesError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class SeriesOutline:
-    """At which times a metric has series, and how many, before any values are read."""
+    """The times at which a metric has series, and their number, found before values are read."""
 
     grid: TimeGrid
     """The moments to read."""
@@ -37,7 +37,12 @@ class SeriesSource(Protocol):
         """The source's name for a person, without credentials."""
 
     async def outline(self, name: str, grid: TimeGrid) -> SeriesOutline:
-        """At which times the metric `name` has series; raises `SeriesError`, also for none."""
+        """Find at which times the metric `name` has series; raises `SeriesError`, also if there are
+        none.
+        """
 
     async def values(self, name: str, labels: Mapping[str, str], grid: TimeGrid) -> RangeAnswer:
-        """The series of a name with these labels; raises `SeriesError` and `TooManyValuesError`."""
+        """Return the values of the series with this name and these labels at the times of a grid.
+
+        Raises `SeriesError` and `TooManyValuesError`.
+        """

@@ -1,4 +1,6 @@
-"""A lower bound on any assignment's imbalance at one instant; a trace averaged over windows."""
+"""A lower bound on the imbalance of any assignment at one instant, and a trace averaged over
+windows.
+"""
 
 from dataclasses import dataclass
 from itertools import pairwise

@@ -21,7 +21,7 @@ EVERY_STEPS = 5
 AHEAD_STEPS = 60
 PAST_STEPS = 10
 PRICES = (0.3, 0.1, 0.03, 0.01, 0.003)
-"""Prices of a move, in imbalance of one broker."""
+"""Prices of a move: by how much it has to lower one broker's load ÷ the mean."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +37,9 @@ class Point:
 
 
 def frontier(trace: LoadTrace, *, foresees: bool, prices: Sequence[float] = PRICES) -> list[Point]:
-    """The result of local search at each price of a move.
+    """Run local search on a trace at each price of a move.
 
-    With `foresees` it knows the load ahead, otherwise only past loads.
+    With `foresees` the search uses the loads ahead, otherwise only past loads.
     """
     loads = np.array([trace.loads(step).throughput() for step in range(trace.steps)])
     return [_played(trace, loads, foresees, price) for price in prices]

@@ -17,14 +17,14 @@ class Optimum:
     """Bounds on what any strategy could have reached on a trace, and what local search reached."""
 
     floor: float
-    """The mean over time of the imbalance that no assignment beats, with any number of moves."""
+    """A lower bound on the mean imbalance over time, with any number of moves."""
     bounds: tuple[tuple[int, float], ...]
     """Pairs, in ascending order: a number of moves, and a lower bound on the imbalance of any
     strategy that makes at most as many."""
     knowing: tuple[Point, ...]
-    """Local search that knows the load ahead."""
+    """The results of local search that uses the loads ahead, one for each price of a move."""
     learning: tuple[Point, ...]
-    """Local search that sees past loads alone."""
+    """The results of local search that uses past loads alone, one for each price of a move."""
 
     def bound(self, moves: int) -> float:
         """The lower bound on imbalance (largest broker ÷ mean) with at most so many moves."""
@@ -65,7 +65,7 @@ def distances(results: Sequence[BacktestResult], best: Optimum) -> list[str]:
 
 
 def _nearest(points: Sequence[Point], moves: int) -> Point:
-    """The most even of the points with at most so many moves, or the one with the fewest."""
+    """The most even of `points` with at most `moves` moves, else the one with the fewest moves."""
     affordable = [point for point in points if point.moves <= moves]
     if not affordable:
         return min(points, key=lambda point: point.moves)

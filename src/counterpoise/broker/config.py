@@ -36,8 +36,8 @@ class MetricsOptions:
     """Settings of which bundles, topics and consumers have metrics of their own."""
 
     bundles: bool = option(True, "exposeBundlesMetricsInPrometheus", dynamic=True)
-    """Whether each bundle has metrics of its own (Pulsar's default is false: there one cannot see
-    by them what the balancer sees)."""
+    """Whether each bundle has metrics of its own (Pulsar's default is false, and its metrics do not
+    show the loads by which bundles are moved)."""
     topics: bool = option(True, "exposeTopicLevelMetricsInPrometheus")
     """Whether each topic and subscription has metrics of its own, or only their namespace."""
     consumers: bool = option(False, "exposeConsumerLevelMetricsInPrometheus")

@@ -36,7 +36,7 @@ class OnePerTurn:
         self._one = asyncio.Lock()
 
     async def mine(self) -> None:
-        """Return in a turn of the event loop that no other caller got."""
+        """Wait for a turn of the event loop in which no other caller begins its work."""
         async with self._one:
             await asyncio.sleep(0)
 

@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 MINUTE_S: Final = 60.0
 EVERY_TIME: Final = frozenset({"maximum_bundles", "neighbour_splitting", "failure"})
-"""Why a bundle over a limit is not split: the rules of rejections that are logged."""
+"""The rules of the rejections that are logged: a bundle exceeds a limit, and yet is not split."""
 READ_ONLY: Final = (
     f"no bundle is split automatically: policies are read-only; delete {paths.POLICIES_READ_ONLY} "
     "from the metadata store to allow splits"

@@ -31,7 +31,7 @@ PATIENCE_S: Final = 5.0
 """How long a client waits at most for a bundle that is just changing hands."""
 
 RETRY_S: Final = 1.0
-"""Pause after the store did not answer."""
+"""Pause before a retry, after the metadata store did not answer."""
 
 
 class TopicCloser(Protocol):
@@ -155,7 +155,10 @@ class BundleOwnership:
     async def until(
         self, bundle: BundleName, condition: Callable[[], Awaitable[bool]], timeout_s: float
     ) -> bool:
-        """Wait until a condition, checked at each event of the bundle, holds; returns whether."""
+        """Wait until a condition holds, which is checked at each event of the bundle.
+
+        Returns whether it holds, after ``timeout_s`` at the latest.
+        """
         return await self._waiters.until(bundle, condition, timeout_s)
 
     # Requests. They are carried out even if their caller is cancelled.

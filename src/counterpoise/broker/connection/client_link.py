@@ -112,7 +112,7 @@ class ClientLink:
             self.outbox.write(frame)
 
     def close(self) -> None:
-        """The client has disconnected: start no more requests, and write nothing."""
+        """Start no more requests and write nothing, since the client has disconnected."""
         self.closed = True
         self.round_trips.end()
 

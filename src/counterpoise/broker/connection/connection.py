@@ -32,7 +32,7 @@ from counterpoise.wire.states import ConnectionState
 SERVER_VERSION = "Pulsar Server4.0.7"
 
 STEP: Final = 64
-"""How many events are served before the clock is looked at."""
+"""How many events are served before the clock is read."""
 _SENDS_ONLY: Final = {events.Send}
 _TURNS: Final = PauseReason.TURNS
 _BEFORE: Final = (ConnectionState.AWAITING_CONNECT, ConnectionState.CONNECTING)

@@ -1,7 +1,7 @@
 """Injects faults between a connection and its handlers, while faults are set.
 
-A connection without faults has no gate. Setting an interceptor adds one to the connection's table
-of handlers and before its outbox, and removing the interceptor removes it.
+A connection without faults has no gate. `Connection.intercept` puts one before the connection's
+handlers and before its outbox.
 """
 
 import asyncio
@@ -142,7 +142,7 @@ class FaultGate:
         return {**self._served, **dict.fromkeys(_KINDS, self.serve)}
 
     def serve(self, event: events.Event) -> None:
-        """Serve an event of the connection, unless a fault prevents or delays that."""
+        """Serve an event of the connection, unless a fault prevents or delays it."""
         kind = _KINDS[type(event)]
         peer = _peer(kind, event)
         if kind.closes and peer in self._waiting and self._attached(peer) is None:

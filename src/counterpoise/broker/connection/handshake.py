@@ -15,7 +15,7 @@ from counterpoise.wire import encode, events
 from counterpoise.wire.errors import ServerError
 
 REFRESH: Final = b"PulsarAuthRefresh"
-"""What a challenge says that asks for newer credentials (``AuthData.REFRESH_AUTH_DATA``)."""
+"""The content of an AUTH_CHALLENGE for newer credentials (``AuthData.REFRESH_AUTH_DATA``)."""
 NO_REQUEST: Final = (1 << 64) - 1
 """The request id of an ERROR that answers no request: -1 in 64 bits."""
 
@@ -71,7 +71,7 @@ class Handshake:
         self._timer: asyncio.TimerHandle | None = None
 
     def connect(self, event: events.Connect) -> None:
-        """CONNECT: authenticate the client. The connection is not read until that is done."""
+        """CONNECT: authenticate the client. Until it is, the connection is not read."""
         self._connect = event
         self._link.pause.hold(PauseReason.HANDSHAKE)
         self._link.background.start("a client's handshake", self._admit(event))

@@ -165,18 +165,18 @@ class Outbox:
                 self._pause.release(PauseReason.UNREAD_ANSWERS)
 
     def pause(self) -> None:
-        """Be not `writable`, since the socket's buffer is full."""
+        """Stop being `writable`, since the socket's buffer is full."""
         self._paused = True
         self._room.clear()
 
     def resume(self) -> None:
-        """Be `writable` again, and read the client again, since the socket's buffer has drained."""
+        """Be `writable` and read from the client again, since the socket's buffer has drained."""
         self._paused = False
         self._room.set()
         self._pause.release(PauseReason.UNREAD_ANSWERS)
         self._on_writable()
 
     def close(self) -> None:
-        """Be not `writable` for good, so that topics send nothing to a client that is gone."""
+        """Stop being `writable` for good, so that topics send nothing to a client that is gone."""
         self._paused = True
         self._room.set()

@@ -69,7 +69,10 @@ class ClientPermissions:
             return await self._authorization.super_user(self.caller)
 
     async def namespace(self, namespace: NamespaceName, operation: str, refusal: str) -> None:
-        """Raise, with the message ``refusal``, unless the client may do ``operation`` there."""
+        """Raise with the message ``refusal`` unless the client may do ``operation`` in a namespace.
+
+        Also if its tenant does not exist.
+        """
         if not self._authorization.enabled:
             return
         with store_errors_as_not_ready():

@@ -70,9 +70,10 @@ class ConnectionConfig:
     )
     """How many bytes may wait for a publish rate limit before their connection is read no more."""
     refresh_check_s: float = 60.0
-    """``authenticationRefreshCheckSeconds``."""
+    """How often credentials are checked for expiry (``authenticationRefreshCheckSeconds``)."""
     authenticate_original: bool = False
-    """``authenticateOriginalAuthData``."""
+    """Whether credentials of clients that a proxy forwards are verified
+    (``authenticateOriginalAuthData``)."""
     pattern_evaluation: bool = option(True, "enableBrokerSideSubscriptionPatternEvaluation")
     """Whether the broker matches a pattern subscription's topics, and clients may watch them."""
     pattern_length_max: int = option(50, "subscriptionPatternMaxLength", "characters", low=0)

@@ -25,16 +25,16 @@ class TrafficRecorder(Protocol):
     """Records what passes between clients and brokers."""
 
     def opened(self) -> int:
-        """A client connected; returns the number by which the recording names its connection."""
+        """Record that a client connected; returns the number of its connection in the recording."""
 
     def received(self, connection: int, frame: bytes) -> None:
-        """A frame was received from the client."""
+        """Record a frame that was received from the client."""
 
     def sent(self, connection: int, command: bytes) -> None:
-        """A frame was sent to the client; ``command`` is its command without the payload."""
+        """Record a frame that was sent to the client: its command, without the payload."""
 
     def closed(self, connection: int) -> None:
-        """The connection has ended."""
+        """Record that the connection has ended."""
 
 
 class RecordedConnection(Connection):

@@ -35,7 +35,7 @@ class RoundTrips:
         return future
 
     def pong(self) -> None:
-        """A PONG arrived: complete the future that waits for it, if any."""
+        """Complete the future that waits for the PONG that has arrived, if any does."""
         # A PONG without a PING counts for nothing.
         self._heard = min(self._heard + 1, self._sent)
         self._release(self._heard)

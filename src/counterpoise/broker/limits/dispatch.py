@@ -103,7 +103,7 @@ class DispatchLimits:
         return limit.active != before
 
     def join(self, name: TopicName, subscription: str, dispatcher: Dispatches) -> DispatchFlow:
-        """Return the flow of a subscription that starts to deliver; `leave` ends it."""
+        """Put a subscription's deliveries under its limits; `leave` ends the returned flow."""
         own = DispatchLimit(LimitLevel.SUBSCRIPTION_DISPATCH, f"{subscription} of {name}")
         known = self._topics.get(name)
         if known is not None:

@@ -76,7 +76,7 @@ class DispatchCounting:
     whole_batches: bool = False
     """Whether a batch counts as one message."""
     caught_up: bool = True
-    """Whether the limits hold for subscriptions that do not lag, too."""
+    """Whether the limits also hold for subscriptions that do not lag (`BACKLOGGED`)."""
 
 
 class Dispatches(Protocol):
@@ -133,7 +133,7 @@ class DispatchFlow(LimitedFlow):
         return self._dispatcher.behind
 
     def budget(self) -> tuple[int, int]:
-        """Messages and bytes that may be delivered now; if none, the flow waits for its turn."""
+        """Messages and bytes that may be delivered now; (0, 0) while the subscription waits."""
         if self.waits_at is not None:
             return 0, 0
         self._exempt = not self._counting.caught_up and self.behind <= BACKLOGGED
@@ -166,7 +166,7 @@ class DispatchFlow(LimitedFlow):
         self._dispatcher.dispatch()
 
     def clear(self) -> None:
-        """Does nothing: a waiting flow has no entries of its own."""
+        """Do nothing: a subscription that waits has no throttled entries."""
 
 
 class DeliveryBudget(Protocol):
@@ -183,8 +183,8 @@ class Unlimited:
     """The budget of a dispatcher without limits."""
 
     def budget(self) -> tuple[int, int]:
-        """More messages and bytes than can be delivered."""
+        """Return more messages and bytes than can be delivered."""
         return NO_LIMIT, NO_LIMIT
 
     def took(self, messages: int, entries: int, size: int) -> None:
-        """Does nothing."""
+        """Do nothing."""

@@ -30,7 +30,8 @@ from counterpoise.quota import SECOND_NS, GroupUsage, RateLimit, shares
 log = logging.getLogger(__name__)
 
 WAITING: Final = 0.05
-"""A broker whose flows waited for more than this fraction of an interval could use more."""
+"""A broker on which a limit was reached for more than this fraction of an interval could use a
+larger share."""
 CHANGE: Final = 0.02
 """A usage is reported again only if it changed by more than this fraction."""
 
@@ -46,7 +47,7 @@ _NO_RATE: Final = Rate()
 
 
 _Needs = tuple[int, int, bool]
-"""Messages and bytes a second that passed, and whether flows had to wait."""
+"""Messages and bytes a second that passed, and whether producers or subscriptions had to wait."""
 _NOTHING: Final[_Needs] = (0, 0, False)
 _NEWCOMER: Final[_Needs] = (0, 0, True)
 _Uses = Mapping[Use, _Needs]

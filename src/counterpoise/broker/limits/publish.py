@@ -46,7 +46,7 @@ class _PublishedTopic:
     limit: RateLimit
     group: str | None = None
     throttled: int = 0
-    """How often the topic's former flows were throttled."""
+    """How often the topic's producers were throttled, without those under limits now."""
 
 
 class PublishLimits:
@@ -107,7 +107,7 @@ class PublishLimits:
         return count
 
     def _remember(self, topic: LimitedTopic, flow: PublishFlow) -> None:
-        """Add a flow's counts to its topic's when the flow ends."""
+        """Keep the count of a producer to which limits no longer apply, in its topic's count."""
         known = self._topics.get(topic)
         if known is not None:
             known.throttled += flow.throttled_count
@@ -192,7 +192,7 @@ class PublishLimits:
         return [it for it in (self._broker, *self._groups.values(), *topics) if it.active]
 
     def snapshots(self) -> list[LimitSnapshot]:
-        """The state of every publish and dispatch limit, with the flows that wait for it."""
+        """The state of every publish and dispatch limit, with all that waits for it."""
         now = self.runner.now()
         publish = [of_publish(limit, now) for limit in self.all()]
         return publish + [of_dispatch(limit, now) for limit in self.dispatch.all()]

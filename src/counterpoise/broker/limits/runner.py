@@ -11,7 +11,7 @@ from counterpoise.quota import SECOND_NS, Bucket, LimitedFlow, PublishFlow, Rate
 log = logging.getLogger(__name__)
 
 QUIET_S: Final = 10.0
-"""A limit on which no flow has waited for this long is no longer reached."""
+"""A limit for which nothing has waited for this long counts as no longer reached."""
 
 
 @dataclass(slots=True)
@@ -23,7 +23,7 @@ class _Episode:
 
 
 class LimitEpisodes:
-    """Logs when a limit is reached, and when no flow has waited for it for `QUIET_S` any more."""
+    """Logs when a limit is reached, and when nothing has waited for it for `QUIET_S`."""
 
     def __init__(self, clock_ns: NanosecondClock, quiet_s: float = QUIET_S) -> None:
         self._now = clock_ns
@@ -31,7 +31,7 @@ class LimitEpisodes:
         self._open: dict[RateLimit, _Episode] = {}
 
     def began(self, limit: RateLimit, label: str) -> None:
-        """A flow waits for a limit: log that, unless it is logged already."""
+        """Log that a limit is reached, for which ``label`` waits, unless it was reached before."""
         if limit in self._open:
             return
         rates = rates_text(limit)
@@ -92,9 +92,10 @@ resolution."""
 
 
 class LimitRunner:
-    """Applies rate limits to flows of one broker: queues and releases them, sets timers, logs.
+    """Applies the rate limits of one broker: queues and releases flows, sets timers, logs.
 
-    There is one timer for each limit that flows wait for, and none otherwise.
+    A flow is what a producer publishes, or what a subscription delivers. Each limit that flows wait
+    for has one timer.
     """
 
     def __init__(self, clock_ns: NanosecondClock) -> None:
@@ -123,7 +124,7 @@ class LimitRunner:
             self.set_timers()
 
     def wait(self, flow: LimitedFlow, limit: RateLimit) -> None:
-        """Put a flow into a limit's queue."""
+        """Put a flow into the queue of a limit that it exceeds."""
         self.throttle.wait(flow, limit, self.now())
         self.throttled(flow)
 

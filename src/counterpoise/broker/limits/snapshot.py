@@ -39,7 +39,7 @@ class ThrottledSubscription:
 
 @dataclass(frozen=True, slots=True)
 class LimitSnapshot:
-    """The state of one limit: its rates (0: none), what passed, and the flows that wait for it."""
+    """The state of one limit: its rates (0: none), what passed, and what waits for it."""
 
     level: str
     subject: str
@@ -50,9 +50,9 @@ class LimitSnapshot:
     passed_messages: int
     passed_bytes: int
     times: int
-    """How often flows began to wait while no other waited."""
+    """How often the limit was reached: something began to wait for it while nothing else did."""
     seconds: float
-    """How long flows have waited in total."""
+    """For how long in all something has waited for it."""
     producers: tuple[ThrottledProducer, ...] = ()
     subscriptions: tuple[ThrottledSubscription, ...] = ()
 

@@ -18,11 +18,11 @@ class LoadReportConfig:
     max_interval_minutes: int = option(
         15, "loadBalancerReportUpdateMaxIntervalMinutes", "minutes", low=1, dynamic=True
     )
-    """A report this old is written again even if nothing changed."""
+    """After how long a broker writes its report again even if nothing changed."""
     threshold_percentage: int = option(
         10, "loadBalancerReportUpdateThresholdPercentage", "%", low=0, dynamic=True
     )
-    """A report that changed by more is written at once."""
+    """By how much the load has to change for the report to be written at once."""
     host_usage_minutes: int = option(
         1, "loadBalancerHostUsageCheckIntervalMinutes", "minutes", low=0, dynamic=True
     )

@@ -51,17 +51,20 @@ class LoadDataTerms:
     history: float
     """``loadBalancerHistoryResourcePercentage``: how much of the past an average keeps."""
     every_ms: int
-    """``loadBalancerReportUpdateMinIntervalMillis``."""
+    """How often load is measured (``loadBalancerReportUpdateMinIntervalMillis``)."""
     at_least_every_minutes: int
-    """``loadBalancerReportUpdateMaxIntervalMinutes``."""
+    """The longest time between two publications
+    (``loadBalancerReportUpdateMaxIntervalMinutes``)."""
     threshold_percentage: float
-    """``loadBalancerReportUpdateThresholdPercentage``."""
+    """The change from which on load is published
+    (``loadBalancerReportUpdateThresholdPercentage``)."""
     most_bundles: int
-    """``loadBalancerMaxNumberOfBundlesInBundleLoadReport``."""
+    """How many of its busiest bundles a broker publishes
+    (``loadBalancerMaxNumberOfBundlesInBundleLoadReport``)."""
 
     @staticmethod
     def of(report: LoadReportConfig, history: float) -> "LoadDataTerms":
-        """Derive the terms from a broker's settings."""
+        """Take the values from a broker's settings."""
         return LoadDataTerms(
             report.weights.extensible,
             history,

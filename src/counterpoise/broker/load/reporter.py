@@ -37,7 +37,7 @@ class LoadReporter:
         background: BackgroundTasks,
         publishes: bool = True,
     ) -> None:
-        """``counts``: of every loaded topic; ``bundles``: those that the broker owns.
+        """``counts`` reads the counters of every loaded topic, ``bundles`` names the owned bundles.
 
         ``publishes``: whether changes are published. Otherwise only the registration is published,
         and measurements serve the broker's own admin API and metrics.

@@ -36,7 +36,8 @@ class ForcedDeletion:
     """Whether a tenant or a namespace may be deleted with all that it contains."""
 
     tenants: bool = option(False, "forceDeleteTenantAllowed", dynamic=True)
-    """Whether ``force=true`` deletes a tenant with its namespaces; they must be deletable, too."""
+    """Whether ``force=true`` deletes a tenant with its namespaces; forceDeleteNamespaceAllowed has
+    to be set, too."""
     namespaces: bool = option(False, "forceDeleteNamespaceAllowed", dynamic=True)
     """Whether ``force=true`` deletes a namespace with its topics."""
 
@@ -46,7 +47,7 @@ class AutoTopicCreation:
     """Whether a missing topic is created on use, and of which type."""
 
     allowed: bool = option(True, "allowAutoTopicCreation", dynamic=True)
-    """Whether producing or subscribing creates a topic that is not there."""
+    """Whether producing or subscribing creates a topic that does not exist."""
     kind: str = option(
         "non-partitioned",
         "allowAutoTopicCreationType",

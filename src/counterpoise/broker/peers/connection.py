@@ -145,7 +145,7 @@ class PeerConnection(asyncio.Protocol):
         self._transport.write(frame)
 
     def _renewed(self) -> commands.CommandAuthResponse:
-        """Return the credentials of now, for which the other broker asks when others expire."""
+        """Return an AUTH_RESPONSE with the present credentials, since earlier ones have expired."""
         method, data = self._security.shown()
         return commands.CommandAuthResponse(
             client_version=_CLIENT_VERSION,

@@ -19,7 +19,7 @@ class UnloadOrder:
 
     bundle: BundleName
     destination: str | None
-    """None: wherever placement wants it."""
+    """The broker that is to get the bundle; None: the one that placement chooses."""
     by: str
     """The id of the broker that orders it."""
     within_s: float

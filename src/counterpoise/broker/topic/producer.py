@@ -47,9 +47,9 @@ class Producer:
     """Counts its messages that were stored; on a non-persistent topic, all that it published."""
     producer_id: int = field(init=False)
     topic_epoch: int | None = field(default=None, init=False)
-    """None while it waits for exclusive access."""
+    """The topic's epoch (PIP-68) when it got access; None while it waits for exclusive access."""
     ready: bool = field(default=True, init=False)
-    """False while it waits for exclusive access."""
+    """Whether it may publish: False while it waits for exclusive access."""
     closed: bool = field(default=False, init=False)
     last_sequence_id: int = field(default=-1, init=False)
     """The last sequence id known to be stored; -1 where the topic does not deduplicate."""

@@ -79,7 +79,7 @@ class TopicLifetime:
     """After how long a subscription without a consumer is deleted; 0 is never."""
 
     def is_over(self, idle_s: float, entries: int) -> bool:
-        """Whether to delete a topic with so many entries, unused for ``idle_s`` seconds."""
+        """Whether to delete a topic that has ``entries`` entries and was unused for ``idle_s``."""
         if not self.inactivity.is_deleted or idle_s < self.inactivity.seconds:
             return False
         minutes = self.retention.minutes
@@ -87,7 +87,7 @@ class TopicLifetime:
 
 
 UNUSED_KEPT: Final = TopicLifetime()
-"""Nothing is deleted but messages that are acknowledged."""
+"""The lifetime by which nothing is deleted but acknowledged messages."""
 
 
 def retention_of(policies: Mapping[str, Any], default: Retention) -> Retention:

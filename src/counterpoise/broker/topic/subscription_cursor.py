@@ -122,8 +122,8 @@ class SubscriptionCursor:
     def cursor_state(self, *, whole: bool = False) -> CursorState:
         """Return what the topic's next owner needs to continue the subscription.
 
-        ``whole``: with all acknowledged ranges, otherwise at most ``managedLedgerMaxUnackedRangesTo
-        Persist``.
+        With ``whole`` it has all acknowledged ranges, otherwise at most as many as
+        ``managedLedgerMaxUnackedRangesToPersist`` says.
         """
         position = self.log.position
         most = None if whole else self._commons.options.saved_ranges

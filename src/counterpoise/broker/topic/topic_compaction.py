@@ -29,9 +29,9 @@ COMPACTION: Final = "__compaction"
 """The subscription that keeps entries until they are compacted
 (``Compactor.COMPACTION_SUBSCRIPTION``)."""
 FROM: Final = "counterpoise-compacted-from"
-"""The property of that subscription with the position of the oldest current value."""
+"""The property of the subscription `COMPACTION` with the position of the oldest current value."""
 THROUGH: Final = "counterpoise-compacted-through"
-"""The property with the position of the last entry that was compacted."""
+"""The property of the subscription `COMPACTION` with the last compacted entry's position."""
 _READ: Final = 1 << 20
 _IN_A_TURN: Final = 200
 

@@ -34,7 +34,7 @@ class _Look(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Work on all topics every so many seconds; 0 is never."""
+    """Work on all topics that is repeated every ``every_s`` seconds; 0 is never."""
 
     every_s: int
     look: _Look

@@ -142,7 +142,7 @@ class TransactionBuffer:
         return transaction in self._ended
 
     def is_aborted(self, transaction: TransactionId) -> bool:
-        """Whether a marker of its abort is stored; False if that is not remembered any more."""
+        """Whether a marker that aborts a transaction is stored; False if no longer remembered."""
         return self._ended.get(transaction) is Marker.ABORT
 
     def _remember(self, transaction: TransactionId, marker: Marker) -> None:

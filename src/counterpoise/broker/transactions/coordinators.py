@@ -55,18 +55,21 @@ class Coordinators:
 
     @property
     def open_max(self) -> int:
-        """How many transactions of a coordinator may be open; 0 means unlimited."""
+        """How many transactions of a coordinator may be open; 0: as many as its table takes."""
         return self._options().open_max
 
     def find(self, number: int) -> Coordinator:
-        """A coordinator open here; raises `BrokerError` TransactionCoordinatorNotFound."""
+        """Return the coordinator with this id, if it is open here.
+
+        Raises `BrokerError` (TransactionCoordinatorNotFound).
+        """
         known = self.open.get(number)
         if known is None or not known.is_usable:
             raise not_here(number)
         return known
 
     async def connect(self, number: int) -> Coordinator:
-        """Open a coordinator that this broker owns; raises `BrokerError` if it does not own it."""
+        """Open the coordinator with this id; raises `BrokerError` if another broker owns it."""
         # First, so that a number that is no partition's gets neither a lock nor a log.
         served = await self._topics.get(_ASSIGNMENT.partition(number))
         async with self._locks.setdefault(number, asyncio.Lock()):

@@ -10,7 +10,7 @@ WHOLE: Final = -1
 
 
 class EntryAck(NamedTuple):
-    """An acknowledged entry, by index; or the messages ``bits`` of its batch of ``size``."""
+    """The acknowledgement of the entry at index ``at``, or of ``bits`` of its batch of ``size``."""
 
     at: int
     bits: int = WHOLE
@@ -87,7 +87,7 @@ class PendingAcks:
         self._pending[ack.at] = bits | ack.bits, max(size, ack.size)
 
     def refuses_cumulative(self, ack: CumulativeAck) -> bool:
-        """Whether another transaction acknowledges cumulatively, or this one did further on."""
+        """Whether another transaction acknowledges cumulatively, or the same one has as far."""
         held = self.cumulative
         if held is None:
             return False

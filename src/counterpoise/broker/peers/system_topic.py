@@ -189,8 +189,8 @@ class SystemTopicLink:
         self._last, self._caught_up, self._read = None, False, 0
         self._listener.on_begin()
         if self.topic.startswith("persistent://"):
-            # This subscription acknowledges nothing, so no message is deleted, even if there are
-            # other durable subscriptions that acknowledge all.
+            # Only compaction acknowledges on this subscription: without it, messages would be
+            # deleted that all other durable subscriptions have acknowledged.
             await peer.request(
                 commands.CommandSubscribe(
                     topic=self.topic,

@@ -1,1 +1,1 @@
-"""Decides which bundles move, where to, and where they are split: functions of frozen views."""
+"""Decides which bundles move and where to, and which are split: pure functions of frozen views."""

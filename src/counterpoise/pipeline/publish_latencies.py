@@ -33,7 +33,7 @@ class LatencyWatchOptions:
 
 
 MoveStop = Callable[[publish_latency.LatencyRise], None]
-"""Called when publish latency has risen too far: no further move may begin."""
+"""Called when publish latency has risen too far, so that no further move may begin."""
 
 
 @dataclass(frozen=True, slots=True)

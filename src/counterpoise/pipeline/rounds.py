@@ -1,4 +1,4 @@
-"""Carries a round out within the operator's rules, and commits its outcomes.
+"""Carries out a round of balancing within the operator's rules, and commits its outcomes.
 
 The round is committed before its first move, each outcome as soon as it is known, and the memory
 last, so that another process can complete an interrupted round.

@@ -52,12 +52,12 @@ class RunSettings(history_keeper.WatchSettings):
     shards: int = 2
     """The number of parts into which the state is divided, each folded on its own core."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
-    """What may be carried out without an operator's approval."""
+    """The operator's limits on the moves that a round carries out."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Spark:
-    """Spark with the balancer's fold."""
+    """A running Spark, and the fold that uses it."""
 
     context: "SparkContext"
     job: JobWatch
@@ -85,7 +85,7 @@ class SparkBalancer(history_keeper.HistoryKeeper):
         self._spark = spark
         self._strategy = strategy
         self._landed = asyncio.Event()
-        """Set when there is something to fold, or when folding is to end."""
+        """Set when a poll was stored that is to be folded, or when folding is to end."""
         self._is_ending = False
         self._held = {_SHEDS: "", _ORDERS: ""}
         """Why no bundle is moved, by what prevents it; empty if nothing does."""
@@ -200,7 +200,9 @@ class SparkBalancer(history_keeper.HistoryKeeper):
             await self._landed.wait()
 
     async def _next(self, spark: _Spark) -> FoldedStates | None:
-        """The states after the next batch; logs once that no executor has come to run it."""
+        """Fold the next batch and return the states; logs once if no executor has registered for
+        it.
+        """
         batch = asyncio.create_task(asyncio.to_thread(spark.fold.next))
         try:
             late = not (await asyncio.wait([batch], timeout=EXECUTORS_WITHIN_S))[0]

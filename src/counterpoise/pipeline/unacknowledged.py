@@ -11,9 +11,9 @@ from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 from counterpoise.pipeline.collect.extensible import fetch_topics, topics_by_bundle
 
 WITHIN_S: Final = 2.0
-"""How long a broker may take to answer: a move waits for it."""
+"""How long a broker may take to answer, in seconds: the move waits for the answer."""
 GOOD_FOR_S: Final = 30.0
-"""How long an answer serves the moves of a broker's other bundles."""
+"""For how many seconds an answer is also used for the moves of the broker's other bundles."""
 
 
 class Unacknowledged:
@@ -40,7 +40,9 @@ class Unacknowledged:
         return found.get(bundle)
 
     async def _of_broker(self, address: str) -> Mapping[str, float]:
-        """The seconds of each bundle of a broker; empty if it cannot be read."""
+        """Ask a broker for its topics; returns the result of `seconds` by bundle, empty if it
+        fails.
+        """
         try:
             async with asyncio.timeout(WITHIN_S):
                 body = await fetch_topics(self._admin, address)

@@ -17,9 +17,9 @@ class PlanCheck:
 
     to_do: tuple[PlanStep, ...]
     done: tuple[PlanStep, ...]
-    """Steps whose destination has the bundle already."""
+    """The steps whose destination owns the bundle already."""
     changed: Mapping[str, str]
-    """Bundles whose step does not fit any more, and why."""
+    """The bundles whose step does not fit the cluster any more, each with the reason."""
     refusal: str = ""
     """Why the plan is refused as a whole; empty if it is not."""
 

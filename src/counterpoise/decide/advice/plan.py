@@ -13,7 +13,7 @@ FORMAT = 1
 
 
 class PlanError(ValueError):
-    """The file is no plan, or was edited after it was made. The message says which."""
+    """The file is no plan, or was edited after the plan was made; the message says which."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class PlanStep:
     """The label of the strategy's rule that chose the move."""
     why: str
     placement: str
-    """Why this destination."""
+    """Why this destination was chosen."""
     cost: Cost
     imbalance_after: float
     basis: str = ""
@@ -81,7 +81,7 @@ class WhyNot:
     rule: str
     why: str
     setting: str = ""
-    """The option that would change it, where one does."""
+    """The option that would change this; empty if there is none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,9 +155,9 @@ class AdvisedPlan:
     format: int
     made_at_ms: int
     seen_at_ms: int
-    """When the loads it rests on were read."""
+    """When the loads on which the plan is based were read."""
     source: str
-    """Where the loads were read."""
+    """From where the loads were read, such as a cluster's address."""
     strategy: str
     placement: str
     before: Picture
@@ -192,7 +192,7 @@ class AdvisedPlan:
         return [(each, after[each.broker]) for each in before]
 
     def sealed(self) -> "AdvisedPlan":
-        """The plan with its id, a digest of its content, so that later edits are noticed."""
+        """A copy with its id, a digest of the plan's content by which later edits are noticed."""
         # The digest is of the plan as it will be read back, where 1 and 1.0 are the same.
         written = to_json(replace(self, id=""))
         return replace(self, id=_digest(to_json(from_json(AdvisedPlan, written, "plan"))))
@@ -204,7 +204,7 @@ class AdvisedPlan:
 
     @staticmethod
     def from_json(value: object) -> "AdvisedPlan":
-        """Make the plan from the JSON object that `to_json` gave; raises `PlanError`."""
+        """Read a plan from the JSON object that `to_json` returned; raises `PlanError`."""
         if not isinstance(value, dict) or "format" not in value:
             raise PlanError("it is no plan of `counterpoise advise --json`")
         if value["format"] != FORMAT:

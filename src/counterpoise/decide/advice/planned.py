@@ -165,7 +165,9 @@ class _PlanDraft:
         return True
 
     def _asked(self) -> Round:
-        """The goal's next round, without moves that gain nothing."""
+        """Plan the goal's next round without moves that gain nothing; if none is left, plan it
+        again.
+        """
         while True:
             made = self._goal.plan(replace(self._snapshot, view=self.view), self._memory)
             if self._options.every_move:
@@ -220,7 +222,9 @@ class _PlanDraft:
         return steps, with_owners(projected, owners)
 
     def _based(self, move: Move) -> Move:
-        """The move with the measured figures of its bundle, which do not change between rounds."""
+        """The move with its basis: the measured figures of its bundle, which are the same in each
+        round.
+        """
         state = self._snapshot.state
         if state is None:
             return move
@@ -271,7 +275,7 @@ def swap_of(after: ClusterView, move: Move) -> str:
 
 
 def cost_of(view: ClusterView, bundle: str, connections: Mapping[str, int], took: MoveTime) -> Cost:
-    """What moving a bundle costs its clients at its present load."""
+    """What a move of a bundle costs its clients, if its load stays as it is."""
     row, count = view.bundle_index(bundle), connections.get(bundle, 0)
     if row is None:
         return Cost(0, count, 0.0, took.seconds)

@@ -39,7 +39,7 @@ SHOWN = 5
 
 @dataclass(frozen=True, slots=True)
 class SplitEvidence:
-    """The loads, topics and bundle counts from which split advice is made."""
+    """The loads, topics and bundle counts on which advice about splits is based."""
 
     view: ClusterView
     connections: Mapping[str, int] = field(default_factory=dict)
@@ -137,7 +137,9 @@ def _verdict(
 
 
 def _brief(view: ClusterView, row: int) -> str:
-    """Why a bundle may be hot only for a moment; empty when it has been hot for a while."""
+    """The reason to wait, if a bundle may be hot only for a moment; empty if it has been hot for a
+    while.
+    """
     reports = int(view.bundle.samples[row, 1])
     if reports < REPORTS_LEAST:
         return f"it was seen in {reports} of the {REPORTS_LEAST} reports that this takes"

@@ -1,4 +1,4 @@
-"""Which of a round's moves may be carried out, by the rules that an operator gave."""
+"""Selects the moves of a round that the operator's rules allow."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -26,11 +26,11 @@ class ApprovalRules:
     unavailable_an_hour_s: float = 0.0
     """Seconds an hour for which moves may make bundles of one namespace unavailable, added up."""
     leave_alone: frozenset[str] = frozenset()
-    """Namespaces, or bundles, that stay where they are."""
+    """Namespaces and bundles that stay where they are."""
 
 
 class PastMove(NamedTuple):
-    """A move that was carried out, as the limits per hour count it."""
+    """A move that was carried out, with what the limits per hour need to know of it."""
 
     at_ms: int
     part: float
@@ -81,7 +81,7 @@ def approve(
 
 
 class _Away:
-    """For how long each namespace's bundles were and will be unavailable because of moves."""
+    """Adds up how long each namespace's bundles are unavailable in an hour because of moves."""
 
     def __init__(self, lately: Sequence[PastMove]) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(float)
@@ -92,7 +92,7 @@ class _Away:
         self._usual_s = took[len(took) // 2] if took else 1.0
 
     def expect(self, move: Move) -> None:
-        """Count a move that begins, with the usual duration of moves."""
+        """Add the usual duration of a move to the namespace of a move that begins."""
         self._seconds[namespace_of(move.bundle)] += self._usual_s
 
     def refusal(self, move: Move, limit_s: float) -> str:

@@ -1,4 +1,4 @@
-"""The destination that Pulsar's own leader chooses for a bundle that it sheds.
+"""Chooses the destination that Pulsar's own leader would choose for a bundle that it sheds.
 
 The modular manager's leader chooses as for a lookup: by the policies' filters, then those brokers
 that have the fewest bundles of the namespace, then the placement strategy. The bundle's own broker
@@ -35,11 +35,11 @@ def select_as_leader(
     filters: FilterOptions,
     given: Mapping[str, int] = _NOTHING,
 ) -> Selection[Any]:
-    """The destination that Pulsar's leader would choose for a bundle that is shed.
+    """Choose the destination that Pulsar's leader would choose for a bundle that is shed.
 
-    ``placement.admissible`` of the result lists every broker that its random choice could have
-    returned. ``given`` is the number of the namespace's bundles by broker that were placed there
-    and are not reported yet.
+    ``placement.admissible`` of the result lists every broker that Pulsar's random choice could have
+    returned. ``given`` has, by broker, how many bundles of the namespace were placed there and are
+    not reported yet.
     """
     view = chooser.view
     reported = _bundles_of(view, namespace_of(decision.bundle))

@@ -8,7 +8,7 @@ from counterpoise.names.units import bytes_text
 
 
 class Measurement(NamedTuple):
-    """A measured load in bytes/s (in and out), and its age in seconds, None where unknown."""
+    """A measured load in bytes/s (in and out), and its age in seconds; each is None if unknown."""
 
     bytes_per_s: float
     age_s: float | None = None

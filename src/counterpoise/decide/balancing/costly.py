@@ -37,7 +37,7 @@ class MoveCost(NamedTuple):
 
 
 class EndedMove(NamedTuple):
-    """A move that was carried out, with its duration, failure, and what it slowed down."""
+    """A move that has ended: its duration, whether it failed, and what it slowed down."""
 
     bundle: str
     at_ms: int
@@ -49,7 +49,7 @@ class EndedMove(NamedTuple):
 
 
 Costs = Mapping[str, tuple[MoveCost, ...]]
-"""The last moves of each bundle if all of them disturbed clients, the oldest first."""
+"""By bundle: its last moves, oldest first, if all of them disturbed clients."""
 
 
 def with_costs(
@@ -73,7 +73,7 @@ def with_costs(
 
 
 def _hurt(move: EndedMove, known: Collection[float]) -> str:
-    """How the move disturbed clients; empty if it did not."""
+    """How the move disturbed clients, as a phrase; empty if it did not."""
     usual_s = median(known) if len(known) >= KNOWN_LEAST else None
     if usual_s is not None and move.seconds >= max(SECONDS, TIMES * usual_s):
         return f"one took {move.seconds:.1f} s, where {usual_s:.1f} s are usual"

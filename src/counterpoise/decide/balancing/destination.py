@@ -57,7 +57,7 @@ class Destinations:
         return chooser.place(decision.bundle, self._but(decision.source, left_lately), memory)
 
     def enter(self, decision: Decision) -> None:
-        """Count a decision, which has a destination, as carried out when the next one is chosen."""
+        """Treat a decision, which has a destination, as carried out in the following choices."""
         if self._policies is not None:
             self._policies.enter(decision)
 
@@ -95,7 +95,7 @@ class _FilteredDestinations:
         self._draft = PlacementDraft(policies)
         self._count = policies.count
         self._counts: dict[str, Mapping[str, int]] = {}
-        """By anti-affinity group: how often each broker serves it."""
+        """By anti-affinity group: how many of its namespaces each broker serves."""
         self._placing = replace(self._draft.policies, count=self._counted)
         self._silent = {broker: SILENT for broker in policies.facts if broker not in answering}
         self._governing: dict[str, str | None] = {}
@@ -105,7 +105,7 @@ class _FilteredDestinations:
     def destination(
         self, decision: Decision, chooser: Chooser[Any], memory: Any, left_lately: frozenset[str]
     ) -> Placement[Any]:
-        """The destination of a decision: the one that it names, or another that qualifies."""
+        """Choose a decision's destination: the one that it names, or another that qualifies."""
         bundle, source, wanted = decision.bundle, decision.source, decision.destination
         served = self._placing.served(bundle_namespace(bundle))
         why = may_unload(bundle, source, list(self._placing.facts), served) if served else None
@@ -134,7 +134,7 @@ class _FilteredDestinations:
         return chosen.placement._replace(rejections=(why,))
 
     def enter(self, decision: Decision) -> None:
-        """Count a decision that has a destination as carried out."""
+        """Treat a decision that has a destination as carried out in the following choices."""
         self._draft.enter(decision, self._view)
         source, destination = decision.source, decision.destination or ""
         known, bundle_counts = self._placing.facts[destination], self._placing.bundle_counts
@@ -187,6 +187,6 @@ class _FilteredDestinations:
 
 
 def _reasons(passed: Passed, about: Callable[[str], bool]) -> str:
-    """The filters' reasons about these brokers."""
+    """The reasons for which the filters excluded these brokers, as text."""
     dropped = [each for outcome in passed.outcomes for each in outcome.dropped]
     return "; ".join(dict.fromkeys(each.sentence for each in dropped if about(each.subject)))

@@ -47,7 +47,8 @@ class DrainRules:
     first_to: Collection[str] = frozenset()
     """Brokers that get bundles first; others get only what these may not own or cannot carry."""
     last_move_of: Collection[str] = frozenset()
-    """Bundles that go to one of `first_to` however much it carries: they are not to move again."""
+    """Bundles that go to one of `first_to` even if it carries much, since they are not to move
+    again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,9 @@ class EmptyBroker:
     def _later(
         self, bundle: str, view: ClusterView, snapshot: ClusterSnapshot
     ) -> Mapping[str, str]:
-        """Brokers that get a bundle only if none of `DrainRules.first_to` can, with the reason."""
+        """The brokers that get a bundle only if none of `DrainRules.first_to` can, each with the
+        reason.
+        """
         load = view.broker.traffic.throughput()
         full = FULL * float(load[np.isfinite(load)].sum()) / max(1, len(snapshot.owned) - 1)
         first = {
@@ -175,13 +178,13 @@ def owned_policies(snapshot: ClusterSnapshot) -> PlacementPolicies:
 
 
 def _cordons(snapshot: ClusterSnapshot, broker: str) -> list[str]:
-    """A sentence for each broker that is cordoned, but for the one that is drained."""
+    """A sentence for each cordoned broker except the one that is drained."""
     others = sorted(snapshot.cordoned.keys() - {broker})
     return [f"{each} is cordoned: {snapshot.cordoned[each]}" for each in others]
 
 
 def _of_others(snapshot: ClusterSnapshot, broker: str) -> PlacementPolicies:
-    """The policies of all brokers that may be given bundles of the one that is drained."""
+    """The placement policies without the drained broker and cordoned ones, which get no bundles."""
     policies, out = owned_policies(snapshot), {broker, *snapshot.cordoned}
     return replace(
         policies,
@@ -206,7 +209,7 @@ def _without_reports(view: ClusterView, broker: str, mine: Sequence[str]) -> Clu
 
 
 def _why(chosen: Selection[Any]) -> str:
-    """Why this broker was chosen, and what ruled out the others."""
+    """Why the destination was chosen, and why some of the other brokers were not."""
     against = [
         each.sentence
         for outcome in chosen.outcomes

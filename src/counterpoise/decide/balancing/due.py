@@ -1,4 +1,4 @@
-"""When a round is due: its interval is over, and the reports show what the last moves did."""
+"""Decides when a round is due: after its interval, and once the reports show the last moves."""
 
 from collections.abc import Collection, Mapping
 
@@ -11,7 +11,7 @@ from counterpoise.load.fold import FoldState
 from counterpoise.load.rows import RATES
 
 UNREPORTED_MOST = 0.1
-"""The part of the load that may be in no broker's report while a round is made."""
+"""The fraction of the load that may be missing from the brokers' reports when a round is made."""
 
 
 def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:

@@ -1,4 +1,4 @@
-"""The basis of a round's moves, from the folded reports or from the view that was decided on."""
+"""Computes the basis of a round's moves, from folded reports or from the view it was decided on."""
 
 from dataclasses import replace
 
@@ -14,7 +14,7 @@ THROUGHPUT = tuple(name for name in RATES if "throughput" in name)
 
 
 def with_basis(made: Round, state: FoldState) -> Round:
-    """Add to each move of a round the figures behind it, from the folded reports."""
+    """A copy of a round in which each move has its basis, computed from the folded reports."""
     moves = tuple(replace(move, basis=basis_of(move, state, made.poll_id)) for move in made.moves)
     return replace(made, moves=moves)
 
@@ -44,7 +44,7 @@ def basis_of(move: Move, state: FoldState, now_ms: int) -> MoveBasis | None:
 
 
 def with_basis_in_view(made: Round, view: object) -> Round:
-    """The round with the figures behind each move, from a view instead of folded reports.
+    """A copy of a round in which each move has its basis, from a view instead of folded reports.
 
     A round on another kind of view (PIP-192's load stores) is returned unchanged.
     """

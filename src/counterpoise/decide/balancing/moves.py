@@ -25,12 +25,12 @@ class Move:
 
     id: str
     poll_id: int
-    """The poll it was decided on: milliseconds since 1970."""
+    """The poll on which the move was decided: milliseconds since 1970."""
     decision: Decision
     placement: str
-    """Why this destination, for a person."""
+    """Why this destination was chosen, as a sentence."""
     part: float = 0.0
-    """How much of the cluster's bytes/s the bundle carries; 1 is all."""
+    """The fraction of the cluster's bytes/s that the bundle carries."""
     basis: MoveBasis | None = None
     """The figures on which the move was decided; None if they are not known."""
 
@@ -55,13 +55,13 @@ class Move:
         return self.decision.destination or ""
 
     def done(self, ended_at_ms: int) -> "MoveOutcome":
-        """The outcome of a successful move: the destination owns the bundle."""
+        """Make the outcome of a successful move: the destination owns the bundle."""
         return self.ended(MoveStatus.MOVED, self.destination, self.poll_id, ended_at_ms)
 
     def ended(
         self, status: "MoveStatus", owner: str, began_ms: int, ended_ms: int, error: str = ""
     ) -> "MoveOutcome":
-        """The outcome of an attempt at this move."""
+        """Make the outcome of an attempt at this move."""
         return MoveOutcome(
             self.id, self.poll_id, self.bundle, self.source, self.destination,
             status, owner, began_ms, ended_ms, error,
@@ -77,23 +77,24 @@ class MoveStatus(StrEnum):
     """How a move ended."""
 
     MOVED = "moved"
-    """Unloaded, and its new owner is the destination."""
+    """The bundle was unloaded, and the destination owns it."""
     ELSEWHERE = "elsewhere"
-    """Unloaded, but another broker than the destination owns it now."""
+    """The bundle was unloaded, but another broker than the destination owns it."""
     UNOWNED = "unowned"
-    """Unloaded; no broker owned it before the deadline (no client has looked it up)."""
+    """The bundle was unloaded; no broker owned it before the deadline (no client has looked it
+    up)."""
     ALREADY_THERE = "already there"
-    """Not carried out: the destination owned it already."""
+    """Not carried out: the destination owned the bundle already."""
     GONE = "gone"
-    """Not carried out: the source did not own it any more."""
+    """Not carried out: the source did not own the bundle any more."""
     STALE = "stale"
-    """Not carried out: the reports it rests on were too old by then."""
+    """Not carried out: the reports on which it was decided were too old by then."""
     WITHHELD = "withheld"
-    """Not carried out: a rule of the operator's says so; `error` names it."""
+    """Not carried out: one of the operator's rules forbids it; `error` names the rule."""
     DRY_RUN = "dry run"
     """Not carried out: `--execute` was not given."""
     FAILED = "failed"
-    """The cluster refused, or did not do it; `error` has its answer."""
+    """The cluster refused to unload the bundle, or did not do it; `error` has its answer."""
 
     @property
     def words(self) -> str:
@@ -131,7 +132,7 @@ class MoveOutcome:
 
     @property
     def carried_out(self) -> bool:
-        """Whether the cluster was asked to unload the bundle, with success or not."""
+        """Whether the cluster was asked to unload the bundle, successfully or not."""
         return self.status in (
             MoveStatus.MOVED,
             MoveStatus.ELSEWHERE,
@@ -200,9 +201,10 @@ class RoundMemory(JsonObject):
     traffic_before: Mapping[str, float] = field(default_factory=dict)
     """By broker that took part in the last moves: its load before them, as `due.traffic` has it."""
     trails: Trails = field(default_factory=dict)
-    """Where bundles have been lately (see `thrash.py`)."""
+    """The recent moves of each bundle (see `thrash.py`)."""
     loads: Mapping[str, Ema] = field(default_factory=dict)
-    """The brokers' averages, for a strategy that reads load stores (`load/store_of_reports.py`)."""
+    """The moving average of each broker's load, for a strategy that reads load stores
+    (`load/store_of_reports.py`)."""
     unloaded_brokers: Mapping[str, int] = field(default_factory=dict)
     """When a bundle was last moved away from a broker, milliseconds since 1970."""
     costs: Costs = field(default_factory=dict)
@@ -211,7 +213,7 @@ class RoundMemory(JsonObject):
     """The durations of the last moves in seconds."""
 
     def with_moves_by_hand(self, hops: Mapping[str, Hop]) -> "RoundMemory":
-        """The memory with operators' moves, by bundle; they start a grace period, too."""
+        """A copy that includes operators' moves, by bundle; these start a grace period, too."""
         later = {
             bundle: hop.at_ms
             for bundle, hop in hops.items()

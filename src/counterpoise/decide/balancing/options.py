@@ -10,21 +10,21 @@ class BalanceOptions:
     """When rounds are made, and which bundles stay (`ModularLoadManagerImpl.doLoadShedding`)."""
 
     enabled: bool = option(True, "loadBalancerEnabled")
-    """Off, nothing is balanced at all."""
+    """Whether anything is balanced at all."""
     shedding_enabled: bool = option(True, "loadBalancerSheddingEnabled", dynamic=True)
-    """Off, load is watched and averaged but no bundle is moved."""
+    """Whether bundles are moved; if not, load is only watched and averaged."""
     interval_minutes: int = option(
         1, "loadBalancerSheddingIntervalMinutes", "minutes", low=1, dynamic=True
     )
-    """How often the strategy is asked."""
+    """How often a round is made: the interval at which the strategy is asked for moves."""
     grace_minutes: int = option(
         30, "loadBalancerSheddingGracePeriodMinutes", "minutes", low=0, dynamic=True
     )
-    """How long a bundle that was moved is left alone."""
+    """How long a bundle that was moved is not moved again."""
     report_interval_ms: int = option(
         5000, "loadBalancerReportUpdateMinIntervalMillis", "ms", low=10, dynamic=True
     )
-    """How often brokers measure; what was measured before the last moves is not acted on."""
+    """How often brokers measure; a round uses nothing that was measured before the last moves."""
     report_max_minutes: int = option(
         15, "loadBalancerReportUpdateMaxIntervalMinutes", "minutes", low=1, dynamic=True
     )
@@ -41,8 +41,8 @@ class BalanceOptions:
     grace_ms: int | None = None
     """Overrides `grace_minutes`."""
     thrash_span_ms: int = 0
-    """The time in which a bundle may not return to a broker it left (`thrash.py`); 0: it may, as in
-    Pulsar."""
+    """How long a bundle may not return to a broker that it left (`thrash.py`); 0: not limited, as
+    in Pulsar."""
 
     costly_span_ms: int = 0
     """How long a bundle is left alone if its last moves disturbed clients (`costly.py`); 0: it is

@@ -1,4 +1,4 @@
-"""Plots of a report."""
+"""Draws the plots of a report as SVG."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -19,7 +19,7 @@ from counterpoise.pipeline.page.drawing import (
 from counterpoise.pipeline.report.recorded_days import UNEVEN, Numbers, RecordedDays, Rows
 
 NAMED_MOST: Final = 40
-"""More brokers than this are drawn as rows without names."""
+"""If there are more brokers than this, their rows are drawn without names."""
 HOUR: Final = timedelta(hours=1)
 
 
@@ -44,7 +44,9 @@ def imbalance_plot(shown: RecordedDays) -> str:
 
 
 def load_plot(shown: RecordedDays) -> str:
-    """An SVG of each broker by the hour, coloured by its load ÷ the mean; grey: no report."""
+    """An SVG with a row for each broker and a cell for each hour, coloured by the broker's load ÷
+    the mean; grey: no report.
+    """
     from matplotlib import colormaps
     from matplotlib.colors import TwoSlopeNorm
 
@@ -187,7 +189,7 @@ def _time_axis(axes: Any, shown: RecordedDays) -> None:
 
 
 def share_text(part: float) -> str:
-    """A fraction as a percentage that is rounded to 0 or 100 only if it is exactly that."""
+    """A fraction as a percentage; 0 % and 100 % only if it is exactly that."""
     if 0 < part < 0.0005:
         return "<0.1%"
     if 0.9995 <= part < 1:

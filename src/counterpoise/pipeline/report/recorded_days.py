@@ -25,7 +25,7 @@ Numbers = NDArray[np.float64]
 
 
 class NotRolledUpError(ExplainedError):
-    """The gold tables have none of the requested days; the message says what to do."""
+    """The gold tables have none of the requested days; the message says how to add them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class BrokerHours:
 
 @dataclass(frozen=True)
 class RecordedDays:
-    """What the gold tables have on consecutive days."""
+    """The rows of the gold tables for some consecutive days."""
 
     source: str
     days: Sequence[str]
@@ -58,7 +58,7 @@ class RecordedDays:
     worst_imbalance: float
     worst_at: datetime
     uneven_part: float
-    """The part of the polls in which largest ÷ mean was above 1.25."""
+    """The fraction of the polls in which largest ÷ mean was above 1.25."""
     mean_bytes_per_s: float
     """The mean bytes/s of the whole cluster."""
     imbalance: HourlyImbalance

@@ -1,1 +1,1 @@
-"""What all Spark jobs of the pipeline share: shipping code, and waiting for executors."""
+"""What all Spark jobs of the pipeline share: they ship code to executors, and wait for them."""

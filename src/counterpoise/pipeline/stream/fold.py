@@ -25,7 +25,8 @@ if TYPE_CHECKING:  # executors do without delta-rs
     from counterpoise.pipeline.tables.history import TablesWriter
 
 ROWS_OF_A_TASK: Final = 20_000
-"""Rows of reports that one core folds in less time than a second Python worker takes to start."""
+"""One core folds this many rows of reports in less time than a second Python worker takes to
+start."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,8 +25,8 @@ NOTICED_WITHIN_S = 2.0
 def launch(settings: Mapping[str, str]) -> Path | None:
     """Start the JVM for the next Spark session; returns the file with its output.
 
-    Returns None if there is a JVM already. `settings` are Spark's; some have an effect only at the
-    start.
+    Returns None if there is a JVM already. `settings` are Spark's, some of which only have an
+    effect when the JVM starts.
     """
     from pyspark import SparkConf, SparkContext, java_gateway
 
@@ -53,7 +53,7 @@ def launch(settings: Mapping[str, str]) -> Path | None:
 
 
 def _not_by_py4j(record: logging.LogRecord) -> bool:
-    """Filters Py4J's logged tracebacks: the call's own error says the same."""
+    """Whether a log record is not by Py4J, whose tracebacks only repeat the call's own error."""
     return f"{os.sep}py4j{os.sep}" not in record.pathname
 
 

@@ -1,4 +1,4 @@
-"""Spark for the balancer: small, quiet, on the loopback interface by default."""
+"""Starts Spark for the balancer: small, quiet, on the loopback interface by default."""
 
 import atexit
 import contextlib
@@ -108,9 +108,10 @@ def start_context(
 
 
 def register_sources(spark: SparkSession) -> None:
-    """Make a session read histories (`counterpoise`) and live clusters (`pulsar-load`).
+    """Register the data sources `counterpoise` (histories) and `pulsar-load` (live clusters).
 
-    The first source of a session starts two Python processes that stay: a balancer has none.
+    The first source of a session starts two Python processes that stay, so a balancer registers
+    none.
     """
     from counterpoise.pipeline.spark.source import HistorySource
     from counterpoise.pipeline.stream.public_source import PulsarLoad

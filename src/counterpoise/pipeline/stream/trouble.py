@@ -1,4 +1,4 @@
-"""Turns Spark's errors of hundreds of lines into one sentence with the next step."""
+"""Shortens Spark's errors, hundreds of lines, to one sentence with the next step."""
 
 import re
 

@@ -1,8 +1,9 @@
-"""Merges small data files into few in bounded memory, and removes old days.
+"""Merges many small data files into few, in bounded memory, and removes old days.
 
-A compaction writes the file that replaces others; one commit adds it and removes them. Each file
-has a level, the number of times its rows were compacted. `PER_LEVEL` of a day's files of one level
-are merged to one of the next level, so each row is written a few times, however long the day.
+A compaction writes one file that replaces others; one commit adds it and removes them. Each file
+has a level, the number of times that its rows were compacted. `PER_LEVEL` files of one day and
+level are merged into one of the next level, so each row is written only a few times, however long
+the day.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -29,7 +30,7 @@ ROWS_MOST = 1_000_000
 GROUP_ROWS = 131_072
 """About how many rows a row group has: they are in memory at once while it is written."""
 PER_LEVEL = 100
-"""How many files of one level become one."""
+"""How many files of one level are merged into one."""
 
 
 def compact(

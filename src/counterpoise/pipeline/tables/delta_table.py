@@ -32,7 +32,8 @@ from counterpoise.pipeline.tables.schema import (
 )
 
 CHECKPOINT_EVERY = 100
-"""Commits between two checkpoints; a reader reads one checkpoint instead of all commits before."""
+"""The number of commits between two checkpoints; a reader reads the newest checkpoint instead of
+all commits before it."""
 LOG_KEPT = "delta.logRetentionDuration"
 """The table property that says how long former versions can be read."""
 FILES_KEPT = "delta.deletedFileRetentionDuration"

@@ -8,7 +8,8 @@ import pyarrow as pa
 from counterpoise.names.errors import ExplainedError
 
 _OF_STORES = ("AWS Error", "google::cloud::Status", "Azure", "Generic S3", "Generic GCS")
-"""The texts in which `pyarrow`'s file systems and delta-rs report refusals and silence."""
+"""Texts that occur in errors of `pyarrow`'s file systems and delta-rs if a store refused a request
+or did not answer."""
 _OUTAGE = re.compile(
     r"NETWORK_CONNECTION|UNAVAILABLE|SLOW_DOWN|INTERNAL_FAILURE|REQUEST_TIMEOUT|status 5\d\d"
     r"|DEADLINE_EXCEEDED|after \d+ retries|error sending request|operation timed out"
@@ -16,7 +17,7 @@ _OUTAGE = re.compile(
 )
 """The texts that mean that a service cannot be reached now, and not that a request was wrong."""
 _CAUSE = re.compile(r"↳(?:\x1b\[\d*m)? (.*)")
-"""The coloured lines in which delta-rs lists what caused an error."""
+"""Finds the lines, partly coloured, in which delta-rs lists what caused an error."""
 _LOOK = "see that address and keys are right, and that the store answers"
 
 
@@ -100,7 +101,7 @@ def unwritable(uri: str, error: Exception) -> HistoryFaultError:
 
 
 def _number(error: Exception) -> int:
-    """The errno of an operating system's error, which delta-rs reports in its text."""
+    """The errno of an operating system's error, which delta-rs gives in its text; 0 without one."""
     if number := getattr(error, "errno", None):
         return int(number)
     found = re.search(r"\(os error (\d+)\)", str(error))

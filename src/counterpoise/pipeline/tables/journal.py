@@ -142,7 +142,7 @@ class Journal:
             yield from part.to_pylist()
 
     def parts(self, *kinds: JournalKind, after: int = -1, up_to: int = EVER) -> Iterator[pa.Table]:
-        """The same rows as `rows` yields, as one Arrow table for each data file."""
+        """The rows that `rows` yields, as one Arrow table for each data file."""
         for file in self._reader.files(JOURNAL, after):
             if file.first_poll > up_to or not _may_have(file, kinds):
                 continue
@@ -241,7 +241,7 @@ def decision_row(move: Move) -> dict[str, Any]:
 
 
 def move_of(row: Mapping[str, Any]) -> Move:
-    """The move in a journal's row."""
+    """Read a move back from its row in the journal."""
     figures = json.loads(row["figures"])
     part, written = figures.pop(PART, 0.0), figures.pop(BASIS, None)
     basis = MoveBasis.from_json(written) if written else None
@@ -258,14 +258,14 @@ def move_of(row: Mapping[str, Any]) -> Move:
 
 
 def rejection_row(rejection: Rejection) -> dict[str, Any]:
-    """The journal's row for a rejected move."""
+    """The journal's row for a rejection: a broker, bundle or cluster that a round left as it is."""
     row = {name: getattr(rejection, name) for name in (*_OF_REJECTION, "sentence")}
     figures = json.dumps(dict(rejection.figures))
     return {"kind": JournalKind.REJECTION, **row, "figures": figures}
 
 
 def rejection_of(row: Mapping[str, Any]) -> Rejection:
-    """The rejection in a journal's row."""
+    """Read a rejection back from its row in the journal."""
     figures = json.loads(row["figures"])
     return Rejection(**{name: row[name] for name in _OF_REJECTION}, figures=figures)
 
@@ -283,13 +283,13 @@ def outcome_row(outcome: MoveOutcome) -> dict[str, Any]:
 
 
 def outcome_of(row: Mapping[str, Any]) -> MoveOutcome:
-    """The move's outcome in a journal's row."""
+    """Read a move's outcome back from its row in the journal."""
     known = {each.name: row[each.name] for each in fields(MoveOutcome) if each.name in row}
     known |= {"status": MoveStatus(row["status"]), "unacknowledged_s": unacknowledged_of(row)}
     return MoveOutcome(**known)
 
 
 def unacknowledged_of(row: Mapping[str, Any]) -> float | None:
-    """`MoveOutcome.unacknowledged_s` in an outcome's row; None in old rows without it."""
+    """The column `unacknowledged_s` of an outcome's row; None in old rows, which lack it."""
     waiting = json.loads(row.get("figures") or "{}").get(UNACKNOWLEDGED)
     return None if waiting is None else float(waiting)

@@ -1,4 +1,4 @@
-"""The location of a history's tables, as `pyarrow`, delta-rs and a person need it."""
+"""The location of a history's tables: for `pyarrow`, for delta-rs, and as text in messages."""
 
 import os
 import re
@@ -31,7 +31,7 @@ class LocationError(ExplainedError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Location:
-    """A history's location, from the path or URI of `--history`; made by `open_location`.
+    """The location of a history, made by `open_location` from the path or URI of `--history`.
 
     It is pickled as its URI, so a task on another machine opens it itself.
     """
@@ -59,11 +59,11 @@ class Location:
 
     @property
     def address(self) -> str:
-        """The history's root for a person: without keys and parameters."""
+        """The address of the history's root as messages show it: without keys and parameters."""
         return str(self.local or address_of(self.uri)).rstrip("/")
 
     def where(self, name: str) -> str:
-        """The address of a file below the root, for a person."""
+        """A file's address as messages show it; `name` is relative to the history's root."""
         return f"{self.address}/{name}"
 
     def table_uri(self, table: str) -> str:

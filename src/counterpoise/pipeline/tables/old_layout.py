@@ -28,7 +28,7 @@ _POLLED = ("reports", "ownership")
 _LENGTH_OF_AN_ID = 9
 
 _NAME = re.compile(r"(\d+)(-\d{15}|-[0-9a-f]{8})?(?:\.([0-9a-f]{12}))?\.parquet")
-"""First poll; last one, or part of a move's id; writer."""
+"""The groups are the first poll, the last one or part of a move's id, and the writer's token."""
 
 
 def has_tables(names: Iterable[str]) -> bool:
@@ -126,7 +126,7 @@ class _OldFile:
     first: int
     last: int
     many: bool
-    """Whether it is a compacted file."""
+    """Whether the file is a compacted one, with the rows of many polls."""
     base: str
 
 

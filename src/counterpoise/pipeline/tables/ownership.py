@@ -87,7 +87,7 @@ class BundleOwners:
         return pa.table([polls, polls.cast(MOMENT), *columns], schema=schema)
 
     def _reported(self, bundles: list[str], brokers: list[str], made: list[int]) -> dict[str, str]:
-        """Which broker has each of these bundles."""
+        """The broker of each reported bundle; the arguments have one entry for each report."""
         reported = dict(zip(bundles, brokers, strict=True))
         if len(reported) == len(bundles):
             return reported

@@ -59,7 +59,8 @@ _TEXT, _INT, _FLOAT, _FLAG = pa.string(), pa.int64(), pa.float64(), pa.bool_()
 _ARROW = {"O": _TEXT, "i": _INT, "f": _FLOAT, "b": _FLAG}
 MOMENT = pa.timestamp("ms", tz="UTC")
 MOMENTS = {"at": "poll_id", "report_at": "report_at_ms"}
-"""Columns that are timestamps, for people who query the table, and the numbers they come from."""
+"""The timestamp columns, for people who query the table, and the columns of milliseconds from which
+they are computed."""
 
 ADDED = ("load_average", "topic_loads")
 """Columns that `reports` got later; other engines read null for them in older rows."""
@@ -77,7 +78,7 @@ _ROUND: Final = {
     "memory": _TEXT,  # JSON
 }
 _WHY: Final = dict.fromkeys(("reason", "sentence", "template", "figures", "placement"), _TEXT)
-"""`figures` is JSON."""
+"""The columns that explain a decision or rejection; `figures` is a JSON object."""
 _LIMIT: Final = {
     **dict.fromkeys(("subject", "rule"), _TEXT),
     **dict.fromkeys(("value", "limit"), _FLOAT),
@@ -129,7 +130,7 @@ SCHEMAS: Final[Mapping[str, pa.Schema]] = {
     ),
 }
 TABLES: Final = tuple(SCHEMAS)
-"""All tables, in the order in which a writer takes them over."""
+"""The names of all tables, in the order in which a writer takes them over."""
 
 
 def day_of(poll_id: int) -> str:

@@ -38,7 +38,7 @@ class FoldedStates:
 
     up_to: int
     files: tuple[DataFile, ...]
-    """The files of each shard."""
+    """One file for each shard, in the order of shards."""
 
     @property
     def shards(self) -> int:
@@ -102,7 +102,9 @@ def read_state(location: Location, file: DataFile) -> FoldState:
 
 
 def resharded(writer: "TablesWriter", shards: int) -> FoldedStates | None:
-    """The newest states, rewritten if they have another number of shards; None without any."""
+    """The newest states, rewritten first if they have another number of shards; None if there are
+    none.
+    """
     found = current_states(writer)
     if found is None or found.shards == shards:
         return found

@@ -18,7 +18,7 @@ from counterpoise.pipeline.tables.reports import newest_poll, read_reports
 HOUR_MS = 3_600_000
 FAILURES_MOST = 10
 PAST_RULES = (LEFT_FOR_COST.name, MOVED_OFTEN.name)
-"""Rules that leave bundles alone because of what their last moves did."""
+"""The rules by which bundles are not moved because of their last moves."""
 _REPORT_COLUMNS = ("poll_id", "kind", "broker", "note")
 _NO_BUNDLES = (BROKER, GAP, POLL)
 
@@ -31,7 +31,7 @@ class LastPoll:
     brokers: int
     """How many brokers reported their load."""
     silent: Mapping[str, str]
-    """Brokers that did not answer, and why."""
+    """The brokers that did not answer the poll, each with the reason."""
     trouble: str
     """Why no broker could be asked; empty when the cluster answered."""
 
@@ -69,7 +69,7 @@ class BalancerStatus:
     astray: tuple[MoveOutcome, ...] = ()
     """Moves of the last hour whose bundle the destination did not take over, the latest first."""
     gaps: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    """The number of unanswered polls of the last hour by broker, and the latest reason."""
+    """By broker, how many polls of the last hour it did not answer, and the latest reason."""
 
     @property
     def in_force(self) -> str:

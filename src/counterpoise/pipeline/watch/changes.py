@@ -13,7 +13,7 @@ from counterpoise.names.units import bytes_text
 NAMED = 3
 """How many bundles a sentence names; the rest are counted."""
 STEP = 0.1
-"""By how much the imbalance has to change to be worth a sentence."""
+"""The imbalance is logged when it has changed by at least this."""
 
 
 class Changes:

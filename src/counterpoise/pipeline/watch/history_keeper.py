@@ -1,4 +1,4 @@
-"""What a watcher and a balancer have in common: the only writer of a history polls a cluster."""
+"""What a watcher and a balancer share: each polls a cluster and is its history's only writer."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ class WatchSettings:
     metrics: tuple[str, int] | None = None
     """The host and port at which `/metrics` and `/health` are served; None: nowhere."""
     notify: NotifyOptions | None = None
-    """How an operator is notified; None: not at all."""
+    """Where notices for the operator are sent, and which; None: nowhere."""
     watchdog: bool = False
     """Whether each poll is also checked by the watchdog (`decide/watchdog/`)."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)
@@ -143,7 +143,7 @@ class HistoryKeeper:
         return http_session(self._settings.security, self._settings.answer_within_s)
 
     async def _has_ended(self) -> bool:
-        """Whether an operator has stopped it; raises `SupersededError`."""
+        """Whether an operator has ordered this process to stop; raises `SupersededError`."""
         if self._lost.is_set():
             raise superseded(self._location.address)
         stops = (await asyncio.to_thread(read_control, self._location)).stops(self._began_ms)

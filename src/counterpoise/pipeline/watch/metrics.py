@@ -24,7 +24,7 @@ class Metrics:
         self._last_ms = 0
         registry = self.registry = CollectorRegistry()
         self.labels: dict[str, tuple[str, ...]] = {}
-        """The labels of each family, by its name."""
+        """The names of each metric's labels, by the metric's name."""
 
         def gauge(name: str, help_: str, labels: tuple[str, ...] = ()) -> Gauge:
             self.labels[f"{PREFIX}_{name}"] = labels
@@ -99,7 +99,7 @@ class Metrics:
             self.move_seconds.observe(outcome.seconds)
 
     def found(self, kinds: Mapping[str, int]) -> None:
-        """Set the number of faults that the watchdog finds now, for every kind."""
+        """Set the number of findings that the watchdog has now, for every kind."""
         for kind, count in kinds.items():
             self.findings.labels(kind).set(count)
 

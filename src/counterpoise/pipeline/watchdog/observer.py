@@ -17,8 +17,9 @@ from counterpoise.pipeline.collect.words import error_text
 from counterpoise.pipeline.watchdog.reported import Reported
 
 ReadChannel = Callable[[], Mapping[str, ChannelRecord] | None]
-"""Reads the bundle state channel of PIP-192, None when it cannot be; may take seconds, and is
-called in a thread."""
+"""Reads the bundle state channel of PIP-192.
+
+Returns None if it cannot be read. It may take seconds, and is called in a thread."""
 ASKED_MOST: Final = 64
 """The most namespaces that are read in one observation."""
 Known = dict[str, Mapping[str, bool] | str]
@@ -38,7 +39,9 @@ class Observer:
         self._reported = Reported(self._ownership)
 
     async def observe(self, rows: ReportRows) -> ClusterObservation:
-        """What the watchdog judges at this poll; brokers without an answer are listed as silent."""
+        """Make the observation that the watchdog judges at this poll; brokers that do not answer
+        are listed as silent.
+        """
         those = rows["kind"] == BROKER
         answering = sorted(set(rows["broker"][those].tolist()))
         silent = rows.silent

@@ -37,19 +37,23 @@ class _Bundle:
 
     @property
     def open(self) -> bool:
-        """Whether its owner is unclear: not exactly one report, or brokers answered otherwise."""
+        """Whether the bundle's owner is unclear: not exactly one broker reports it, or brokers that
+        were asked answered otherwise.
+        """
         said_otherwise = self.asked_ms and self.holders != dict.fromkeys(self.reporters, True)
         return len(self.reporters) != 1 or bool(said_otherwise)
 
     def now(self) -> Mapping[str, bool]:
-        """The bundle's owners, as far as known: none, one, or several that each claim it."""
+        """The brokers that claim to own the bundle, each with whether it is active; may be none or
+        several.
+        """
         if self.open and self.asked_ms:
             return self.holders
         return dict.fromkeys(self.reporters[:1], True)
 
 
 class Reported:
-    """Which bundles a cluster's brokers own, from their load reports and their answers."""
+    """Finds which bundles a cluster's brokers own, from their load reports and their answers."""
 
     def __init__(self, ownership: Ownership, most: int = MOST) -> None:
         self._ownership = ownership
@@ -85,7 +89,9 @@ class Reported:
     async def owned(
         self, brokers: Sequence[str], now_ms: int
     ) -> tuple[dict[str, dict[str, bool]], dict[str, str]]:
-        """The bundles of each of these brokers, and for each that did not answer the reason."""
+        """The bundles that each of these brokers owns, and the reason of each broker that did not
+        answer.
+        """
         silent: dict[str, str] = {}
         requests = [self._ask(bundle, brokers, now_ms, silent) for bundle in self._chosen()]
         await asyncio.gather(*requests)

@@ -23,13 +23,13 @@ from counterpoise.pipeline.watchdog.observer import Observer
 
 @dataclass(slots=True)
 class Watchdog:
-    """Judges one cluster at each poll; `report` gets each alert once, and when it is over."""
+    """Judges one cluster at each poll; calls `report` when an alert begins and when it is over."""
 
     session: aiohttp.ClientSession
     lookup: BundleLookup
     looker: Observer
     where: Callable[[str], str]
-    """The address of a broker's admin API, by its id."""
+    """Returns the address of a broker's admin API from the broker's id."""
     report: SentenceSink
     options: observation.WatchdogOptions = field(default_factory=observation.WatchdogOptions)
     remedies: bool = False
@@ -38,11 +38,11 @@ class Watchdog:
     notices: BalancerNotices | None = None
     memory: observation.WatchdogMemory = field(default_factory=observation.WatchdogMemory)
     findings: tuple[observation.WatchdogFinding, ...] = ()
-    """What is wrong now."""
+    """The faults found at the last poll."""
 
     @property
     def slow(self) -> frozenset[str]:
-        """The brokers that are currently found slow."""
+        """The brokers that were found slow at the last poll."""
         return frozenset(each.subject for each in self.findings if each.kind == SLOW_BROKER)
 
     async def judge_poll(self, rows: ReportRows) -> None:

@@ -6,6 +6,7 @@ import time
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -286,12 +287,24 @@ async def test_ids_beyond_31_bits_have_two_parts(cluster: FakeCluster) -> None:
     assert await ids.next_id() == 10 << 32, "the low part of the greatest has no number left"
 
 
-async def test_an_id_under_which_another_ledger_stands_is_not_taken(
-    cluster: FakeCluster, client: BookieLedgerClient
+async def test_an_id_under_which_another_ledger_stands_is_not_taken_unless_it_is_the_clients(
+    cluster: FakeCluster,
+    store: MisbehavingStore,
+    client: BookieLedgerClient,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     await cluster.ledger(0, [b"of another client"])
     before = time.time()
+    put = store.put
+
+    async def sent_twice(path: str, *rest: Any, **more: Any) -> int:
+        """The first answer was lost, and the second finds what the first request made."""
+        await put(path, *rest, **more)
+        return await put(path, *rest, **more)
+
+    monkeypatch.setattr(store, "put", sent_twice)
     writer = await client.create({}, Confirmed())
+    monkeypatch.undo()
     assert writer.ledger == 1
     found, _ = await read(cluster, writer.ledger)
     assert before - 1 < found.created_ms / 1000 < time.time() + 1
@@ -361,6 +374,9 @@ async def test_a_bookie_that_came_while_the_session_was_lost_is_known_afterwards
     store.come_back()
     async with asyncio.timeout(30):
         await back.wait()
+    cluster.bookies["b4"] = cluster.bookies["b1"]
+    await cluster.ledger(900, [b"0"], segments=((0, ("b4",)),), quorums=(1, 1), open_=True)
+    assert (await client.recover(900)).last_entry == 0
     await client.create({}, Confirmed(), Quorums(4))
 
 
@@ -418,6 +434,25 @@ async def test_a_list_of_bookies_that_could_not_be_read_is_read_again_and_used_m
     await directory.refresh()
     assert "b4" in directory.registered
     directory.close()
+
+
+async def test_a_bookie_that_comes_while_the_list_is_read_is_in_the_next(
+    cluster: FakeCluster, store: MisbehavingStore
+) -> None:
+    store.takes_turns = 3
+    found = await cluster.store.get("/ledgers/available/b1")
+    assert found is not None
+    for moment in range(12):
+        directory = BookieDirectory(store, "/ledgers", Random(1))
+        reading = asyncio.create_task(directory.refresh())
+        for _ in range(moment):
+            await asyncio.sleep(0)
+        await cluster.put(f"/ledgers/available/comes-{moment}", found.value)
+        await reading
+        await asyncio.sleep(0)
+        await directory.refresh()
+        assert f"comes-{moment}" in directory.registered
+        directory.close()
 
 
 async def test_ledgers_go_to_bookies_that_take_writes_and_did_not_fail_lately(

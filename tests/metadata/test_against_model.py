@@ -3,7 +3,7 @@
 import itertools
 from typing import Any
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.metadata import BadVersion, EphemeralParent, MetadataStore, NotEmpty, NotFound
@@ -87,8 +87,7 @@ async def on_store(store: MetadataStore, root: str, operation: tuple[Any, ...]) 
             case _:
                 return await store.children(path)
     except (BadVersion, NotFound, NotEmpty, EphemeralParent) as error:
-        # It names the path.
-        return type(error) if root in str(error) else error
+        return type(error) if str(error).startswith(f"{path}: ") else error
 
 
 def on_model(model: Model, operation: tuple[Any, ...]) -> object:
@@ -100,6 +99,7 @@ def on_model(model: Model, operation: tuple[Any, ...]) -> object:
     max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(operations=st.lists(OPERATIONS, max_size=25))
+@example([("put", "/a", b"", None, True), ("put", "/a/b/c", b"", None, False)])
 async def test_store_and_dictionary_agree(
     store: MetadataStore, operations: list[tuple[Any, ...]]
 ) -> None:

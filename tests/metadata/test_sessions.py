@@ -4,7 +4,7 @@ import asyncio
 import struct
 import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -385,10 +385,23 @@ async def test_an_error_of_kazoo_is_said_in_words(
 ) -> None:
     store = await open_store(zookeeper.metadata_url)
     failed = SimpleNamespace(exception=error(), value=None)
-    answer = SimpleNamespace(rawlink=lambda settle: settle(failed))
+    asked: list[Callable[[object], None]] = []
+    answer = SimpleNamespace(rawlink=asked.append)
     monkeypatch.setattr(KazooClient, "get_async", lambda *_: answer)
-    with pytest.raises(StoreUnavailable, match=rf"get /a\): {why}$"):
-        await store.get("/a")
+    unseen: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, failure: unseen.append(failure))
+    for leaves in (False, True):
+        reading = asyncio.create_task(store.get("/a"))
+        await asyncio.sleep(0)
+        if leaves:
+            reading.cancel()
+            await asyncio.wait([reading])
+        asked.pop()(failed)
+        await asyncio.wait([reading])
+        await asyncio.sleep(0)
+        if not leaves:
+            assert str(reading.exception()).endswith(f"(get /a): {why}")
+    assert unseen == [], "an answer that comes too late is none"
     await store.close()
 
 

@@ -45,7 +45,7 @@ class NotEmpty(NodeError):
 class EphemeralParent(NodeError):
     """An ephemeral node cannot have children."""
 
-    sentence = "{path}: an ephemeral metadata node cannot have children"
+    sentence = "{path}: a metadata node above it is ephemeral, and cannot have children"
 
 
 class ValueTooLarge(NodeError):

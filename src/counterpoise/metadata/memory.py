@@ -133,7 +133,7 @@ class MemoryTree:
         for parent in parents_of(path):
             above = self._nodes.get(parent)
             if above is not None and above.owner is not None:
-                raise errors.EphemeralParent(parent)
+                raise errors.EphemeralParent(path)
 
     def check_removal(self, path: str, expected: int | None) -> Node:
         """Return the node; raises the error that deleting it would raise, such as `NotEmpty`."""

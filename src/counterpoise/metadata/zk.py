@@ -273,7 +273,7 @@ class ZooKeeperStore:
             except zk_errors.NodeExistsError:
                 raise errors.BadVersion(path) from None
             except zk_errors.NoChildrenForEphemeralsError:
-                raise errors.EphemeralParent(path.rpartition("/")[0]) from None
+                raise errors.EphemeralParent(path) from None
             except zk_errors.NoNodeError:
                 # Another client removed a parent between its creation and ours.
                 continue

@@ -1,7 +1,13 @@
 """A move as its source follows it: the broker that lets the bundle go."""
 
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
-from counterpoise.ownership.events import CloseTopics, CommandFailed, Release, SuccessorReady
+from counterpoise.ownership.events import (
+    BundleReleased,
+    CloseTopics,
+    CommandFailed,
+    Release,
+    SuccessorReady,
+)
 from tests.ownership.channel.records import A, B, C, record
 from tests.ownership.channel.world import CHANGED, owner
 
@@ -96,6 +102,7 @@ def test_a_successor_may_be_ready_before_our_own_write_is_answered() -> None:
     world = owner()
     world.feed(Release(B))
     world.feed(SuccessorReady())
+    world.feed(BundleReleased())  # of a former move
     world.answer(2)
     assert world.value.state is ServiceUnitState.ASSIGNING
     assert (world.drains, world.state.holds) == ([], True)

@@ -23,6 +23,12 @@ def test_a_transfer_at_its_successor() -> None:
     world.feed(CheckOwnership())
     world.answer()
     assert world.prepares == 1, "once for each record, however many clients come"
+    releasing = world.value
+    world.hear(None)
+    world.settle()
+    world.hear(releasing)
+    world.answer()
+    assert world.prepares == 2, "versions begin again where a record was deleted"
     world.hear(record(ServiceUnitState.ASSIGNING, A, B, version=4))
     world.answer()
     assert not world.state.taking_over

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from counterpoise.ownership import events
 from counterpoise.ownership.channel.data import ServiceUnitStateData
 from counterpoise.ownership.channel.protocol import StateChannel
-from counterpoise.ownership.channel.state import ChannelBundle
+from counterpoise.ownership.channel.state import ChannelBundle, ChannelPhase
 from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.port import OwnershipOptions
 from counterpoise.ownership.records import NamespaceEphemeralData
@@ -61,7 +61,10 @@ class World:
             self.doubted, self.reads = True, False
         elif isinstance(record, events.NodeFound) and self.reads:
             self.doubted = False
+        pauses = self.state.phase is ChannelPhase.PAUSING
         self.state, effects = self.protocol.advance(self.state, record)
+        timed = isinstance(record, events.TimerFired)
+        assert timed or not (pauses and effects), "what fails is not asked sooner"
         for effect in effects:
             self.reads |= isinstance(effect, events.ReadNode)
             if isinstance(effect, events.StartTimer):

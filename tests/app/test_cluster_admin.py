@@ -158,6 +158,9 @@ async def test_a_refusal_is_not_tried_at_another_address(
     await broker.close()
 
 
+SLOW = "asked for an hour"
+
+
 class Moving(ClusterAdmin):
     """A cluster in which a bundle has these owners, one after the other, every second."""
 
@@ -167,7 +170,10 @@ class Moving(ClusterAdmin):
 
     async def owner(self, bundle: str, destination: str = "") -> str | None:
         second = int(asyncio.get_running_loop().time())
-        return self._owners[min(second, len(self._owners) - 1)]
+        owner = self._owners[min(second, len(self._owners) - 1)]
+        if owner == SLOW:
+            await asyncio.sleep(3600)
+        return owner
 
 
 @pytest.mark.parametrize(
@@ -177,6 +183,7 @@ class Moving(ClusterAdmin):
         (("b2:80",), 10, "b2:80", 0),
         (("b1:80",), 3, "b1:80", 3),
         ((None,), 3, None, 3),
+        (("b1:80", SLOW), 3, "b1:80", 3),
     ],
 )
 @on_jumping_loop

@@ -2,6 +2,7 @@
 
 import argparse
 import asyncio
+import contextlib
 import json
 import math
 from collections.abc import Awaitable, Callable, Sequence
@@ -108,14 +109,13 @@ class ClusterAdmin:
 
     async def until_owned(self, bundle: str, destination: str, wait_s: float) -> str | None:
         """Wait at most `wait_s` seconds until the destination owns the bundle; gives the owner."""
-        clock, pause = asyncio.get_running_loop().time, 0.0
-        deadline = clock() + wait_s
-        while True:
-            owner = await self.owner(bundle, destination)
-            if owner == destination or clock() > deadline:
-                return owner
-            pause = pause_after(pause)
-            await asyncio.sleep(pause)
+        owner, pause = None, 0.0
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(wait_s):
+                while (owner := await self.owner(bundle, destination)) != destination:
+                    pause = pause_after(pause)
+                    await asyncio.sleep(pause)
+        return owner
 
     async def ask_at(self, url: str, method: str, path: str, body: Json = None) -> Json:
         """The response of the broker at `url`, or of the one to which it redirects: JSON, or a word

@@ -164,18 +164,19 @@ def unload_gaps(lib: Path | None, folder: Path, rounds: int) -> list[Figure]:
 def alternate(
     servers: Servers, rounds: int, measure: Callable[[Server], dict[str, Any]]
 ) -> dict[str, list[Any]]:
-    """Measure each in turn, ``rounds`` times after one round that is not counted.
+    """Measure each in turn, ``rounds`` times after one that is not counted, or just once.
 
     Beside what is measured: ``cpu_s``, the processor time that the server's processes took.
     """
     results: dict[str, list[Any]] = {name: [] for name in servers}
-    for number in range(rounds + 1):
+    uncounted = 1 if rounds > 1 else 0
+    for number in range(uncounted + rounds):
         for name, server in servers.items():
             # What one server left to be written must not slow the other's disk.
             os.sync()
             before = cpu_seconds(server.pid)
             result = measure(server)
-            if number:
+            if number >= uncounted:
                 results[name].append({**result, "cpu_s": cpu_seconds(server.pid) - before})
     return results
 

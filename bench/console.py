@@ -27,7 +27,8 @@ from bench.figures import Figure
 from counterpoise.app.clusters.loop_thread import LoopThread
 from counterpoise.app.clusters.processes import Child, ChildSpec
 
-EVERY_S = 2.0
+EVERY_S, QUICK_S = 2.0, 0.4
+"""Between two looks."""
 BAR_MS = 100.0
 OBSERVED = """
 window.tasks = [];
@@ -45,9 +46,10 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     chromium = shutil.which("chromium") or shutil.which("chromium-browser")
     if chromium is None:
         raise SystemExit("there is no Chromium here: install the Debian package chromium")
-    with _cluster(brokers, bundles) as url, _console(url) as (address, process):
-        time.sleep(2 * EVERY_S)
-        idle = _cpu(process, 5 * EVERY_S) / 5
+    every_s = QUICK_S if quick else EVERY_S
+    with _cluster(brokers, bundles, every_s) as url, _console(url, every_s) as (address, process):
+        time.sleep(2 * every_s)
+        idle = _cpu(process, 5 * every_s) / 5
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(
                 executable_path=chromium, args=["--no-sandbox", "--enable-precise-memory-info"]
@@ -56,11 +58,11 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             page.add_init_script(OBSERVED)
             page.goto(address)
             page.get_by_text("live, seen").wait_for()
-            page.wait_for_timeout(5_000)
+            page.wait_for_timeout(2_500 * every_s)
             loading, _ = _watched(page)
             updates = 3 if quick else 8
             browser.start_tracing(categories=["toplevel", "devtools.timeline", "__metadata"])
-            busy = _cpu(process, updates * EVERY_S, page) / updates
+            busy = _cpu(process, updates * every_s, page) / updates
             tasks = _tasks(browser.stop_tracing())
             living, gaps = _watched(page)
             page.screenshot(path=out / "console.png")
@@ -128,7 +130,7 @@ def _cpu(process: psutil.Process, for_s: float, page: Page | None = None) -> flo
 
 
 @contextmanager
-def _cluster(brokers: int, bundles: int) -> Iterator[str]:
+def _cluster(brokers: int, bundles: int, every_s: float) -> Iterator[str]:
     thread = LoopThread("reporting cluster")
     made, random_ = FakeCluster(), random.Random(7)
 
@@ -150,7 +152,7 @@ def _cluster(brokers: int, bundles: int) -> Iterator[str]:
                     stats |= {"msgThroughputIn": load, "msgRateIn": load / 100}
                 report["lastUpdate"] = int(time.time() * 1000)
                 broker.answers[REPORT] = (200, orjson.dumps(report))
-                await asyncio.sleep(EVERY_S / brokers)
+                await asyncio.sleep(every_s / brokers)
 
     thread.run(start(), 60)
 
@@ -178,10 +180,10 @@ def _report(broker: FakeBroker) -> bytes:
 
 
 @contextmanager
-def _console(url: str) -> Iterator[tuple[str, psutil.Process]]:
+def _console(url: str, every_s: float) -> Iterator[tuple[str, psutil.Process]]:
     with tempfile.TemporaryDirectory() as directory:
         argv = [sys.executable, "-m", "counterpoise.app.main", "console", "--json"]
-        argv += ["--every", str(EVERY_S), "--admin-url", url]
+        argv += ["--every", str(every_s), "--admin-url", url]
         child = Child.start(
             ChildSpec(
                 name="console",

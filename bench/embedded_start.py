@@ -78,11 +78,12 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         folder = Path(scratch)
         without = ("PYTHONDONTWRITEBYTECODE",)
         environment = {key: value for key, value in os.environ.items() if key not in without}
-        environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
+        if not quick:
+            environment["PYTHONPYCACHEPREFIX"] = str(folder / "bytecode")
         for name, text in TESTS.items():
             (folder / f"test_{name}.py").write_text(text)
-        # The first writes the bytecode.
-        rounds = [_round(folder, environment) for _ in range(2 if quick else 10)][1:]
+        # The first of several writes the bytecode.
+        rounds = [_round(folder, environment) for _ in range(1 if quick else 10)][-9:]
         many = {
             name: _many(folder, environment, name, 10 if quick else MANY) for name in MANY_TESTS
         }

@@ -78,12 +78,11 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
 
 def _landing(polls: int) -> list[Figure]:
     """What landing a poll of 100,000 reports costs, beside writing its rows as a Parquet file."""
-    pipeline_fold.BUNDLES, pipeline_fold.BROKERS = 100_000, 100
     rng, landed, written = np.random.default_rng(1), list[float](), list[float]()
     with TemporaryDirectory(prefix="counterpoise-bench-") as home:
         writer = take_over(open_location(f"{home}/history"))
         for number in range(1, polls + 1):
-            rows = pipeline_fold.poll(number * 1000, rng)
+            rows = pipeline_fold.poll(number * 1000, rng, 100_000, 100)
             landed.append(_timed(partial(land, writer, rows))[1])
             plain = f"{home}/plain.parquet"
             write = partial(pq.write_table, rows_to_arrow(rows), plain, compression="zstd")
@@ -124,8 +123,7 @@ def _commit_s(home: str) -> float:
 def _generated(writer: TablesWriter, minutes: int) -> int:
     """Write polls of so many minutes, a file for each hour, and compact them; gives the bytes."""
     trace = SyntheticTrace("diurnal", count_of_brokers=BROKERS, count_of_bundles=BUNDLES)
-    pipeline_fold.BUNDLES, pipeline_fold.BROKERS = BUNDLES, BROKERS
-    base = pipeline_fold.poll(0, np.random.default_rng(1))
+    base = pipeline_fold.poll(0, np.random.default_rng(1), BUNDLES, BROKERS)
     owners = BundleOwners()
     for first in range(0, minutes, 60):
         began, last = time.monotonic(), min(first + 60, minutes)

@@ -26,7 +26,7 @@ BROKERS = 3
 def run(*, quick: bool, out: Path) -> list[Figure]:
     """Warm up, then count."""
     del out
-    warm_s, counted_s = (3.0, 3.0) if quick else (90.0, 180.0)
+    warm_s, counted_s = (1.0, 1.0) if quick else (90.0, 180.0)
     with Cluster(brokers=BROKERS) as cluster, tempfile.TemporaryDirectory() as home:
         argv = [sys.executable, "-m", "counterpoise.app.main", "balance"]
         argv += ["--admin-url", cluster.admin_url, "--history", f"{home}/history"]

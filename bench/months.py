@@ -35,8 +35,7 @@ BATCHES = 12
 def run(*, quick: bool, out: Path) -> list[Figure]:
     del out
     polls = 3_000 if quick else 500_000
-    pipeline_fold.BUNDLES, pipeline_fold.BROKERS = 4, 2
-    rows = pipeline_fold.poll(0, np.random.default_rng(1))
+    rows = pipeline_fold.poll(0, np.random.default_rng(1), 4, 2)
     with TemporaryDirectory(prefix="counterpoise-bench-") as home:
         writer = take_over(open_location(home))
         last = _recorded(writer, rows, polls)

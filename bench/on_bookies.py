@@ -41,7 +41,7 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             LocalBookies.start(BOOKIES, folder / "bookies", zookeeper.address) as bookies,
         ):
             figures = publishing(lib, folder, zookeeper, bookies, quick=quick)
-            figures += moving(lib, folder, zookeeper, rounds=2 if quick else 20)
+            figures += moving(lib, folder, zookeeper, rounds=1 if quick else 20)
     return figures
 
 

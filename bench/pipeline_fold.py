@@ -29,10 +29,10 @@ BAR_S = 0.5
 WARM_UP = 3
 
 
-def poll(number: int, rng: np.random.Generator) -> ReportRows:
+def poll(number: int, rng: np.random.Generator, all_bundles: int, brokers: int) -> ReportRows:
     """One poll: every broker with its part of the bundles."""
-    each = BUNDLES // BROKERS
-    count = 1 + BROKERS * (1 + each)
+    each = all_bundles // brokers
+    count = 1 + brokers * (1 + each)
     columns = {
         name: np.full(count, "", TEXT) if dtype == TEXT else np.zeros(count, dtype)
         for name, dtype in COLUMNS.items()
@@ -46,25 +46,27 @@ def poll(number: int, rng: np.random.Generator) -> ReportRows:
     columns["poll_id"] += number
     columns["fetched_at_ms"] += number
     columns["fresh"] |= kind == BROKER
-    columns["broker"][1:] = np.repeat([f"broker-{b:03d}:8080" for b in range(BROKERS)], each + 1)
+    columns["broker"][1:] = np.repeat([f"broker-{b:03d}:8080" for b in range(brokers)], each + 1)
     columns["bundle"][bundles] = [
-        f"tenant/ns-{i % 500}/0x{i:08x}_0x{i + 1:08x}" for i in range(BUNDLES)
+        f"tenant/ns-{i % 500}/0x{i:08x}_0x{i + 1:08x}" for i in range(all_bundles)
     ]
     columns["digest"][bundles] = [zlib.crc32(b.encode()) for b in columns["bundle"][bundles]]
     for name in RATES:
-        columns[name][bundles] = rng.random(BUNDLES) * 1e6
+        columns[name][bundles] = rng.random(all_bundles) * 1e6
     return ReportRows(columns)
 
 
 def run(*, quick: bool, out: Path) -> list[Figure]:
     rng = np.random.default_rng(1)
-    polls = [poll(1000 * n, rng) for n in range(1, WARM_UP + (3 if quick else 8))]
+    bundles = BUNDLES // 20 if quick else BUNDLES
+    count = WARM_UP + (2 if quick else 7)
+    polls = [poll(1000 * n, rng, bundles, BROKERS) for n in range(1, 1 + count)]
     inline_s, expected = _in_process(polls)
     stream_s, round_s, streamed = _on_spark(polls, "local[2]", shards=2)
     alone_s = None if quick else _on_spark(polls, "local[1]", shards=1)[0]
     for name, column in expected.averages.items():
         np.testing.assert_array_equal(streamed.averages[name], column, err_msg=name)
-    note = f"{BUNDLES:,} bundle reports of {BROKERS} brokers"
+    note = f"{bundles:,} bundle reports of {BROKERS} brokers"
     return [
         Figure("fold in the process", inline_s, "s", note=note),
         Figure(

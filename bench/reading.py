@@ -136,7 +136,7 @@ def delayed(servers: Servers, rounds: int, scale: int) -> list[Figure]:
     figures = []
     for messages, delay_s, count in (
         (DELAYED // scale, DELAY_S, rounds),
-        *([(MILLION, MILLIONS_DELAY_S, 0)] if scale == 1 else []),
+        *([(MILLION, MILLIONS_DELAY_S, 1)] if scale == 1 else []),
     ):
         options = (f"--delay-s={delay_s if scale == 1 else 2}",)
         results = _measured(servers, count, "delayed", messages, *options)
@@ -162,6 +162,4 @@ def _measured(
         pid = ("--pid", str(server.pid))
         return child(CLIENT, what, *urls, *pid, "--messages", str(messages), *options)
 
-    if not rounds:
-        return {name: [measure(server)] for name, server in servers.items()}
     return alternate(servers, rounds, measure)

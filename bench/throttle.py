@@ -104,11 +104,12 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         servers: Servers = {"ours": stack.enter_context(up(folder / "ours", brokers=1))}
         if lib is not None:
             servers["real"] = stack.enter_context(standalone(lib, folder / "standalone"))
-        figures = cost(servers["ours"], rounds=1 if quick else 25)
+        scale, rounds = (20, 1) if quick else (1, 25)
+        figures = cost(servers["ours"], rounds, scale)
         alone: dict[str, list[float]] = {}
         for case in QUICK if quick else CASES:
             if case.client not in alone:
-                idle = client(servers["ours"], case, 4, "--idle")
+                idle = client(servers["ours"], case, 1 if quick else 4, "--idle")
                 alone[case.client] = sorted(idle["neighbour_ms"])
             found = {name: client(each, case, seconds) for name, each in servers.items()}
             figures += _figures(case, found, alone[case.client], seconds)
@@ -119,7 +120,7 @@ UNREACHED = (1_000_000_000, 1_000_000_000_000)
 """Messages and bytes a second that no producer reaches."""
 
 
-def cost(server: Any, rounds: int) -> list[Figure]:
+def cost(server: Any, rounds: int, scale: int) -> list[Figure]:
     """What limits cost that are set and not reached: the broker's processor time, paired runs.
 
     Processor time, because whatever else the machine does changes the throughput more than this.
@@ -129,8 +130,8 @@ def cost(server: Any, rounds: int) -> list[Figure]:
         call("PUT", path, {"bundles": {"numBundles": 1}})
     set_rate(server.admin_url, "public/limited", *UNREACHED)
     kinds = {
-        "unbatched": (100_000, 1, UNANSWERED_MESSAGES),
-        "batched": (1_000_000, BATCH, UNANSWERED_BATCHES),
+        "unbatched": (100_000 // scale, 1, UNANSWERED_MESSAGES),
+        "batched": (1_000_000 // scale, BATCH, UNANSWERED_BATCHES),
     }
     figures = []
     for kind, (messages, batch, unanswered) in kinds.items():

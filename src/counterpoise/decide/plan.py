@@ -148,7 +148,7 @@ class StrategyPlan(Generic[M]):
     rejections: tuple[Rejection, ...]
     memory: M
     figures: Mapping[str, float] = field(default_factory=dict)
-    """What the strategy found about the cluster as a whole, for metrics."""
+    """Figures that the strategy computed for the whole cluster, for metrics."""
 
     def to_json(self) -> dict[str, Any]:
         """The decisions and rejections as the command line writes them, without the memory."""

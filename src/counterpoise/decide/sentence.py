@@ -32,10 +32,10 @@ def sentence(template: str, figures: Mapping[str, Any]) -> str:
 
 @lru_cache(maxsize=256)
 def _parts(template: str) -> tuple[tuple[str, str | None, str], ...] | None:
-    """The literal texts of a template, each with the name of the figure after it; None if a field
-    has more than a name.
+    """Split a template into its literal texts, each with the name of the figure after it; None if a
+    field has more than a name.
 
-    It is cached: a large round fills a handful of templates tens of thousands of times.
+    The result is cached: a large round fills a handful of templates tens of thousands of times.
     """
     parts = []
     for literal, name, spec, conversion in _FORMATTER.parse(template):

@@ -67,7 +67,7 @@ class BundleData(JsonObject):
 
 
 class Folded(NamedTuple):
-    """Columns of averages: how many samples each has, and one value per bundle."""
+    """Columns of averages: the number of samples behind each, and one value per bundle."""
 
     num_samples: Counts
     values: Floats

@@ -51,7 +51,10 @@ BROKERS: Final = (*REPORT, "report_poll")
 
 FORGET_AFTER_MS: Final = 10 * 60 * 1000
 LAPSE_AFTER_MS: Final = 3 * 60 * 1000
-"""Three measurements at Pulsar's default of one a minute, and three dozen polls at ours."""
+"""A broker's averages begin again when it was not read for longer than this.
+
+That is three measurements at Pulsar's default of one a minute, and three dozen polls of this
+package."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +160,7 @@ def _figures(table: Table, prefix: str = "") -> Column:
 
 
 def _is_in(gaps: Collection[tuple[int, str]], samples: Table) -> Column:
-    """Which samples are of these polls and brokers."""
+    """Which samples belong to these pairs of poll and broker."""
     found: Column = np.isin(samples["poll_id"], [poll for poll, _ in gaps])
     for row in np.flatnonzero(found).tolist():
         found[row] = (samples["poll_id"][row], samples["broker"][row]) in gaps
@@ -210,7 +213,9 @@ def _rows_of(averages: Table, bundles: Column) -> tuple[Column, dict[str, Column
 
 
 def _turns(rows: Column) -> list[Column]:
-    """Positions in turns: the k-th turn holds each bundle's k-th sample."""
+    """Group samples into turns, such that the k-th turn has the k-th sample of each bundle; returns
+    their positions.
+    """
     if np.bincount(rows).max() == 1:
         return [np.arange(len(rows))]
     order = np.argsort(rows, kind="stable")

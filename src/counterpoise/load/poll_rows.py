@@ -25,9 +25,9 @@ class Fetched:
     at_ms: int
     answer: Measured | Gap
     fresh: bool = False
-    """Whether the answer is a measurement that no poll before had."""
+    """Whether the answer is a measurement that no earlier poll had."""
     reported_ms: int = 0
-    """When the report was made: its own time, or that of the poll that first read it."""
+    """When the report was made: by its own time or, without one, when a poll first read it."""
 
 
 def poll_rows(poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportRows:

@@ -1,8 +1,7 @@
-"""How Pulsar orders bundles by load: each figure is rounded to steps, so that small differences do
+"""Orders bundles by load as Pulsar does: figures are rounded to steps, so that small differences do
 not count.
 
-Each key sorts as the ``compareTo`` of the class it is named after; a larger key is a busier
-bundle.
+Each key sorts as the ``compareTo`` of the class it is named after; a larger key is a busier bundle.
 """
 
 import math

@@ -42,7 +42,7 @@ class UnreportedFacts:
     """Facts for `store_view` that load reports do not contain."""
 
     unloaded_brokers: Mapping[str, int]
-    """When bundles last left each broker (milliseconds)."""
+    """By broker: when bundles last left it, in milliseconds."""
     answering: Collection[str]
     newest: Rates | None = None
     """The rates of each bundle of the view as last measured; None: use its short-term average."""

@@ -12,7 +12,8 @@ from counterpoise.load.fields import from_json, read_object
 from counterpoise.load.rates import Floats
 
 TopBundles = tuple[tuple[str, float], ...]
-"""Name and bytes/s (in and out) of a broker's busiest bundles, in the order they are stored."""
+"""A broker's busiest bundles, each with its bytes/s (in and out), in the order in which they are
+stored."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +80,7 @@ class LoadStoreView:
     """Registered brokers without load data, by name."""
     recently_unloaded: frozenset[str]
     unloaded_brokers: Mapping[str, int]
-    """When bundles last left or joined a broker (milliseconds)."""
+    """By broker: when bundles last left or joined it, in milliseconds."""
     rules: BundleRules = NO_RULES
 
     @staticmethod

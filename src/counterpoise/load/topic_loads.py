@@ -12,7 +12,8 @@ from counterpoise.load.fields import LoadDataError, read_integer, read_number, r
 BUSIEST: Final = 16
 """The most topics of a bundle whose loads are kept one by one."""
 LEAST_SHARE: Final = 0.01
-"""A topic with a smaller part of the bundle's messages and of its bytes is one of the others."""
+"""A topic with a smaller share both of the bundle's messages and of its bytes is not kept on its
+own."""
 
 
 class TopicLoad(NamedTuple):

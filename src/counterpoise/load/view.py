@@ -32,9 +32,10 @@ class BrokerColumns(Columns):
     usage: Float32s
     """Percent used, one row per broker, columns in ``usage.RESOURCES`` order; not clamped."""
     traffic: Rates
-    """What the broker itself reports."""
+    """The broker's traffic as it reports it."""
     bundle_count: Integers
-    """How many bundles it reports, known to ``bundleData`` or not, system ones included."""
+    """How many bundles the broker reports, system ones and those without ``bundleData``
+    included."""
     topics: Integers
     short_average: Rates
     """``timeAverageData``, short term: the sums over its bundles' averages."""
@@ -44,7 +45,7 @@ class BrokerColumns(Columns):
     load_average: Floats
     """The broker's average of its usage under the extensible manager, a fraction; 0: unknown."""
     measured_ms: Integers
-    """When it made its report; 0 where that is not known."""
+    """When the broker made its report; 0 if that is not known."""
 
     @staticmethod
     def of(
@@ -118,7 +119,7 @@ class ClusterView:
     row_of: Mapping[str, int]
     """The row of each broker, by name."""
     reporter: Indices
-    """The first broker that reports each bundle, -1 where none does."""
+    """By bundle: the first broker that reports it, or -1 for none."""
     rules: BundleRules = NO_RULES
     """Rules for strategies that name destinations; for others they are checked afterwards."""
 
@@ -273,7 +274,7 @@ def bundle_namespace(bundle: str) -> str:
 
 
 def unloaded_mask(bundles: Sequence[str], recently_unloaded: Collection[str]) -> Masks:
-    """A boolean for each of ``bundles``: whether it is in ``recently_unloaded``."""
+    """For each of ``bundles``, whether it is in ``recently_unloaded``."""
     if not recently_unloaded:
         return np.zeros(len(bundles), dtype=np.bool_)
     recent = frozenset(recently_unloaded)

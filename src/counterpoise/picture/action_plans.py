@@ -54,15 +54,15 @@ class ActionPlan:
     action: Action
     title: str
     steps: tuple[str, ...] = ()
-    """What will happen, a sentence each."""
+    """A sentence for each thing that will happen."""
     effects: tuple[Effect, ...] = ()
-    """The effects on brokers for which anything changes."""
+    """The effect on each broker whose load changes."""
     imbalance: tuple[float, float] | None = None
     """The largest broker ÷ the mean - 1, before and after; None when it is not known."""
     warnings: tuple[str, ...] = ()
     """Reasons against the action."""
     refused: str = ""
-    """Why it cannot be done; empty when it can."""
+    """Why the action cannot be carried out; empty if it can."""
     moves: tuple[Move, ...] = ()
     bundle: str = ""
     """The bundle to split."""
@@ -130,7 +130,7 @@ def plan_split(picture: ClusterPicture, bundle: str) -> ActionPlan:
 def of_moves(
     picture: ClusterPicture, action: Action, title: str, moves: Sequence[Move], steps: Sequence[str]
 ) -> ActionPlan:
-    """A plan of these moves to confirm, with their effect on the brokers."""
+    """Make a plan of these moves, with their effect on the brokers, for an operator to confirm."""
     after = projected(picture.view, moves)
     then = ClusterPicture(picture.at_ms, after)
     loads, heat = _loads(picture.view), _ratios(picture.view)
@@ -151,7 +151,7 @@ def of_moves(
 
 
 def projected(view: ClusterView, moves: Sequence[Move]) -> ClusterView:
-    """The view as load will be after these moves."""
+    """The view with the load that is expected after these moves."""
     for move in moves:
         view = moved_in(view, move.decision)
     return view

@@ -20,7 +20,7 @@ FONT = "system-ui, 'Segoe UI', Roboto, 'DejaVu Sans', sans-serif"
 Options = dict[str, Any]
 _TO_THE_RIGHT: Options = {"position": [14, -8], "align": "left"}
 _TO_THE_LEFT: Options = {"position": [-2, -8], "align": "right"}
-"""Where a point's label is, in pixels from the corner of its mark."""
+"""The settings that place a point's label to the left of its mark; distances in pixels."""
 
 
 def treemap_options(tiles: Sequence[Tile]) -> Options:

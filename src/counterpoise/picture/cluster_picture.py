@@ -43,7 +43,7 @@ class ClusterPicture:
     """The time of the snapshot, in milliseconds since 1970."""
     view: ClusterView
     silent: Mapping[str, str] = field(default_factory=dict)
-    """Brokers that did not answer, and why."""
+    """The brokers that did not answer, each with the reason."""
     trouble: str = ""
     """Why no broker could be asked; empty when the cluster answered."""
     moved: Mapping[str, CompletedMove] = field(default_factory=dict)
@@ -73,7 +73,9 @@ class ClusterPicture:
 
     @cached_property
     def twice(self) -> Mapping[str, tuple[str, ...]]:
-        """Bundles that several brokers report, because they are being moved, with these brokers."""
+        """The bundles that several brokers report, since they are being moved, each with these
+        brokers.
+        """
         members, view = self.view.members, self.view
         if len(members) == len(view.bundles):
             return {}

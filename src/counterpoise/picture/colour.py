@@ -19,9 +19,9 @@ _STOPS: Final[tuple[tuple[float, tuple[int, int, int]], ...]] = (
     (1.8, (213, 94, 20)),
     (2.6, (158, 30, 30)),
 )
-"""Load ÷ mean, and the colour of a broker that has it; in between they are mixed."""
+"""The colours of brokers with these loads ÷ the mean; the colours between them are mixed."""
 _LIGHTER: Final = 0.16
-"""How much lighter the least of a broker's bundles is than its largest."""
+"""How much lighter a broker's smallest bundle is than its largest."""
 _UNKNOWN: Final = (108, 114, 120)
 
 

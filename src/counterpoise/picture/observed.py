@@ -1,6 +1,7 @@
 """What the console has observed: recent loads, and every change of an owner.
 
-A fold of pictures, bounded in memory however long a page stays open and however large the cluster.
+A fold of pictures, whose memory is bounded however long a page stays open and however large the
+cluster is.
 """
 
 from collections.abc import Collection, Mapping, Sequence
@@ -24,7 +25,8 @@ SAMPLES_LEAST: Final = 8
 SAMPLE_EVERY_MS: Final = 5_000
 CHANGES_MOST: Final = 500
 AWAY_MOST_MS: Final = 10 * 60_000
-"""How long a bundle that no broker reports counts as on its way; then it counts as not loaded."""
+"""How long a bundle that no broker reports counts as being moved; after that it counts as not
+loaded."""
 
 
 class ChangeKind(StrEnum):
@@ -84,7 +86,7 @@ class ObservedHistory:
     changes: tuple[OwnerChange, ...] = ()
     """The changes, the latest last."""
     away: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    """Bundles that no broker reports: since when, and their last owner."""
+    """The bundles that no broker reports, each with the time since when and its last owner."""
     last: ClusterPicture | None = None
 
     def after(self, picture: ClusterPicture) -> "ObservedHistory":

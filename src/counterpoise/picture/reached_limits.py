@@ -1,4 +1,4 @@
-"""Publish limits at which producers wait, in sentences."""
+"""Describes the publish limits at which producers wait, in sentences."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class ReachedLimit:
     """The topic, the resource group or the broker that is limited."""
     why: str
     waiting: tuple[str, ...] = ()
-    """The producers that wait, a sentence each."""
+    """A sentence for each producer that waits."""
     topics: frozenset[str] = frozenset()
 
 

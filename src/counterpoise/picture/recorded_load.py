@@ -51,7 +51,7 @@ def of_broker(times_ms: Indices, flows: Floats, messages: Floats) -> RecordedLoa
 
 
 def _thinned(times_ms: Indices, flows: Floats, messages: Floats) -> LoadCurve:
-    """At most `POINTS_MOST` points, each the mean of its interval."""
+    """Reduce a curve to at most `POINTS_MOST` points, each the mean of its interval."""
     if len(times_ms) > POINTS_MOST:
         first, last = int(times_ms[0]), int(times_ms[-1])
         place = (times_ms - first) * POINTS_MOST // (last - first + 1)

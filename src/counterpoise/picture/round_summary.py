@@ -21,7 +21,7 @@ class Explanation:
     subject: str
     sentence: str
     setting: str = ""
-    """The option that would change it."""
+    """The option that would change the decision; empty if there is none."""
     outcome: str = ""
     """How a move ended."""
 

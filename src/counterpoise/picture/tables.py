@@ -1,4 +1,4 @@
-"""The picture as table rows, for a keyboard, a screen reader, and exact figures."""
+"""The picture as rows of tables, for keyboard users, screen readers, and exact figures."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar
@@ -20,15 +20,15 @@ class BrokerLine:
     bytes_per_s: float
     messages_per_s: float
     ratio: float
-    """Its bytes/s ÷ the mean."""
+    """The broker's bytes/s ÷ the mean of all brokers."""
     bundles: int
     topics: int
     usage: float
-    """Percent of its most used resource."""
+    """The use of the broker's most used resource, in percent."""
     resource: str
-    """The name of its most used resource."""
+    """The name of the broker's most used resource."""
     silent: str
-    """Why it did not answer; empty when it did."""
+    """Why the broker did not answer; empty if it did."""
 
 
 def broker_lines(picture: ClusterPicture) -> tuple[BrokerLine, ...]:
@@ -67,7 +67,7 @@ class ListedPage(Generic[T]):
     rows: tuple[T, ...]
     count: int
     page: int
-    """From 0; never beyond the last."""
+    """The number of the page, from 0 to that of the last page."""
 
 
 def broker_page(
@@ -93,7 +93,7 @@ class BundleLine:
 
     bundle: str
     owner: str
-    """Empty when no broker reports it."""
+    """The broker that owns the bundle; empty if no broker reports it."""
     bytes_per_s: float
     messages_per_s: float
     topics: int

@@ -15,9 +15,10 @@ from counterpoise.picture.cluster_picture import ClusterPicture
 from counterpoise.picture.colour import Paint, of_load
 
 TILES_MOST: Final = 300
-"""How many bundles are drawn at once; a person sees no more, and a browser stays fluid."""
+"""The most bundles that are drawn at once; more could not be distinguished, and would slow the
+browser down."""
 TILES_LEAST: Final = 3
-"""How many bundles of each broker are drawn, however many brokers there are."""
+"""At least this many bundles of each broker are drawn, however many brokers there are."""
 FLOOR: Final = 0.004
 """The area of an idle bundle, as a part of the mean broker's, so that it can be seen."""
 
@@ -25,7 +26,7 @@ EMPTY: Final = 0.08
 """The least area of a broker, as a part of the mean broker's, so that idle ones can be clicked."""
 
 CROWD: Final = 60
-"""From this many brokers on, a broker's headline is its load ratio alone."""
+"""With more brokers than this, a broker's headline is its load ratio alone."""
 
 
 class Area(StrEnum):
@@ -161,4 +162,5 @@ MEASURES: Final[Mapping[Area, Measure]] = MappingProxyType(
         ),
     }
 )
-"""What an area stands for: the figure of each bundle, and its format."""
+"""By what is shown as area: the function that computes it for each bundle, and the format of its
+text."""

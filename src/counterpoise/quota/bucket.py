@@ -128,7 +128,9 @@ class Bucket:
                     self._carried = 0
 
     def take(self, tokens: int, now: int) -> bool:
-        """Take tokens even if too few are left; returns whether the balance is still above 0."""
+        """Take tokens even if too few are left (the balance may fall below 0); returns whether it
+        is still above 0.
+        """
         if tokens < 0:
             raise ValueError(f"cannot take {tokens} tokens")
         if now > self.due:

@@ -36,7 +36,7 @@ class Queued(Hashable, Protocol):
     """A producer's or subscription's flow, as the rate limit for which it waits uses it."""
 
     finished: "dict[RateLimit, int]"
-    """How far the flow's virtual clock has come at each limit where it had to wait."""
+    """By limit where the flow had to wait: how far its fair-queuing clock has advanced there."""
     waits_at: "RateLimit | None"
     """The limit that the flow waits for."""
 
@@ -69,7 +69,7 @@ class RateLimit:
     """Messages that have passed this limit since it was made."""
     passed_bytes: int = field(default=0, init=False)
     resume_at: int | None = field(default=None, init=False)
-    """When the waiting flows are served (ns); None while none waits."""
+    """When the waiting flows get their next turns (ns); None while none waits."""
     waiting: dict[Queued, int] = field(default_factory=dict, init=False)
     """The flows that wait for this limit, in order of arrival, each with its ticket number."""
     throttled_count: int = field(default=0, init=False)

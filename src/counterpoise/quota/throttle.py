@@ -31,21 +31,21 @@ class LimitedFlow(ABC):
     limits: tuple[RateLimit, ...]
     """All limits that apply to the flow, the narrowest first."""
     waits_at: RateLimit | None = field(default=None, init=False)
-    """The limit that it waits for."""
+    """The limit for which the flow waits."""
     turn_at: RateLimit | None = field(default=None, init=False)
-    """The limit where it has its turn."""
+    """The limit at which the flow has its turn."""
     finished: dict[RateLimit, int] = field(default_factory=dict, init=False)
     throttled_count: int = field(default=0, init=False)
-    """How often it began to wait."""
+    """How often the flow began to wait."""
     throttled_ns: int = field(default=0, init=False)
-    """How long it has waited in total."""
+    """How long the flow has waited in total."""
     throttled_since: int | None = field(default=None, init=False)
-    """When it began to wait; None while it does not wait."""
+    """When the flow began to wait; None while it does not wait."""
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """The name of the producer or subscription, for a person."""
+        """The name of the producer or subscription, as messages show it."""
 
     @abstractmethod
     def go_on(self, now: int) -> None:

@@ -95,7 +95,7 @@ class _FilteredDestinations:
         self._draft = PlacementDraft(policies)
         self._count = policies.count
         self._counts: dict[str, Mapping[str, int]] = {}
-        """By anti-affinity group: how many of its namespaces each broker serves."""
+        """By anti-affinity group: how many of its namespaces (or bundles) each broker serves."""
         self._placing = replace(self._draft.policies, count=self._counted)
         self._silent = {broker: SILENT for broker in policies.facts if broker not in answering}
         self._governing: dict[str, str | None] = {}

@@ -55,12 +55,12 @@ class BalanceOptions:
 
     @property
     def settle_ms(self) -> int:
-        """Milliseconds after a move until every report covers only the time after it."""
+        """How many milliseconds after a move every report covers only the time after it."""
         return 2 * self.report_interval_ms
 
     @property
     def measured_again_ms(self) -> int:
-        """Milliseconds after a move for which an unchanged report counts as old."""
+        """For how many milliseconds after a move an unchanged report counts as old."""
         return 2000 * self.stats_s
 
     @property

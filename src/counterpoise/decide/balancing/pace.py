@@ -23,12 +23,12 @@ SLOW_S: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class MovePace:
-    """How many bundles may move at once in one round; rises and falls with outcomes."""
+    """How many bundles of a round may move at once; rises and falls with the outcomes of moves."""
 
     most: int
-    """How many may be under way when none fails."""
+    """How many bundles may move at once while no move fails."""
     at_once: int
-    """How many may be under way now; at least 1."""
+    """How many bundles may move at once now; at least 1."""
     failed_most: int = 0
     """If this many of the last moves failed, no further one may begin; 0: no limit."""
     failed: tuple[bool, ...] = ()
@@ -60,7 +60,7 @@ class MovePace:
 
     @property
     def stop(self) -> str:
-        """Why no further move may begin; empty if one may."""
+        """The reason why no further move may begin; empty if one may."""
         if self.stopped or not self.failed_most or sum(self.failed) < self.failed_most:
             return self.stopped
         return (

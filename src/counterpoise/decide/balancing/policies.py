@@ -1,4 +1,4 @@
-"""What placement depends on besides load, frozen for a whole round."""
+"""The placement policies and the brokers' facts: what placement depends on besides load."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -47,17 +47,18 @@ class PlacementPolicies:
     facts: Mapping[str, BrokerFacts]
     """The facts about each registered broker."""
     bundle_counts: Mapping[str, Mapping[str, int]] = field(default_factory=lambda: _NONE)
-    """How many bundles of each namespace each broker has, those just given to it included."""
+    """By broker and namespace: the number of bundles, including those just assigned to the
+    broker."""
     isolation: Mapping[str, IsolationPolicy] = field(default_factory=lambda: _NONE)
     groups: Mapping[str, str] = field(default_factory=lambda: _NONE)
-    """The anti-affinity group of each namespace that is in one."""
+    """By namespace: its anti-affinity group; namespaces without one are absent."""
     domains: Mapping[str, str] = field(default_factory=lambda: _NONE)
-    """Failure domain by broker."""
+    """By broker: its failure domain."""
     filters: FilterOptions = field(default_factory=FilterOptions)
     count: CountGroup = count_namespaces
 
     def as_reported(self, view: ClusterView) -> "PlacementPolicies":
-        """A copy with the owners and topic counts that a view reports."""
+        """A copy that has the owners and topic counts of a view."""
         bundle_counts = {
             broker: Counter(
                 bundle_namespace(view.bundles[each]) for each in view.reported_by(row).tolist()
@@ -110,7 +111,7 @@ class PlacementDraft:
         """The policies after the moves entered so far."""
 
     def enter(self, decision: Decision, view: ClusterView) -> None:
-        """Count a decision, which has a destination, as carried out."""
+        """Treat a decision, which has a destination, as carried out."""
         source, destination = decision.source, decision.destination or ""
         namespace, row = bundle_namespace(decision.bundle), view.bundle_index(decision.bundle)
         for broker, more in ((source, -1), (destination, 1)):

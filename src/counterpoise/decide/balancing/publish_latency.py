@@ -1,10 +1,12 @@
-"""Whether publish latency has risen so far during moves that no further move may begin.
+"""Detects that publish latency has risen too far during moves, so that no further move may begin.
 
 Brokers count their publishes and add up the latencies from their start. So the difference of two
 measurements gives the exact mean of what was published between them, however rarely a broker
 updates its own averages. No percentile is available that fast: Pulsar updates them once in
-`statsUpdateFrequencyInSecs`. Apache's brokers (4.0.7, `DataSketchesSummaryLogger`) truncate each
-latency to whole milliseconds before they add it up: a mean of 0 is less than one.
+`statsUpdateFrequencyInSecs`.
+
+Apache's brokers (4.0.7, `DataSketchesSummaryLogger`) truncate each latency to whole milliseconds
+before they add it up, so a mean of 0 means less than one.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,7 +30,7 @@ LatencyLook = Mapping[str, PublishCounts]
 
 @dataclass(frozen=True, slots=True)
 class LatencyLimit:
-    """How far publish latency may rise before moves are stopped."""
+    """How far publish latency may rise before no further move begins."""
 
     times: float = 2.0
     """The mean latency has to be at least this many times the mean before the moves."""

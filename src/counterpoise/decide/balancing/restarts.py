@@ -16,7 +16,7 @@ MOVES_MOST: Final = 2
 
 
 class RestartStage(StrEnum):
-    """How far a rolling restart is with one broker."""
+    """The stage at which a rolling restart is with one broker."""
 
     WAITING = "waiting"
     """The broker has not been touched yet."""
@@ -25,7 +25,7 @@ class RestartStage(StrEnum):
     RESTARTING = "restarting"
     """The broker is empty, and stopped or about to be."""
     RESTARTED = "restarted"
-    """The broker is back, has the version that it is to have, and serves."""
+    """The broker runs again with the wanted version, and serves lookups."""
 
 
 def restart_order(

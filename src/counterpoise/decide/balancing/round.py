@@ -64,7 +64,7 @@ class Strategy:
 
     @property
     def reads_stores(self) -> bool:
-        """Whether it reads the load stores that brokers of the extensible manager publish."""
+        """Whether the shedder reads the load stores of the extensible manager's brokers."""
         return self.shedder.view is LoadStoreView
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
@@ -109,7 +109,9 @@ def left_alone(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> dic
 
 
 def _in_place(view: ClusterView) -> Iterator[str]:
-    """The bundles that never move, such as those of `pulsar/system`. Views sort bundles by name."""
+    """The bundles that are never moved, such as those of `pulsar/system`; a view sorts bundles by
+    name.
+    """
     for tenant in BOUND_TENANTS:
         of_tenant = islice(view.bundles, bisect_left(view.bundles, tenant), None)
         for bundle in takewhile(methodcaller("startswith", tenant), of_tenant):
@@ -155,7 +157,7 @@ def _after_gap(memory: RoundMemory, now_ms: int, options: BalanceOptions) -> Rou
 
 
 def _marked(view: ClusterView, bundles: Collection[str]) -> ClusterView:
-    """The view in which exactly these bundles count as unloaded a moment ago."""
+    """The view, with exactly these bundles marked as unloaded a moment ago."""
     mask = unloaded_mask(view.bundles, bundles)
     return replace(view, bundle=replace(view.bundle, recently_unloaded=mask))
 
@@ -194,7 +196,7 @@ def store_weights(strategy: Strategy) -> Floats:
 
 
 def shed(view: View, memory: RoundMemory, strategy: Strategy) -> Shed:
-    """The first half of a round: ask the shedder which bundles should leave their brokers."""
+    """Ask the shedder which bundles should leave their brokers: the first half of a round."""
     shedder, rng = strategy.shedder, Random(view.now_ms)
     remembered = shedder.forget(_recalled(shedder, memory.shedder), view.brokers)
     decisions: tuple[Decision, ...] = ()
@@ -212,10 +214,11 @@ def placed(
     strategy: Strategy,
     policies: PlacementPolicies | None = None,
 ) -> Round:
-    """The second half of a round: give each of the shedder's decisions a destination.
+    """Give each of the shedder's decisions a destination: the second half of a round.
 
     With ``policies`` placement filters apply, as whenever a broker places a bundle. A decision read
-    from load stores (PIP-192) keeps the destination that it has, or its owner places the bundle.
+    from load stores (PIP-192) keeps the destination that it has; if it has none, the bundle's owner
+    places it.
     """
     view, now_ms = made.view, made.view.now_ms
     if isinstance(view, ClusterView):

@@ -27,13 +27,13 @@ class ClusterSnapshot:
     """The bundles of each broker that answered, as the broker itself lists them. Empty if the
     brokers were not asked; then the view's reports say which broker has what."""
     silent: Mapping[str, str] = field(default_factory=dict)
-    """Brokers that could not be read, and why."""
+    """The brokers that could not be read, each with the reason."""
     policies: PlacementPolicies | None = None
     """Which broker may have which bundle; None if no policies could be read."""
     connections: Mapping[str, int] = field(default_factory=dict)
-    """Producers and consumers by bundle."""
+    """By bundle: the number of its producers and consumers."""
     source: str = ""
-    """Where it was read, for a person."""
+    """From where the snapshot was read, as messages show it."""
     state: FoldState | None = None
     """The folded reports that it was made of."""
     newest: Rates | None = None

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from counterpoise.decide.plan import Rejection, Rule
 
 MOVES_MOST = 3
-"""A bundle that moved so often within the span stays, wherever it has been."""
+"""A bundle that has moved this many times within the span stays, wherever it has been."""
 MOVED_OFTEN = Rule(
     "thrash",
     "{subject} {why} within {span:.0f} minutes: it stays for {minutes:.0f} more (--thrash-span)",
@@ -26,7 +26,7 @@ _GOING_BACK = Rule(
 
 
 class Hop(NamedTuple):
-    """One past move of a bundle, from source to destination."""
+    """A past move of a bundle, from source to destination."""
 
     at_ms: int
     source: str

@@ -60,5 +60,5 @@ def warming(
 
 
 def _known(owned: Mapping[str, Sequence[str]]) -> set[tuple[str, str]]:
-    """Each broker with each namespace of which it owns something."""
+    """The pairs of a broker and a namespace of which the broker owns bundles."""
     return {(broker, namespace_of(each)) for broker, has in owned.items() for each in has}

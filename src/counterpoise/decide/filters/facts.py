@@ -1,4 +1,4 @@
-"""The facts about a broker that filters read besides its load."""
+"""The facts about a broker, besides its load, that filters read."""
 
 from dataclasses import dataclass
 
@@ -12,13 +12,13 @@ class BrokerFacts:
     persistent_topics: bool = True
     non_persistent_topics: bool = True
     topics: int = 0
-    """Topics it serves by its last report."""
+    """The number of topics in the broker's last report."""
     preallocated_topics: int = 0
-    """Topics of bundles assigned to it since (modular only)."""
+    """The number of topics in bundles assigned to the broker since then (modular only)."""
 
 
 UNKNOWN = BrokerFacts()
-"""What is assumed of a broker that has not sent its load yet."""
+"""The facts that are assumed of a broker that has not reported its load yet."""
 
 
 def broker_host(broker: str) -> str:

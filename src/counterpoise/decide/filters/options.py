@@ -21,7 +21,8 @@ class FilterOptions:
     prefer_later_versions: bool = option(False, "preferLaterVersions", dynamic=True)
     """Only brokers of the latest version are given bundles."""
     failure_domains: bool = option(False, "failureDomainsEnabled", dynamic=True)
-    """Anti-affinity spreads over failure domains first, then over brokers."""
+    """Whether namespaces of an anti-affinity group are spread over failure domains first, then
+    brokers."""
     persistent_topics: bool = option(True, "enablePersistentTopics")
     """Whether this broker serves persistent topics."""
     non_persistent_topics: bool = option(True, "enableNonPersistentTopics")

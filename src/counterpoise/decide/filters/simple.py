@@ -24,7 +24,7 @@ _BARRED = Rule("barred", "{subject} {why}")
 def below_max_topics(
     brokers: Sequence[str], facts: Mapping[str, BrokerFacts], limit: int
 ) -> FilterOutcome:
-    """Keep brokers with at most ``limit`` topics; applied only while it leaves a broker (modular).
+    """Keep brokers with at most ``limit`` topics, unless that would leave none (modular).
 
     Topics of bundles just assigned count too. Parity:
     ``LoadManagerShared.filterBrokersWithLargeTopicCount`` of 4.0.7.

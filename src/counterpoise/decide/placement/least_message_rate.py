@@ -1,4 +1,4 @@
-"""``LeastLongTermMessageRate``: the broker with the fewest messages in the long run."""
+"""``LeastLongTermMessageRate``: chooses the broker with the fewest messages/s over a long time."""
 
 from collections.abc import Sequence
 from random import Random

@@ -59,7 +59,9 @@ class LeastUsage(Memoryless):
 
 
 def _choice(rows: Indices, view: ClusterView, options: PlacementOptions) -> tuple[int, Floats]:
-    """The best of these brokers, and the usage of all; computed once for all bundles of a round."""
+    """Choose the best of these brokers; returns also the usage of all. Computed once for all
+    bundles of a round.
+    """
     every = _of_hosts(view, view.weighted_usage(options.weights.modular))
     return _best(rows, view, every), every
 

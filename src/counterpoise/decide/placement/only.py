@@ -1,4 +1,4 @@
-"""The placement of a bundle on a given destination: that broker, if it may own the bundle."""
+"""Places a bundle on a given broker, if that may own it."""
 
 from collections.abc import Sequence
 from random import Random

@@ -15,7 +15,7 @@ class PlacementOptions:
     strategy: str = option(
         PLACEMENT_PACKAGE + "LeastLongTermMessageRate", "loadBalancerLoadPlacementStrategy"
     )
-    """Which strategy picks a bundle's broker; the extensible manager ignores it."""
+    """The strategy that chooses a bundle's broker; the extensible manager ignores it."""
     overloaded_threshold_percentage: int = option(
         85, "loadBalancerBrokerOverloadedThresholdPercentage", "percent", low=0, dynamic=True
     )

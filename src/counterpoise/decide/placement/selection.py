@@ -29,7 +29,7 @@ _EMPTY: Mapping[str, Any] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What placement filters know when one bundle is placed: everything besides load."""
+    """What placement filters need when one bundle is placed: everything besides load."""
 
     brokers: Sequence[str]
     """Every available broker once, in a fixed order."""
@@ -40,7 +40,7 @@ class Surroundings:
     anti_affinity: Mapping[str, int] | None = None
     """How often each broker serves the namespace's anti-affinity group; None without one."""
     domains: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
-    """Failure domain by broker."""
+    """By broker: its failure domain."""
     draining: Collection[str] = ()
     barred: Mapping[str, str] = field(default_factory=lambda: _EMPTY)
     """Brokers that must not get this bundle, each with the reason. Isolation policies count them

@@ -71,8 +71,8 @@ def no_candidate(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M
 class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be empty)
     """Names of brokers, with their rows in one view.
 
-    It saves lookups in a round that places thousands of bundles among the same brokers; a plain
-    list of names works as well.
+    This saves looking up rows in a round that places thousands of bundles among the same brokers; a
+    plain list of names works as well.
     """
 
     _rows: Indices

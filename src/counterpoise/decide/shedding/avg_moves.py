@@ -1,4 +1,4 @@
-"""Which bundles AvgShedder moves between a pair of brokers, in which unit, or why none."""
+"""Computes which bundles AvgShedder moves between a pair of brokers, in which unit, or why none."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
@@ -60,7 +60,9 @@ _TOO_FEW_BYTES = Rule("below-minimum", _WORTH, _MIN_THROUGHPUT)
 
 
 class Quota(NamedTuple):
-    """How much a pair of brokers should move, in messages/s or bytes/s, and whether it suffices."""
+    """How much a pair of brokers should move, in messages/s or bytes/s, and whether that is enough
+    to be worth an unload.
+    """
 
     amount: float
     by_rate: bool
@@ -142,7 +144,7 @@ class Moves:
 
 
 def _fitting(ranked: Ranked, quota: float) -> Iterator[tuple[int, float]]:
-    """The bundles that fit into the rest of the quota, from the busiest down."""
+    """The bundles that fit into what is left of the quota, from the busiest down."""
     for row, value in zip(ranked.rows.tolist(), ranked.values.tolist(), strict=True):
         if 0 < value <= quota:
             quota -= value

@@ -1,4 +1,4 @@
-"""Which brokers AvgShedder pairs, and in how many calls in a row each pair was uneven."""
+"""Pairs brokers for AvgShedder, and counts in how many calls in a row each pair was uneven."""
 
 from dataclasses import dataclass
 from typing import NamedTuple

@@ -1,4 +1,6 @@
-"""In which order bundles leave a broker, and how many: for OverloadShedder, ThresholdShedder."""
+"""Ranks the bundles that may leave a broker, and computes how many do: for OverloadShedder and
+ThresholdShedder.
+"""
 
 from typing import NamedTuple
 

@@ -14,7 +14,7 @@ class OverloadOptions:
     overloaded_threshold_percentage: int = option(
         85, "loadBalancerBrokerOverloadedThresholdPercentage", "percent", low=0, dynamic=True
     )
-    """A broker whose scarcest resource is used this much sheds bundles."""
+    """A broker sheds bundles when its scarcest resource is used this much."""
     weights: ResourceWeights = DEFAULT_WEIGHTS
 
 
@@ -29,13 +29,13 @@ class ThresholdOptions:
     history_percentage: float = option(
         0.9, "loadBalancerHistoryResourcePercentage", "fraction", low=0.0, high=1.0, dynamic=True
     )
-    """Weight of the past in the usage average; the rest is the latest report."""
+    """The weight of the past in the usage average; the rest is the latest report."""
     min_throughput_mib: float = option(
         10.0, "loadBalancerBundleUnloadMinThroughputThreshold", "MiB/s", low=0.0, dynamic=True
     )
-    """A broker that would shed less than this is left alone."""
+    """A broker that would shed less than this sheds nothing."""
     lower_boundary: bool = option(False, "lowerBoundarySheddingEnabled")
-    """Also unload the busiest broker when another is far below the average."""
+    """Whether the busiest broker also sheds when another one is far below the average."""
     weights: ResourceWeights = DEFAULT_WEIGHTS
 
 
@@ -75,7 +75,7 @@ class UniformOptions:
     )
     """How many times the idlest broker's bytes/s the busiest may have; 0 switches it off."""
     max_bundles: int = option(-1, "maxUnloadBundleNumPerShedding", "bundles", low=-1, dynamic=True)
-    """Most bundles unloaded in one call; -1 for no limit."""
+    """The most bundles that one call unloads; -1 for no limit."""
     limits: UnloadLimits = DEFAULT_LIMITS
 
 
@@ -94,11 +94,11 @@ class AvgOptions:
     low_hits: int = option(
         8, "loadBalancerAvgShedderHitCountLowThreshold", "calls", low=0, dynamic=True
     )
-    """Calls in a row beyond the low threshold before anything moves."""
+    """How many calls in a row a pair must be beyond the low threshold before anything moves."""
     high_hits: int = option(
         2, "loadBalancerAvgShedderHitCountHighThreshold", "calls", low=0, dynamic=True
     )
-    """Calls in a row beyond the high threshold before anything moves."""
+    """How many calls in a row a pair must be beyond the high threshold before anything moves."""
     limits: UnloadLimits = DEFAULT_LIMITS
     weights: ResourceWeights = DEFAULT_WEIGHTS
 
@@ -110,25 +110,25 @@ class TransferOptions:
     target_std: float = option(
         0.25, "loadBalancerBrokerLoadTargetStd", "fraction", low=0.0, dynamic=True
     )
-    """Standard deviation of the brokers' load above which bundles move."""
+    """The standard deviation of the brokers' loads above which bundles move."""
     hit_count_threshold: int = option(
         3, "loadBalancerSheddingConditionHitCountThreshold", "calls", low=0, dynamic=True
     )
     """Calls in a row that may find the cluster uneven; the next one acts."""
     transfer_enabled: bool = option(True, "loadBalancerTransferEnabled", dynamic=True)
-    """Name the new owner at once instead of leaving it to placement."""
+    """Whether the new owner is named at once instead of chosen by placement."""
     max_brokers_per_cycle: int = option(
         3, "loadBalancerMaxNumberOfBrokerSheddingPerCycle", "brokers", low=0, dynamic=True
     )
-    """Most brokers that shed in one call."""
+    """The most brokers that shed in one call."""
     shedding_delay_s: int = option(
         180, "loadBalanceSheddingDelayInSeconds", "s", low=0, high=INT64_MAX, dynamic=True
     )
-    """Time a broker has to measure its load again after bundles moved."""
+    """How long a broker has, after bundles moved, to measure its load again."""
     load_data_ttl_s: int = option(
         1800, "loadBalancerBrokerLoadDataTTLInSeconds", "s", low=0, high=INT64_MAX, dynamic=True
     )
-    """Older load data says nothing about a broker."""
+    """Load data older than this is not used."""
     overloaded_threshold_percentage: int = option(
         85, "loadBalancerBrokerOverloadedThresholdPercentage", "percent", low=0, dynamic=True
     )
@@ -136,6 +136,7 @@ class TransferOptions:
     bundles_with_policies: bool = option(
         False, "loadBalancerSheddingBundlesWithPoliciesEnabled", dynamic=True
     )
-    """Also move bundles with an isolation policy or an anti-affinity group."""
+    """Whether bundles with an isolation policy or an anti-affinity group move, too."""
     debug_mode: bool = option(False, "loadBalancerDebugModeEnabled", dynamic=True)
-    """Logs more; in Pulsar it also changes what is moved back (see TransferShedder)."""
+    """Pulsar's debug mode, which logs more and also changes what is moved back (see
+    TransferShedder)."""

@@ -16,7 +16,7 @@ from counterpoise.load.usage import RESOURCES
 from counterpoise.load.view import ClusterView
 
 MARGIN: Final = 0.05
-"""Shed this much more than it takes to reach the limit (a constant in Pulsar)."""
+"""A broker sheds this much more than it takes to reach the limit (a constant in Pulsar)."""
 
 _SETTING = "loadBalancerBrokerOverloadedThresholdPercentage"
 _BECAUSE = (

@@ -17,10 +17,11 @@ from counterpoise.load.rates import Floats, Indices, sum_in_order
 from counterpoise.load.view import ClusterView
 
 MARGIN: Final = 0.05
-"""Shed this much more than it takes to reach the threshold (a constant in Pulsar)."""
+"""A broker sheds this much more than it takes to reach the threshold (a constant in Pulsar)."""
 MIB: Final = 1048576.0
 LOWER_BOUNDARY_SHARE: Final = 0.5
-"""Share of the threshold that the lower boundary sheds (a constant in Pulsar)."""
+"""The part of the threshold that is shed when another broker is below the lower boundary (a
+constant in Pulsar)."""
 
 _THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
 _MIN_THROUGHPUT = "loadBalancerBundleUnloadMinThroughputThreshold"
@@ -83,7 +84,7 @@ class _Cluster:
     average: float
     threshold: float
     floor: float
-    """Bytes/s below which shedding is not worth it."""
+    """A broker that would shed fewer bytes/s than this sheds nothing."""
     need: Floats
     """Bytes/s that each broker would shed."""
 

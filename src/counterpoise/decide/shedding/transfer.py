@@ -22,11 +22,10 @@ from counterpoise.load.store_view import LoadStoreView
 
 @dataclass(frozen=True, slots=True)
 class TransferMemory(JsonObject):
-    """In how many consecutive calls the cluster was uneven, and which cool-downs the last call
-    found over.
+    """In how many consecutive calls the cluster was uneven, and whose cool-down ended.
 
-    ``cooled`` are brokers whose cool-down is over. The caller removes them from
-    ``recentlyUnloadedBrokers``, as Pulsar's class does itself.
+    ``cooled`` are the brokers whose cool-down the last call found to be over. The caller removes
+    them from ``recentlyUnloadedBrokers``, as Pulsar's class does itself.
     """
 
     hits: int = 0

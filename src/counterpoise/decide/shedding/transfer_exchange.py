@@ -48,9 +48,9 @@ class Exchange:
     marked: float = 0.0
     """Bytes/s that leave the most loaded broker."""
     gained: float = 0.0
-    """Bytes/s that come back to it."""
+    """Bytes/s that come back to the most loaded broker."""
     skipped: dict[str, int] = field(default_factory=dict)
-    """How many bundles stay, by the reason they stay for."""
+    """By reason: how many bundles stay for it."""
 
     @staticmethod
     def of(spread: Spread, cause: Cause) -> "Exchange":

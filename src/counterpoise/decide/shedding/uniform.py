@@ -203,7 +203,7 @@ def _decisions(view: ClusterView, gap: _Gap, by_messages: bool, picked: Ranked) 
 
 
 def _stops(view: ClusterView, gap: _Gap, rate: _Gap, throughput: _Gap) -> tuple[Rejection, ...]:
-    """The rejection when nothing can move at all; none otherwise."""
+    """The rejection if nothing can move at all; otherwise empty."""
     if not view.brokers:
         return (no_broker(),)
     if gap.source is None:

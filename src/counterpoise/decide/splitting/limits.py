@@ -95,7 +95,7 @@ def _overflow(options: SplitOptions) -> str:
 
 
 def first_reasons(limits: tuple[SplitLimit, ...], splittable: Masks) -> dict[int, SplitLimit]:
-    """By a bundle's row, the first limit that it exceeds; only bundles in ``splittable``."""
+    """By bundle (its row): the first limit that it exceeds; only bundles in ``splittable``."""
     first = np.full(len(splittable), -1)
     for index in reversed(range(len(limits))):
         first[limits[index].exceeded] = index

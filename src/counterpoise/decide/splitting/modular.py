@@ -86,7 +86,10 @@ def split_decision(
 
 
 def at_maximum(bundle: str, count: int, taken: int, options: SplitOptions) -> Rejection:
-    """The rejection for a namespace at its maximum; ``taken`` are bundles that this check adds."""
+    """The rejection of a split because the namespace has the most bundles that it may have.
+
+    ``taken`` is the number of bundles that the other splits of this check add.
+    """
     now = ", with those that are split now," if taken else ""
     return _AT_MAXIMUM.refuses(bundle, count + taken, options.maximum_bundles, now=now)
 

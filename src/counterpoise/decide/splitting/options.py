@@ -19,7 +19,7 @@ class SplitOptions:
     """Every setting that `counterpoise.decide.splitting` reads."""
 
     auto_split_enabled: bool = option(True, "loadBalancerAutoBundleSplitEnabled", dynamic=True)
-    """Whether bundles are split without being asked."""
+    """Whether bundles are split automatically."""
     auto_unload_enabled: bool = option(
         True, "loadBalancerAutoUnloadSplitBundlesEnabled", dynamic=True
     )

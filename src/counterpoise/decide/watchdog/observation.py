@@ -11,7 +11,7 @@ class ChannelRecord:
     state: str
     """Pulsar's name: `Owned`, `Assigning`, `Releasing`, `Splitting`, `Free`, `Disabled`, …"""
     owner: str
-    """The broker that owns it, or is to own it."""
+    """The broker that owns the bundle, or is to own it."""
     since_ms: int
 
 
@@ -23,7 +23,7 @@ class ClusterObservation:
     brokers: tuple[str, ...]
     """The brokers that the cluster lists."""
     silent: Mapping[str, str] = field(default_factory=dict)
-    """Listed brokers that did not answer, and why."""
+    """The listed brokers that did not answer, each with the reason."""
     without_lookups: frozenset[str] = frozenset()
     """Silent brokers that answer requests but serve no lookups."""
     starting: frozenset[str] = frozenset()
@@ -38,7 +38,8 @@ class ClusterObservation:
     answered_s: Mapping[str, float] = field(default_factory=dict)
     """How many seconds each broker took to name the leader."""
     records: Mapping[str, ChannelRecord] | None = field(default_factory=dict)
-    """The bundle state channel, where it is read; None when it cannot be read just now."""
+    """The records of the bundle state channel; empty if it is not read, None if it cannot be read
+    at present."""
     sheds: bool = False
     """Whether the cluster is set to shed load by itself."""
     imbalance: float = 0.0
@@ -59,7 +60,7 @@ class WatchdogMemory:
     owners: Mapping[str, str] = field(default_factory=dict)
     """The last owner of each bundle."""
     moved_at_ms: int = 0
-    """When a bundle was last seen to have changed brokers."""
+    """When a bundle was last found to have changed its owner."""
     recorded: tuple["WatchdogFinding", ...] = ()
     """The findings that came from the bundle state channel when it was last read."""
     slow_looks: Mapping[str, int] = field(default_factory=dict)
@@ -77,7 +78,7 @@ class WatchdogOptions:
     start_patience_ms: int = 300_000
     """How long a broker's bundle state channel may take to start; on a busy machine, minutes."""
     idle_after_ms: int = 600_000
-    """A bundle that carried nothing for this long is not missed."""
+    """A bundle without an owner is no fault if it has carried nothing for this long."""
     shed_patience_ms: int = 900_000
     """How long an uneven cluster that sheds by itself may go without a move."""
     uneven_above: float = 0.5

@@ -14,11 +14,11 @@ from counterpoise.load.view import ClusterView, Masks
 
 _USAGE = (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)
 _LEAST_USED = 0.02
-"""A usage below this says too little about what a broker can carry."""
+"""From a usage below this, a broker's capacity cannot be estimated."""
 _SATURATED = 0.99
-"""A usage from this on is at its maximum, however much the clients send."""
+"""A usage of this or more is at its maximum, however much the clients send."""
 FULL: Final = 0.92
-"""A broker that is being filled is full at this part of the others' mean."""
+"""A broker that is being filled counts as full at this part of the others' mean."""
 _ILL, _WELL = 0.5, 0.8
 """Limits of the load of a broker's bundles ÷ their forecast: a broker below the first is slow if
 the median of all brokers is above the second."""
@@ -39,7 +39,7 @@ class LoadColumns:
     weight: Floats
     """The weight of each span; the sum is 1."""
     owner: Indices
-    """The broker of each bundle, -1 where no broker reports it."""
+    """By bundle: the broker that reports it, or -1 for none."""
     scale: Floats
     """What a unit of load adds to a broker's utilisation, 1 being the mean; by figure, span and
     broker."""
@@ -49,7 +49,7 @@ class LoadColumns:
     destination: Masks
     """Which brokers may receive bundles."""
     filling: Masks
-    """Which brokers were found nearly empty, and are to be filled."""
+    """Which brokers were found almost empty, and are to be filled."""
     allowed: Mapping[int, Masks] = field(default_factory=dict)
     """The brokers that may have a bundle, by bundle; bundles that all brokers may have are
     missing."""

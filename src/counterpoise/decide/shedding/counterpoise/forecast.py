@@ -26,11 +26,11 @@ from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView, Integers, Masks
 
 LEVEL_MINUTES: Final = 30.0
-"""The time over which the level averages, in minutes."""
+"""The time over which the level is averaged, in minutes."""
 TREND_MINUTES: Final = 90.0
 SPREAD_SAMPLES: Final = 50
 FIRST_SPREAD: Final = 0.1
-"""The spread that is assumed of a new bundle."""
+"""The spread that a new bundle is assumed to have."""
 WIDEST: Final = 1.0
 """The largest spread: a load, which is never negative, rarely deviates further from its mean."""
 OUTLIER: Final = 3.0
@@ -40,7 +40,7 @@ BURST_SAMPLES: Final = 2
 SOON_MINUTES: Final = 15.0
 """How long an unusual load is assumed to last, in minutes."""
 SHIFT_SAMPLES: Final = 15
-"""This many outliers in a row are not a burst but a new level, which is then learnt from the
+"""After this many outliers in a row, which cannot be a burst, the level is learnt from the
 start."""
 COMMON: Final = 3.0
 """The largest factor by which the whole cluster's load may rise or fall between two samples."""
@@ -50,7 +50,7 @@ MINUTE_MS: Final = 60_000.0
 MEASURED_MS: Final = 60_000
 """How often Pulsar's brokers measure rates (``statsUpdateFrequencyInSecs``)."""
 LARGEST: Final = 1e15
-"""Figures beyond this are errors of a report."""
+"""Larger figures are taken for errors in a report."""
 
 
 def followed(view: ClusterView, memory: CounterpoiseMemory) -> Tracks:

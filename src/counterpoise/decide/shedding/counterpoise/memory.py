@@ -1,4 +1,4 @@
-"""The memory of the strategy: the load history of each bundle, and postponed moves."""
+"""The memory of Counterpoise's strategy: each bundle's load history, and postponed moves."""
 
 import base64
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ Floats16 = npt.NDArray[np.float16]
 Times = npt.NDArray[np.int64]
 
 RATES: Final = 3
-"""Figures of a bundle: messages/s, bytes/s in, bytes/s out."""
+"""The number of figures of a bundle: messages/s, bytes/s in, bytes/s out."""
 
 HOURS: Final = 24
 
@@ -33,7 +33,7 @@ class Tracks:
     """The load history of each bundle in ``CounterpoiseMemory.bundles``, condensed to 108 bytes."""
 
     level: Floats32
-    """Smoothed load, without noise."""
+    """The smoothed load."""
     trend: Floats32
     """How much the level grows in a minute."""
     average: Floats32
@@ -41,15 +41,16 @@ class Tracks:
     spread: Floats32
     """Mean absolute deviation of a sample from its forecast, as a part of the level."""
     count: Integers32
-    """Samples seen."""
+    """The number of samples so far."""
     outliers: Integers32
-    """Samples in a row that were far above the forecast; below 0, far below it."""
+    """The number of samples in a row far above the forecast; negative if they were far below it."""
     owner: Integers32
-    """The broker that served it, an index into ``CounterpoiseMemory.brokers``; -1 for none."""
+    """The broker that served the bundle, as an index into ``CounterpoiseMemory.brokers``; -1 for
+    none."""
     moved_ms: Times
-    """When it was first seen on that broker; 0 when it was always there."""
+    """When the bundle was first seen on that broker; 0 if it was always there."""
     day: Floats16
-    """The logarithm of its load by hour of the day (UTC); 0 for an hour not seen yet."""
+    """The logarithm of the bundle's load by hour of the day (UTC); 0 for an hour not seen yet."""
 
     @staticmethod
     def empty(count: int) -> "Tracks":
@@ -90,13 +91,13 @@ class CounterpoiseMemory:
     seen_ms: int = 0
     """When the last view was made."""
     waited_min: float = 0.0
-    """Minutes for which moves have been left undone because of their price (see `timing.py`)."""
+    """For how many minutes moves have been postponed because of their price (see `timing.py`)."""
     cold: frozenset[str] = frozenset()
-    """The brokers that were found with less than half of the mean, until they are full."""
+    """The brokers that were found with less than half of the mean load, until they are full."""
     ill: Mapping[str, int] = field(default_factory=dict)
     """Since when each suspected broker has seemed slow (see `columns.suspects`)."""
     capacity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
-    """What each broker can carry of each figure, as last measured."""
+    """By broker: the most of each figure that it can carry, as last estimated."""
 
     def to_json(self) -> dict[str, Any]:
         """The memory as a JSON object; columns are little-endian arrays in base64."""

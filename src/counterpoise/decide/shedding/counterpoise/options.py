@@ -16,11 +16,11 @@ class CounterpoiseOptions:
     """The price of a move: what it must gain, in units of one broker at twice the mean load for an
     hour. If brokers are nearly even, a move costs up to four times as much."""
     horizon_minutes: int = option(60, "counterpoiseHorizonMinutes", "minutes", low=1, dynamic=True)
-    """How far ahead load is predicted, and for how long a move is taken to pay."""
+    """How far ahead load is forecast: the time in which a move has to pay off."""
     max_moves: int = option(1000, "counterpoiseMaxMovesPerRound", "bundles", low=0, dynamic=True)
-    """Most bundles that one round moves."""
+    """The most bundles that one round moves."""
     grace_minutes: int = option(
         30, "loadBalancerSheddingGracePeriodMinutes", "minutes", low=0, dynamic=True
     )
-    """How long a bundle that was moved is left alone."""
+    """How long a bundle that was moved is not moved again."""
     weights: ResourceWeights = DEFAULT_WEIGHTS

@@ -47,7 +47,7 @@ class Step(NamedTuple):
     fullest: float
     """The largest mean utilisation over the time ahead, 1 being the mean broker's."""
     part: float
-    """What it costs, as a part of a price (`Prices.parts`)."""
+    """What the move costs, as a part of a price (`Prices.parts`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,9 +68,11 @@ class Prices(NamedTuple):
     passing: float
     """The price of a move that does."""
     small: float = 0.0
-    """A bundle that adds less to its broker, as a part of the mean broker's load, has fewer clients
-    than a price is meant for: its move costs so much less. Else a broker with many small bundles
-    would stay full, since none of them alone wins a price."""
+    """A bundle smaller than this, as a part of the mean broker's load, costs less to move, in
+    proportion: it has fewer clients.
+
+    Otherwise a broker with many small bundles would stay full, since no single one of them is worth
+    a price."""
 
     def parts(self, sizes: Floats) -> Floats:
         """What the move of each bundle of these sizes costs, as a part of a price."""
@@ -201,9 +203,7 @@ def _position(parts: Floats, use: Floats) -> tuple[float, float, float]:
 
 
 def _fullest(top: Floats, weight: Floats, barren: list[int]) -> int:
-    """The broker that is most above the mean and may still have a useful move; -1 if there is
-    none.
-    """
+    """The broker furthest above the mean that may still have a useful move; -1 if there is none."""
     above = weight @ _cost(top)
     above[barren] = 0.0
     fullest = int(above.argmax()) if len(above) else -1

@@ -1,8 +1,8 @@
-"""The time of day: how a bundle's load grows from one hour to another, learnt from its own days.
+"""Learns from a bundle's past days how its load grows from one hour of the day to another.
 
-A seasonal factor for each hour, smoothed from day to day (Winters 1960), as a logarithm, so that
-load may grow in proportion. Hours that have not been seen have no factor: on its first day a bundle
-is forecast by level and trend alone.
+A seasonal factor for each hour is smoothed from day to day (Winters 1960), as a logarithm, since
+load grows in proportion. Hours that have not been seen have no factor: on its first day a bundle is
+forecast by level and trend alone.
 """
 
 import math
@@ -16,7 +16,7 @@ HOUR_MS: Final = 3_600_000
 DAY_COUNTS: Final = 0.2
 """The weight of the newest day in an hour's figure."""
 MOST: Final = math.log(3.0)
-"""Growth beyond three times the load is not forecast."""
+"""The logarithm of the largest growth that is forecast: three times the load."""
 NOISE: Final = 0.25
 """How wrong an hour's figure may be, as a part of the spread: it is the mean of many samples."""
 LEAST: Final = 1.0

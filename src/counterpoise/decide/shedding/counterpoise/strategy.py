@@ -73,7 +73,8 @@ class Counterpoise:
     options = CounterpoiseOptions
     view = ClusterView
     obeys_rules = True
-    """It reads ``view.rules``, so a round fills them in (`decide/balancing/round.py`)."""
+    """This strategy reads ``view.rules``, so a round fills them in
+    (`decide/balancing/round.py`)."""
 
     def initial_memory(self) -> CounterpoiseMemory:
         """A memory without bundles."""
@@ -214,7 +215,7 @@ def _prices(cluster: LoadColumns, options: CounterpoiseOptions, waited_min: floa
 
 
 def _doubt(view: ClusterView, tracks: Tracks, load: Floats32, waited_min: float) -> Floats:
-    """By broker: the error that its forecast may have, as a part of the mean broker's load."""
+    """By broker: how far its forecast may be wrong, as a part of the mean broker's load."""
     brokers = len(view.brokers)
     looks = 1.0 + waited_min / LEVEL_MINUTES
     squares = uncertainty(tracks, load) ** 2

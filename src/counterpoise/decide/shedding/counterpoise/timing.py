@@ -49,7 +49,9 @@ HOUR_MINUTES: Final = 60.0
 
 
 class Bought(NamedTuple):
-    """The moves of a round, chosen by gain and price, and what further ones would have gained."""
+    """The moves that a round makes, chosen by gain and price, and what further moves would have
+    gained.
+    """
 
     steps: tuple[Step, ...]
     best: int

@@ -259,7 +259,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a command goes on though its rolling restart was given up",
         "pipeline/drive/roll.py",
-        "                tasks[0].result()  # raises: another process took over, or the record failed\n",
+        "                tasks[0].result()  # raises if another process took over, or a write failed\n",
         "                pass\n",
         "tests/pipeline/drive/test_roll.py::test_it_shows_that_it_is_alive_while_a_command_runs_and_ends_with_the_order",
     ),
@@ -280,7 +280,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a balancer that a fault interrupted forgets its round",
         "pipeline/balancer.py",
-        "        self._looked = False  # if an error follows, this round is cut off\n",
+        "        self._looked = False  # after an error, the next call looks for an interrupted round again\n",
         "",
         "tests/pipeline/test_balancer.py::test_a_balancer_that_a_fault_interrupted_finishes_its_round",
     ),

@@ -85,7 +85,7 @@ def fold_samples(num_samples: Counts, averages: Floats, sample: Floats, max_samp
     if averages.ndim > 1:
         divisor = divisor[:, np.newaxis]
     with np.errstate(all="ignore"):
-        # In place: columns of a million bundles are not made three times.
+        # In place, so that three columns of up to a million values are not allocated.
         values = (divisor - 1.0) * averages
         values += sample
         values /= divisor

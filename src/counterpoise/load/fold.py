@@ -242,7 +242,7 @@ def _fold_brokers(
         for row, name in enumerate(brokers["broker"])
     }
     listing = np.flatnonzero((reports["kind"] != POLL) | (reports["note"] == ""))
-    # Reports are in order of polls.
+    # `split` needs reports in the order of polls, as they are.
     polls, starts = np.unique(reports["poll_id"][listing], return_index=True)
     for poll, those in zip(polls.tolist(), np.split(listing, starts[1:]), strict=False):
         rows = [row for row in those.tolist() if reports["kind"][row] != POLL]

@@ -79,7 +79,7 @@ SAMPLE: Final = (
 )
 # The columns of the bundles of a broker's latest report, in the fold's state.
 SERVED: Final = ("poll_id", "seq", "broker", "bundle", *RATES, "topics", "producers", "consumers")
-# `REPORT` has the columns of the row of a broker or of a gap.
+# `REPORT` has the columns of the rows of brokers and gaps.
 USAGE: Final = tuple(f"{name}_{part}" for name in RESOURCES for part in ("usage", "limit"))
 REPORT: Final = (
     "poll_id",
@@ -164,7 +164,7 @@ def places(names: Column, among: Column) -> Column:
     twins = found & (among[rows] != names)
     rows[~found] = -1
     for each in np.flatnonzero(twins).tolist():
-        # Another name of the same hash was met first.
+        # The search found another name with the same hash.
         rows[each] = next(iter(np.flatnonzero(among == names[each])), -1)
     return rows
 

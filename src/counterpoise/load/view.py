@@ -237,7 +237,7 @@ _Columns = TypeVar("_Columns", BrokerColumns, BundleColumns)
 
 def _first_reporters(offsets: Indices, members: Indices, bundles: int) -> Indices:
     first = np.full(bundles, -1, dtype=np.intp)
-    # Written from the last broker to the first, so the first one remains.
+    # Assigned from the last broker to the first, so that the first one remains.
     first[members[::-1]] = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))[::-1]
     return first
 

@@ -84,7 +84,7 @@ def treemap_series(tiles: Sequence[Tile]) -> Options:
     whole = sum(tile.value for tile in tiles)
     return {
         "type": "treemap",
-        # A series that has this option of its own ignores the chart's.
+        # Set here, since the default of a treemap series overrides the chart's own setting.
         "animation": len(tiles) + sum(len(tile.tiles) for tile in tiles) <= FLUID,
         "data": [_node(tile, whole) for tile in tiles],
     }
@@ -157,7 +157,7 @@ def trade_options(trades: Sequence[Trade]) -> Options:
                         "label": {
                             "show": True,
                             "color": "#8a929b",
-                            # Above the line, and towards the middle, where there is room for it.
+                            # The label is above the line, on the side where there is room.
                             **(_TO_THE_LEFT if each.moved > most / 2 else _TO_THE_RIGHT),
                             "formatter": _plain(each.label),
                             "fontSize": 11,

@@ -66,7 +66,7 @@ class ClusterPicture:
         for bundle, moved in self.moved.items():
             row, owner = view.bundle_index(bundle), view.broker_index(moved.owner)
             known = (NO_OWNER, view.broker_index(moved.source))
-            # A third broker that reports it got it later.
+            # If a third broker reports the bundle, it has moved again, and that report counts.
             if row is not None and owner is not None and owners[row] in known:
                 owners[row] = owner
         return owners

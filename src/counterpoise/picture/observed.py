@@ -128,7 +128,7 @@ class ObservedHistory:
         if self.samples and picture.at_ms - self.samples[-1].at_ms < SAMPLE_EVERY_MS:
             return self.samples
         view = picture.view
-        # The same names are one tuple, so that samples of an unchanged cluster share it.
+        # Equal names are kept as one tuple, which the samples of an unchanged cluster share.
         known = self.samples[-1].names if self.samples else ()
         names = known if known == view.bundles else view.bundles
         sample = LoadSample(

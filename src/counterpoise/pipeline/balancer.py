@@ -159,7 +159,7 @@ class Balancer:
             return None  # no other broker answered
         hops = {m.bundle: Hop(m.ended_ms, m.source, m.destination) for m in by_hand}
         made = decide(balanced, memory.with_moves_by_hand(hops), self._strategy, policies)
-        self._looked = False  # if an error follows, this round is cut off
+        self._looked = False  # after an error, the next call looks for an interrupted round again
         await asyncio.to_thread(self._history.record_round, made)
         if self._metrics:
             self._metrics.decided(made)

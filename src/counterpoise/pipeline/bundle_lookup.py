@@ -127,7 +127,7 @@ class BundleLookup:
         owner = await self.named_by(first, bundle, brokers, takes=takes)
         if owner in ("", first) or owner in believed:
             return owner
-        # `first` named another broker, which has to confirm it.
+        # `first` named another broker as the owner: ask that one, too.
         return await self.named_by(owner, bundle, brokers)
 
     async def named_by(

@@ -246,7 +246,7 @@ class Executor:
         there = self._where(move.source)
         url = f"{there}/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/unload"
         params = {"destinationBroker": move.destination} if move.destination else {}
-        # Without a body Pulsar still insists on a content type it knows: 415 otherwise.
+        # Pulsar answers 415 without a content type that it knows, even if there is no body.
         headers = {"Content-Type": "application/json"}
         connects_s = self._options.send_within_s
         within = aiohttp.ClientTimeout(total=self._options.unload_within_s, connect=connects_s)

@@ -206,7 +206,7 @@ def facts_of(columns: Mapping[str, Column]) -> dict[str, BrokerFacts]:
     """The facts for placement filters from each broker's load report; `columns` are those of
     `FACTS`.
     """
-    # A broker whose report names no load manager runs the modular one: the extensible is named.
+    # Reports of the extensible manager name it; a report that names none is the modular one's.
     return {
         broker: BrokerFacts(
             manager or MODULAR, version or None, bool(lasting), bool(passing), topics

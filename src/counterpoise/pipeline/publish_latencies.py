@@ -78,7 +78,7 @@ class LatencyWatch:
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)
         if not watching.cancelled():
-            return  # latency had risen: later moves are not compared with these measurements
+            return  # latency had risen, so these measurements are no basis for judging later moves
         self._before.extend(since)
 
     async def _watch(self, brokers: Collection[str], since: deque[_Timed], stop: MoveStop) -> None:

@@ -107,7 +107,7 @@ class RoundRunner:
                 if attempt == 1 or outcomes[move.id].status is MoveStatus.FAILED
             ]  # fmt: skip
             if attempt > 1 and self._executor.stopped:
-                for move in again:  # no further attempt follows: their last failure is final
+                for move in again:  # there is no further attempt, so the last failure is final
                     await done(outcomes[move.id], self._attempts)
                 break
             if again:

@@ -227,9 +227,9 @@ class SparkBalancer(history_keeper.HistoryKeeper):
 
     async def _round(self, states: FoldedStates) -> None:
         """Make a round of the state after a batch, if one is due."""
-        # Each shard's state has all brokers, so the shards are merged only for a round.
+        # One shard's state is enough to know if a round is due: it has all brokers.
         newest = await asyncio.to_thread(read_state, self._location, states.files[0])
-        # A poll in the future: the clock was wrong then, or is wrong now.
+        # If the poll is in the future, the clock was wrong then or is wrong now: no round.
         in_time = newest_poll_of(newest) <= wall_clock_ms() + CLOCKS_DIFFER_MS
         due = in_time and await asyncio.to_thread(self._balancer.is_due, newest)
         if due and await self._may_act(newest):

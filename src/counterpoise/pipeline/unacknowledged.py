@@ -78,7 +78,7 @@ def _waiting(subscription: Mapping[str, Any]) -> float:
     """The number of messages that were sent to a subscription's consumers and not acknowledged."""
     if "unackedMessages" in subscription and subscription.get("type") in ("Shared", "Key_Shared"):
         return float(subscription["unackedMessages"])
-    # Of other types a broker counts entries instead of messages, and one entry too many.
+    # For other types of subscriptions a broker counts entries, not messages, and one too many.
     entries = subscription.get("numberOfEntriesSinceFirstNotAckedMessage", 1) - 1
     size = max(each.get("avgMessagesPerEntry", 1) for each in subscription["consumers"])
     return float(max(0, entries) * max(1, size))

@@ -49,7 +49,7 @@ def shares(limit: int, needs: Mapping[str, GroupUsage]) -> dict[str, int]:
     given = _fill(limit, claims)
     spare = limit - sum(given.values())
     if spare > 0:
-        # What no broker claims goes to those whose producers wait, or to all.
+        # What no broker claims is divided among those whose producers wait, or else among all.
         takers = [name for name, need in needs.items() if need.waiting] or list(needs)
         for name in takers:
             given[name] += spare / len(takers)

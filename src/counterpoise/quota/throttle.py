@@ -101,7 +101,7 @@ class Throttle:
         if not flow.entries:
             limit = flow.exceeded(now)
             if limit is not None and self._lent:
-                # Its buckets may seem empty because tokens are set aside for other producers.
+                # Its buckets may only be empty because tokens are reserved for other producers.
                 self.settle()
                 limit = flow.exceeded(now)
             if limit is None:

@@ -102,7 +102,7 @@ def _no_gain(steps: Sequence[PlanStep], view: ClusterView) -> str:
     for move in moves_of(steps, "", view):
         left = moved_in(left, move.decision)
     before, after = imbalance_of(view), imbalance_of(left)
-    # A refill need not relieve the most loaded broker: then a smaller deviation is a gain.
+    # A refill may leave the most loaded broker as it is; then a smaller deviation is a gain.
     if (after, _deviation(left)) < (before, _deviation(view)):
         return ""
     return f"by the loads of now it would leave an imbalance of {after:.2f} instead of {before:.2f}"

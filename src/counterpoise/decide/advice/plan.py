@@ -193,7 +193,7 @@ class AdvisedPlan:
 
     def sealed(self) -> "AdvisedPlan":
         """A copy with its id, a digest of the plan's content by which later edits are noticed."""
-        # The digest is of the plan as it will be read back, where 1 and 1.0 are the same.
+        # Digest the plan as it is after writing and reading, so that 1 and 1.0 make no difference.
         written = to_json(replace(self, id=""))
         return replace(self, id=_digest(to_json(from_json(AdvisedPlan, written, "plan"))))
 

@@ -128,7 +128,7 @@ def _too_many(count: int, lately: int, rules: ApprovalRules) -> str:
 
 
 def _too_much(move: Move, so_far: float, limit: float, span: str, option: str) -> str:
-    # Compared in this way because NaN, as a load, has to exceed every limit.
+    # Not written as `>`, because a load that is NaN has to exceed every limit.
     if not limit or so_far + move.part <= limit:
         return ""
     return (

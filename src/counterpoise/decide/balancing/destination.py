@@ -163,8 +163,8 @@ class _FilteredDestinations:
         if namespace not in self._governing:
             found = governing_policy(namespace, policies.isolation)
             self._governing[namespace] = found and found[0]
-        # Without a group, and if bundles are not counted, all namespaces under one isolation
-        # policy have the same candidates.
+        # Here the namespace has no anti-affinity group and its bundles are not counted, so all
+        # namespaces under one isolation policy have the same candidates.
         key = (self._governing[namespace], source, left_lately)
         if key not in self._left:
             passed = self._pass(bundle, source, left_lately, filters)

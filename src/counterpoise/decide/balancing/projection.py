@@ -27,7 +27,7 @@ def moved_in(view: ClusterView, decision: Decision) -> ClusterView:
     moved = averages.short.throughput_of(bundle)
     part = min(1.0, moved / total) if total > 0 else 0.0
     usage = broker.usage.copy()
-    # Brokers are taken to have equal limits: a bundle costs its destination what it cost its source
+    # Brokers are assumed to be equal, so a bundle uses as much at its destination as at its source.
     usage[target] += usage[source] * np.float32(part)
     usage[source] -= usage[source] * np.float32(part)
     average = broker.load_average.copy()

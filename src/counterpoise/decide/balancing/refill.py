@@ -111,11 +111,11 @@ class _Filling:
         """Plan to move the donor's bundle that fits best; return False if none fits."""
         bundles = self._bundles[donor]
         place = bisect_right(bundles, (self._mean - self._load[target], "\U0010ffff"))
-        # The largest that keeps the target below the mean; else the smallest above that.
+        # Those that keep the target below the mean, largest first; then the others, smallest first.
         for at in (*range(place - 1, -1, -1), *range(place, len(bundles))):
             carried, bundle = bundles[at]
             if self._load[target] + 1.5 * carried >= self._load[donor]:
-                continue  # the two would all but change places; a smaller one may fit
+                continue  # the two would almost swap loads; a smaller one may fit
             if self._may_have(bundle, donor, target):
                 del bundles[at]
                 self._move(bundle, carried, donor, target)

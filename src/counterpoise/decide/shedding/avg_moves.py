@@ -210,7 +210,7 @@ def _nothing_fits(moves: Moves, pair: Pair) -> Rejection:
     busy = values[values > 0]
     if not len(busy):
         return _IDLE.refuses(broker, 0.0, quota.amount, unit=quota.unit)
-    # At most the pair's whole difference can be moved, if ``maxUnloadPercentage`` is 1.
+    # With ``maxUnloadPercentage`` 1, the quota would be the pair's whole difference.
     enough = float(busy.min()) <= quota.amount / moves.options.limits.max_unload_percentage
     template = (
         "the smallest bundle of {subject} with traffic carries {value:,.0f} {unit}, more than the "

@@ -15,7 +15,7 @@ def by_cause(findings: Iterable[WatchdogFinding]) -> tuple[WatchdogFinding, ...]
 
 
 def _as_one(group: list[WatchdogFinding]) -> WatchdogFinding:
-    # A finding on a broker comes first, since it says more than one on a bundle.
+    # A finding about a broker comes first, since it explains those about its bundles.
     first, *others = sorted(group, key=lambda each: "/" in each.subject)
     bundles = tuple(each.subject for each in group if "/" in each.subject)
     if not others:

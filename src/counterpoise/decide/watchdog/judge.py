@@ -115,7 +115,7 @@ def slow_looks(
 def _since(suspect: WatchdogFinding, before: WatchdogMemory, now: WatchdogMemory) -> int:
     """The time since which the suspected fault has been there in every observation."""
     if suspect.kind == "in-flight" and suspect.remedy == "lookup":
-        return suspect.since_ms  # the record says itself when it was written
+        return suspect.since_ms  # the time at which the record was written
     first = before.since_ms.get(suspect.subject_key, suspect.since_ms)
     return max(first, now.moved_at_ms) if suspect.kind == "leader-does-not-shed" else first
 
@@ -124,7 +124,7 @@ def _patience(
     suspect: WatchdogFinding, cluster: ClusterObservation, options: WatchdogOptions
 ) -> int:
     if suspect.kind == SLOW_BROKER:
-        return 0  # it was slow at several looks
+        return 0  # it has already been slow in several observations
     if suspect.subject in cluster.starting:
         return options.start_patience_ms
     if suspect.kind == "leader-does-not-shed":

@@ -74,7 +74,7 @@ def _brokers(plan: AdvisedPlan) -> Iterator[str]:
         ("broker", "bytes/s", "", "msg/s", "", "used", "", "bundles", "")
     ]
     shown, more = plan.brokers, len(plan.brokers) - BROKERS_MOST
-    if more > 0:  # the most and the least loaded ones
+    if more > 0:  # show only the most and the least loaded brokers
         shown = [*shown[: BROKERS_MOST // 2], *shown[-BROKERS_MOST // 2 :]]
     rows += [(before.broker, *_pairs(before, after)) for before, after in shown]
     yield from aligned(rows)

@@ -79,7 +79,7 @@ class Measurements:
             self._reported = sample
             self._sample(slice(None))
             return
-        if not self._has_begun:  # the first reports
+        if not self._has_begun:  # these are the first reports
             self._has_begun = True
             self.listed = self._owners.copy()
             measured = np.ones_like(measured)

@@ -345,7 +345,7 @@ def _listed(steps: Any, brokers: Any, rows: Any, count: int, size: int) -> Any:
     up = np.zeros((count, size), np.bool_)
     up[steps[rows], brokers[rows]] = True
     for step in np.flatnonzero(~up.any(axis=1)).tolist():
-        # No poll, or one that reached no broker: the brokers of the step before are still there.
+        # Without a poll, or if no broker answered, the brokers of the previous step still count.
         up[step] = up[step - 1] if step else True
     return up
 

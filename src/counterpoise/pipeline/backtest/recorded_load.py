@@ -68,7 +68,7 @@ def changes_of(reports: BundleReports) -> tuple[LoadChanges, OwnerChanges]:
     same[1:] = bundle[1:] == bundle[:-1]
     moved = same.copy()
     moved[1:] &= owner[1:] != owner[:-1]
-    # The first report after a move: the next one of the same broker says what it really carries.
+    # The first report after a move is replaced by the next one, which measures a whole interval.
     repeated = np.zeros(count, np.bool_)
     repeated[:-1] = moved[:-1] & same[1:] & (owner[1:] == owner[:-1])
     rates[:-1][repeated[:-1]] = rates[1:][repeated[:-1]]
@@ -76,8 +76,8 @@ def changes_of(reports: BundleReports) -> tuple[LoadChanges, OwnerChanges]:
     known = same & (at_ms - last_ms <= FORGET_AFTER_MS)
     start_ms = np.where(known, last_ms, before_ms)
     loads = _with_ends(at_ms, start_ms, bundle, rates, same)
-    # A bundle moved between its source's last report and its destination's first one, and not
-    # before the destination's measurement that did not include it yet.
+    # A move took place between the source's last report of the bundle and the destination's first
+    # one, and after the destination's last measurement without the bundle.
     left_ms = np.maximum(before_ms, last_ms)[moved]
     middle = (left_ms + at_ms[moved]) // 2
     source = owner[np.flatnonzero(moved) - 1]
@@ -96,7 +96,7 @@ def _measured_before(reports: BundleReports, at_ms: Integers, owner: Indices) ->
     times = np.sort(np.unique(reports.measured_ms))
     if not len(times):
         return at_ms - 1
-    # One number for broker and time, so that one search finds both.
+    # Broker and time are combined into one number, so that one search finds both.
     width = int(times[-1] - times[0]) + 2
     first = int(times[0])
     keys = np.unique(reports.measured_by.astype(np.int64) * width + (reports.measured_ms - first))

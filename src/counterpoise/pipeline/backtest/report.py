@@ -91,7 +91,7 @@ def calibration(results: Sequence[BacktestResult]) -> list[str]:
 
 
 def _moves_off(moves: int, recorded: int) -> str:
-    # All that was recorded may be in the time that is followed, or have left a broker that ended.
+    # `recorded` is 0 if all moves were before the replay began, or off brokers that stopped.
     if not recorded:
         return f"{moves:,} moves where there was none"
     return f"{moves / recorded - 1:+.1%} of the moves"

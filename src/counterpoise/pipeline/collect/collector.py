@@ -224,7 +224,7 @@ class Collector:
             body = await modular.fetch(admin, address)
         except RefusedError as error:
             if UNSUPPORTED in error.body:
-                # It was restarted with the extensible manager, or its settings name another one.
+                # The broker runs another load manager than assumed, perhaps since a restart.
                 known.identity = replace(known.identity, load_manager=EXTENSIBLE)
                 return await self._by_topics(broker, address, known, admin)
             raise

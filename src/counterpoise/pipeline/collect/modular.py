@@ -50,8 +50,8 @@ def parse(body: bytes, broker: str) -> measured.Measured:
         measured.expect_bundles(list(stats), f"{what}.lastStats")
     bundles = _columns(stats)
     if bundles is None:
-        # A value has an unusual form. This slower parser reads all valid forms, and its error
-        # names an invalid value.
+        # A value is invalid or has an unusual form. This slower parser reads all valid forms, and
+        # names an invalid value in its error.
         return measured.measured_of(LocalBrokerData.from_json(document, what))
     report = LocalBrokerData.from_json({**document, "lastStats": {}}, what)
     return measured.Measured.of(measured.broker_row(report), bundles, report.last_update)

@@ -52,7 +52,7 @@ async def cluster_of(admin: Admin, address: str, broker: str) -> str:
             if broker in await _listed(admin, f"{base}/brokers/{quote(name)}"):
                 return name
         except UNREADABLE as error:
-            # Another cluster, perhaps, which need not be within reach.
+            # The name may be that of another cluster, which need not be reachable from here.
             refused = f" ({name}: {error_text(error)})"
     raise RefusedError(f"{broker} does not say of which cluster it is{refused}")
 

@@ -73,7 +73,7 @@ class TopicLoadReader:
         task = self._tasks[broker]
         if not body and not task.done():
             return report
-        # Before it is awaited: if this wait is cancelled, so is the task.
+        # Removed before the wait: if the wait is cancelled, the task is cancelled, too.
         del self._tasks[broker]
         found = await task
         if not found:

@@ -21,7 +21,7 @@ def refusal(status: int, body: str) -> str:
         reason = str(json.loads(body)["reason"])
     except (ValueError, KeyError, TypeError):
         reason = body
-    # A stack trace says all that matters in its first words.
+    # The text before the first frame of a stack trace has all that matters.
     reason = reason.replace("\\n", "\n").replace("\\t", "\t").split("\n\tat", 1)[0]
     return line(f"HTTP {status} {reason}") + (f"; {WHO}" if status == 401 else "")
 

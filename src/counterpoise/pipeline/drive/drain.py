@@ -141,7 +141,7 @@ class BrokerDrain:
             try:
                 plan = await self.plan()
             except (DrainRefusedError, CannotSeeError) as error:
-                # The broker may have been stopped, or be out of reach: it is not known to be empty.
+                # The broker was stopped or cannot be reached, so it may still own bundles.
                 reason = f"it is not known who owns it: {error}"
                 settled = {each.bundle for each in outcomes if each.status in _VERIFIED}
                 unsure = tried.keys() - settled

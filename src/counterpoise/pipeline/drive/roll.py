@@ -216,7 +216,7 @@ class RollingRestart:
             if each.broker not in there:
                 return f"{each.broker} is not there"
         await self._watchdog.judge_poll(reading.rows)
-        # A broker that was just started answers slowly for a while.
+        # Slowness is no reason to stop: a broker that was just started is slow for a while.
         passing = ("leader-does-not-shed", SLOW_BROKER)
         return "; ".join(
             each.sentence for each in self._watchdog.findings if each.kind not in passing
@@ -359,7 +359,7 @@ class RollingRestart:
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
             if tasks[0].done():
-                tasks[0].result()  # raises: another process took over, or the record failed
+                tasks[0].result()  # raises if another process took over, or a write failed
             return await tasks[1]
         finally:
             for task in tasks:

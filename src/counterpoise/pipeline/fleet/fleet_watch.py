@@ -88,7 +88,7 @@ class ClusterLook:
         self._cluster = cluster
         self._clock_ms = clock_ms
         self._within_s = within_s
-        # A broker that hangs is silent; it must not make the whole cluster late.
+        # A broker that hangs counts as silent, and must not delay the status of the whole cluster.
         options = AdminOptions(timeout_s=within_s / 3)
         self._collector = Collector(session, cluster.addresses, clock_ms, options=options)
         self._reading: StatusReading | None = None

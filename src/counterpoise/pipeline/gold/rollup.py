@@ -39,7 +39,7 @@ OF_DAYS: Final = (
 )
 OF_SESSION: Final = {"spark.sql.session.timeZone": "UTC"}
 SETTINGS: Final = {
-    # Unlike the stream's batches these have many rows: generated code pays.
+    # Unlike the stream's batches, a roll-up has many rows, so generating code is worth it.
     "spark.sql.codegen.wholeStage": "true",
     "spark.sql.codegen.factoryMode": "FALLBACK",
 }

@@ -69,7 +69,7 @@ def replace_days(
     (`DaysToRollUp.sources`). Raises `HistoryFaultError`.
     """
     chosen = frame.where(frame[DAY].isin(*made_of))
-    # Lazy: Spark has the columns of a frame without running it.
+    # This runs no job: Spark knows the columns of a frame without computing its rows.
     kinds = pa.schema(to_arrow_schema(frame.drop(DAY).schema, timezone="UTC"))
     schema = Schema.from_arrow(spark_schema(kinds).append(pa.field(DAY, pa.string())))
     made = chosen.mapInArrow(_DayFiles(location, table), spark_type(_WRITTEN)).toArrow()

@@ -11,7 +11,7 @@ def new_figure(height: float) -> tuple[Any, Any]:
     """A matplotlib figure as wide as a page and `height` inches high, with its axes."""
     from matplotlib.figure import Figure
 
-    # Without pyplot: no window system, and nothing that outlives the picture.
+    # Not by pyplot, which needs a window system and keeps each figure in memory.
     figure = Figure(figsize=(9, height), layout="constrained")
     axes = figure.subplots()
     axes.spines[["top", "right"]].set_visible(False)

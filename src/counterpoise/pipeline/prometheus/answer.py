@@ -65,7 +65,7 @@ def _parse_plain(body: bytes, grid: TimeGrid) -> RangeAnswer | None:
         warnings = _warnings(orjson.loads(prefix + b"]" + body[found.end :]))
         values = _values(body, found, grid)
     except (pa.ArrowInvalid, ValueError, TypeError, AttributeError, OverflowError):
-        return None  # the parser of any spelling says what is wrong
+        return None  # the slower parser of all valid JSON finds and reports the error
     return None if values is None else _sound(found.labels, values, warnings)
 
 
@@ -93,7 +93,7 @@ def _cut(body: bytes, at: int) -> _Sections | None:
     while True:
         values = body.find(_VALUES, at)
         text = body[at + len(_HEAD) : values]
-        # A series may have no values, or only histograms; then the next one's values were found.
+        # If a series has no values, or only histograms, the search found those of a later series.
         if values < 0 or _HEAD in text or _HISTOGRAMS in text:
             return None
         found.labels.append(text)

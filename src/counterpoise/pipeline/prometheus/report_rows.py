@@ -121,7 +121,7 @@ class PieceReader:
         facts.bundle_rows = int((served & fresh[owner]).sum()) if len(owner) else 0
         before = np.zeros((len(piece.pairs), 1), np.bool_)
         moved = np.any(np.diff(served, axis=1, prepend=before), axis=0)
-        moved[0] = True  # it is not compared with the end of the piece before
+        moved[0] = True  # the first time is not compared with the end of the previous piece
         changed = tuple(np.flatnonzero(moved).tolist())
         return PieceReports(piece, reported, gap, fresh, reported_ms, served, changed, facts)
 

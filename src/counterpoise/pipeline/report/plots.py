@@ -122,7 +122,7 @@ def gaps_plot(shown: RecordedDays) -> str:
     """An SVG of when brokers did not answer, and when nothing was recorded."""
     names = sorted({_label(gap) for gap in shown.gaps})
     figure, axes = new_figure(0.9 + 0.32 * len(names))
-    # A single missed poll has to be seen, too.
+    # A shorter gap, such as a single missed poll, is drawn this wide, so that it is visible.
     least = timedelta(minutes=3) * len(shown.days)
     for gap in shown.gaps:
         took = max(gap["last_at"] - gap["first_at"], least)
@@ -182,7 +182,7 @@ def _time_axis(axes: Any, shown: RecordedDays) -> None:
     first = datetime.fromisoformat(shown.days[0]).replace(tzinfo=UTC)
     last = datetime.fromisoformat(shown.days[-1]).replace(tzinfo=UTC) + timedelta(days=1)
     axes.set_xlim(first, last)
-    made: Any = dates  # its functions have no types
+    made: Any = dates  # typed as Any: the functions of matplotlib's `dates` have no types
     axes.xaxis.set_major_locator(made.AutoDateLocator(minticks=4, maxticks=9, tz=UTC))
     text = "%d %b" if len(shown.days) > 2 else "%d %b %H:%M"
     axes.xaxis.set_major_formatter(made.DateFormatter(text, tz=UTC))

@@ -71,7 +71,7 @@ def has_executors(spark: SparkContext) -> bool:
     """Whether an executor has registered; a local master needs none."""
     if str(spark.master).startswith("local"):
         return True
-    # The driver is one of those listed.
+    # The list of executors includes the driver.
     return len(spark.statusTracker().getExecutorInfos()) > 1
 
 

@@ -93,7 +93,7 @@ class _Live(DataSourceReader):
 
     def read(self, partition: InputPartition) -> Iterator[Any]:
         if not isinstance(partition, BrokerPartition):
-            return  # no broker is listed: Spark makes an empty partition of its own
+            return  # if no broker is listed, Spark passes an empty partition of its own
         name = partition.name
         rows = asyncio.run(self._asked(lambda collector: collector.look_at(name)))
         yield from rows_to_arrow(rows).cast(SCHEMA).to_batches()

@@ -21,11 +21,11 @@ from counterpoise.pipeline.stream.jvm import end, hush, launch
 _JAVA = (
     # Threads recurse deeply while planning, and in regular expressions over long plans.
     "-Xss4m",
-    # Rows are few and batches small: compiling the JVM's code well costs more than it ever saves.
+    # Batches have few rows: to optimise the JVM's code costs more time than it ever saves.
     "-XX:TieredStopAtLevel=1",
     "-XX:+UseSerialGC",
-    # Java would begin with a 64th of the machine's memory, keep two fifths of it free, and return
-    # none of it while it is idle. What is new here is soon garbage, or stays.
+    # By default Java begins with a 64th of the machine's memory, keeps two fifths of its heap free,
+    # and returns none of it while it is idle. Objects here are short-lived or stay for good.
     "-Xms48m",
     "-XX:NewRatio=5",
     "-XX:MinHeapFreeRatio=15",

@@ -64,7 +64,7 @@ def check(reader: TablesReader, now_ms: int) -> HistoryCheck:
         files = reader.files(table)
         unreadable = [file for file in files if not _is_readable(location, file)]
         if unreadable:
-            # A writer may have replaced a file and deleted it before it was read here.
+            # A file does not count if a writer has replaced and deleted it in the meantime.
             named = set(reader.files(table))
             damaged += [file for file in unreadable if file in named]
         ahead += [file for file in files if file.first_poll > now_ms + CLOCKS_DIFFER_MS]
@@ -88,7 +88,7 @@ def repair(writer: TablesWriter, now_ms: int) -> HistoryCheck:
         gone = writer.files(table) if table == FOLD_STATE else list(dict.fromkeys(bad))
         left = [file for file in writer.files(table) if file not in gone]
         newest = max((file.last_poll for file in left), default=0)
-        # Rounds stay decided, except for those dated in the future: no round could follow them.
+        # Rounds still count as decided, except future-dated ones, after which none could be made.
         rounds = {
             name: min(writer.transaction(JOURNAL, name) or 0, now_ms) for name in (DECIDED, ENDED)
         }

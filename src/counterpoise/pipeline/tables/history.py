@@ -196,7 +196,7 @@ class TablesWriter(TablesReader):
                 since = range(before + 1, handle.version() + 1)
                 if not _is_there(self.location, table, since, commit_id):
                     raise superseded(self.location.address) from None
-                # The store made the commit, but its answer was lost: the retry met that commit.
+                # The commit had succeeded, but the store's answer was lost: the retry met it.
             handle.update_incremental()
             if handle.version() != before + 1:
                 self._expect_epoch(handle)
@@ -258,7 +258,7 @@ def take_over(location: Location) -> TablesWriter:
                 break
             handle.update_incremental()
             _add_columns(handle, table, epoch)
-            # The creation of a table is not synced yet.
+            # From version 0 for a new table, whose first log entry has not been synced yet.
             sync_log(location, table, before + 1 if before else 0, handle.version())
     return TablesWriter(location, handles, epoch)
 
@@ -290,7 +290,7 @@ def commit(
             custom_metadata={_COMMIT_ID: commit_id},
             app_transactions=[Transaction(name, number) for name, number in transactions.items()],
         ),
-        # A cleanup lists the whole log, so `forget_versions` makes one now and then instead.
+        # Not after each commit, since a cleanup lists the whole log: `forget_versions` does it.
         post_commithook_properties=PostCommitHookProperties(cleanup_expired_logs=False),
     )
 

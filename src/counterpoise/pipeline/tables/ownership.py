@@ -73,7 +73,7 @@ class BundleOwners:
         }
         if not new:
             return schema.empty_table()
-        # Few of a million bundles change owners, and only those are looked at further.
+        # Few bundles of up to a million change owners: the slower code below handles only those.
         kept = kept[np.fromiter(map(new.__contains__, bundles), np.bool_, len(bundles))]
         reported = self._reported(*(poll[name][kept].tolist() for name in _REPORTED))
         bundles, brokers = list(reported), list(reported.values())

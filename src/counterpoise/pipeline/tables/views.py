@@ -102,7 +102,7 @@ def sql(reader: TablesReader, engine: str) -> str:
         for table in there
     ]
     for name, view in VIEWS.items():
-        # Qualified, as DuckDB has a keyword `at`.
+        # With the table's name, since `at` alone is a keyword in DuckDB.
         listed = ", ".join(f"{view.table}.{_quoted(column)}" for column in view.columns)
         condition = f"where kind = '{view.kind}'"
         if view.table in there:

@@ -196,7 +196,7 @@ def scales(load: Floats32 | Floats, owner: Indices, capacity: Floats) -> Floats:
         each = np.where(capacity > 0, 1.0 / capacity, 0.0).T[:, np.newaxis, :]
         made: Floats = each / use.max(axis=0)[:, np.newaxis]
     for span in np.flatnonzero(~use.any(axis=0)).tolist():
-        # No broker reports usage: bytes/s stand for it, in the direction that has more.
+        # If no broker reports usage, bytes/s are used, in or out, whichever is more.
         mean = whole[1:, span].max() / max(1, len(capacity))
         made[:, span] = 0.0
         made[1:, span] = 1.0 / mean if mean > 0 else 0.0

@@ -92,7 +92,8 @@ def advance(
     """
     # A bundle with level 0 counts as new: its forecast would stay 0, however often it was seen.
     first = (before.count == 0) | (before.level.sum(axis=1) <= 0.0)
-    # Figures that stay the same are a report read twice, or, after a while, a constant load.
+    # Unchanged figures are the same report read again or, after a measurement's time, a constant
+    # load.
     last_ms, now_ms = times_ms
     elapsed_ms = now_ms - last_ms if last_ms else 0
     again = elapsed_ms >= MEASURED_MS
@@ -102,8 +103,8 @@ def advance(
     day = learn_day(before.day, carried(level.T), last_ms, now_ms)
     grown = growth(day, before.spread, now_ms - elapsed_ms, now_ms)
     expected = _grown(level, trend * minutes, grown).clip(0.0, LARGEST)
-    # What the reports of all brokers have in common is no noise of single bundles: for example that
-    # they cover only a part of an interval, or that load rises everywhere.
+    # A deviation common to all brokers is not noise of single bundles: for example, load may rise
+    # everywhere, or reports may cover only a part of an interval.
     size = expected.sum(axis=1)
     seen_now = np.where(fresh & ~first, sample.sum(axis=1), size)
     common = _common(size, seen_now, before.owner)

@@ -20,7 +20,7 @@ NO_OWNER: Final = -1
 class CompletedMove:
     """A move that has ended, but that load reports may not show yet.
 
-    Apache's brokers report when their load changed a good deal, or after a quarter of an hour.
+    Apache's brokers report when their load has changed considerably, or after a quarter of an hour.
     """
 
     source: str

@@ -46,7 +46,7 @@ FACTS: Final = (
 
 
 class CannotSeeError(ExplainedError):
-    """Data that a plan depends on could not be read; the message is a sentence for a person."""
+    """Data that a plan depends on could not be read; the message is a sentence."""
 
 
 class PolicyReader:

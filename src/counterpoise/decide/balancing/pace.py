@@ -36,7 +36,7 @@ class MovePace:
     alone_s: float = math.inf
     """How many seconds the last move took that was made alone; infinite before one."""
     stopped: str = ""
-    """Why no further move may begin, whatever the last moves' outcomes; empty if one may."""
+    """Why no further move may begin, regardless of the last moves' outcomes; empty if one may."""
 
     @staticmethod
     def of(most: int, failed_most: int = FAILED_MOST) -> "MovePace":

@@ -35,8 +35,8 @@ class LatencyLimit:
     times: float = 2.0
     """The mean latency has to be at least this many times the mean before the moves."""
     rise_ms: float = 20.0
-    """It has to be higher by at least this much, too: in a small cluster it varies by a few
-    milliseconds."""
+    """Latency must also rise by at least this many milliseconds: in a small cluster it varies by a
+    few."""
     looks: int = 4
     """The mean is that of this many measurements, each of which has to show at least half of the
     rise: a garbage collection shows in one or two of them only."""

@@ -98,7 +98,7 @@ class Moves:
         return rate * part, throughput * part
 
     def quota(self, pair: Pair) -> Quota:
-        """How much a pair should move: in messages/s or, where that is too little, in bytes/s."""
+        """How much a pair should move: in messages/s or, if that is too little, in bytes/s."""
         limits = self.options.limits
         rate, throughput = self.amounts(pair)
         if rate > limits.min_unload_message:

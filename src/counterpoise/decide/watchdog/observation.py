@@ -104,15 +104,16 @@ class WatchdogFinding:
     since_ms: int
     sentence: str
     remedy: str = ""
-    """`lookup` or `unload`, which are safe and done on request; empty where only a person can."""
+    """`lookup` or `unload`, which are safe and carried out on request; empty if there is no safe
+    remedy."""
     broker: str = ""
     """The broker that is asked for the remedy."""
     advice: str = ""
-    """What a person can do."""
+    """What an operator can do."""
     cause: str = ""
     """What the subjects of findings with one reason have in common, mostly a broker."""
     bundles: tuple[str, ...] = ()
-    """The bundles that it is about; the remedy is carried out for each."""
+    """The bundles that the finding is about; the remedy is carried out for each."""
 
     @property
     def key(self) -> str:

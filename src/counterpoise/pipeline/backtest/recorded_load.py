@@ -25,7 +25,7 @@ class BundleReports:
     rates: Floats
     """The rates of each report: a row of four, in the order of `RATES`."""
     measured_ms: Integers
-    """The time of each measurement: that of the first poll that read it."""
+    """The time of each measurement, which is the time of the first poll that read it."""
     measured_by: Indices
     """The broker that made each measurement."""
 

@@ -45,7 +45,7 @@ class Change:
     """By namespace, the number of bundles that it is to have."""
 
     def sentences(self) -> list[str]:
-        """Sentences for a person: what is changed, and what the replay assumes about it."""
+        """Sentences that describe what is changed, and what the replay assumes about it."""
         named = ", ".join(_new_names(self.added))
         lines = []
         if self.added:

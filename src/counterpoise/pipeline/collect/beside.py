@@ -32,7 +32,7 @@ Ask = Callable[[str], Awaitable[Fetched | Hung]]
 
 @dataclass(slots=True)
 class _Asked:
-    """A broker that is asked beside the polls."""
+    """A broker that is asked separately from the polls."""
 
     task: asyncio.Task[Fetched | Hung]
     since: float
@@ -41,7 +41,7 @@ class _Asked:
 
 
 class Beside:
-    """Requests to brokers that timed out, made beside the polls, so that they delay no poll."""
+    """Asks brokers that timed out, separately from the polls, so that no poll has to wait."""
 
     def __init__(self, ask: Ask, timeout_s: float, clock_ms: MillisecondClock) -> None:
         self._ask = ask

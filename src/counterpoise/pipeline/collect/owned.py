@@ -180,7 +180,7 @@ class Ownership:
         return bundles
 
     async def _json(self, url: str) -> Any:
-        """A response as JSON; an empty tuple if its subject has been deleted meanwhile."""
+        """A response as JSON; an empty tuple if what was asked for has been deleted since."""
         reply = await self._admin.ask(url, redirects=True)
         if reply.status == 404:
             return ()

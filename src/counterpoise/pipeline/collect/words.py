@@ -1,4 +1,4 @@
-"""Errors of brokers and networks as one line for a person."""
+"""Writes errors of brokers and networks as one line that an operator can read."""
 
 import json
 from collections.abc import Mapping

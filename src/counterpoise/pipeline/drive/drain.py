@@ -177,5 +177,5 @@ def _attempt_text(outcome: MoveOutcome, attempt: int, attempts: int) -> str:
 
 
 def sentence(move: Move) -> str:
-    """A planned move as a sentence for a person."""
+    """A planned move as a sentence."""
     return f"{move.bundle} -> {move.destination}: {move.placement}"

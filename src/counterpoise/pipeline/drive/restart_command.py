@@ -22,7 +22,9 @@ class Restarter(Protocol):
     """A way to restart a broker: by a program, or by asking the operator."""
 
     async def restart(self, broker: str) -> None:
-        """Restart a broker; raises `RestartFailedError`. The broker need not be back on return."""
+        """Restart a broker; raises `RestartFailedError`. It may return before the broker runs
+        again.
+        """
         ...
 
 

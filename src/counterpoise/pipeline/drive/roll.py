@@ -348,7 +348,7 @@ class RollingRestart:
         return ""
 
     async def _beating(self, state: RollState, work: Awaitable[T]) -> T:
-        """Await `work`, and meanwhile record regularly that this process is alive."""
+        """Await `work`; until it ends, record regularly that this process is alive."""
 
         async def beat() -> None:
             while True:

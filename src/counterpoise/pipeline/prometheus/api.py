@@ -48,7 +48,7 @@ class PrometheusApi:
 
     @property
     def address(self) -> str:
-        """The server's URL for a person, without credentials."""
+        """The server's URL as messages show it, without credentials."""
         scheme, _, rest = self._url.partition("://")
         return f"{scheme}://{rest.rpartition('@')[2]}"
 

@@ -51,7 +51,7 @@ class ExportedFiles:
 
     @property
     def address(self) -> str:
-        """The names of the files, for a person."""
+        """The names of the files, as messages show them."""
         first, *more = (str(path) for path in self._paths)
         return f"{first} and {len(more)} more files" if more else first
 

@@ -34,7 +34,7 @@ class SeriesSource(Protocol):
 
     @property
     def address(self) -> str:
-        """The source's name for a person, without credentials."""
+        """The source's name as messages show it, without credentials."""
 
     async def outline(self, name: str, grid: TimeGrid) -> SeriesOutline:
         """Find at which times the metric `name` has series; raises `SeriesError`, also if there are

@@ -84,8 +84,8 @@ class TablesWriter(TablesReader):
         """The application transactions read so far; for each the log since its checkpoint is read.
         """
         self._ended: HistoryFaultError | None = None
-        """The error after which nothing is committed any more, since what the log has is unknown.
-        """
+        """The error after which nothing more is committed, since the content of the log is
+        unknown."""
 
     def commit(
         self,
@@ -141,7 +141,7 @@ class TablesWriter(TablesReader):
                     handle.alter.set_table_properties(kept, commit_properties=of_epoch)
 
     def forget_versions(self, table: str) -> None:
-        """Remove log entries of versions that cannot be read any more."""
+        """Remove the log entries of versions older than the table's log retention."""
         with self._current(table) as handle:
             handle.cleanup_metadata()
 

@@ -52,7 +52,7 @@ class Journal:
     def __init__(self, reader: TablesReader) -> None:
         self._reader = reader
         self._at_hand: OrderedDict[str, pa.Table] = OrderedDict()
-        """The rows of small files that were read lately: a data file never changes."""
+        """A cache of the rows of small files that were read recently: a data file never changes."""
 
     def memory_before(self, poll_id: int) -> RoundMemory:
         """The balancer's memory after the latest round before this poll."""

@@ -19,7 +19,8 @@ class KeepingOptions:
     compact_from: int = PER_LEVEL
     """A table is compacted once it has this many small files."""
     look_every: int = 60
-    """After every so many batches, the tables are checked for files to compact."""
+    """The tables are checked for files to compact each time that this many batches have been
+    folded."""
     retain_days: int = 0
     """How many days of rows are kept; 0: all of them."""
     time_travel_days: int = TIME_TRAVEL_DAYS
@@ -28,7 +29,7 @@ class KeepingOptions:
     """How many of the newest small files of a table other than `reports` are not compacted, so that
     an interrupted round is found quickly."""
     vacuum_every: int = 60
-    """After every so many compactions, files that no readable version needs are deleted."""
+    """One in this many compactions also deletes the files that no readable version needs."""
 
 
 class Keeping:

@@ -48,7 +48,7 @@ class WatchSettings:
     metrics: tuple[str, int] | None = None
     """The host and port at which `/metrics` and `/health` are served; None: nowhere."""
     notify: NotifyOptions | None = None
-    """Where notices for the operator are sent, and which; None: nowhere."""
+    """Where and how notices for the operator are sent; None: nowhere."""
     watchdog: bool = False
     """Whether each poll is also checked by the watchdog (`decide/watchdog/`)."""
     keeping: KeepingOptions = field(default_factory=KeepingOptions)

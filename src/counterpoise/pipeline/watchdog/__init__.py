@@ -1,3 +1,3 @@
-"""A cluster's watchdog: `observer.py` reads what it needs beside the load, `watchdog.py` alerts
+"""A cluster's watchdog: `observer.py` reads what it needs besides the load, `watchdog.py` alerts
 and, on request, carries out safe remedies. `decide/watchdog/` judges what is wrong.
 """

@@ -1,4 +1,4 @@
-"""Reads what a watchdog needs beside the load: owners, leaders, settings, the state channel."""
+"""Reads what a watchdog needs besides the load: owners, leaders, settings, the state channel."""
 
 import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence

@@ -27,7 +27,7 @@ REMEMBERED_MS: Final = 600_000
 
 @dataclass(slots=True)
 class _Bundle:
-    """One of the bundles that were reported lately."""
+    """A bundle that was reported recently."""
 
     reporters: tuple[str, ...] = ()
     reported_ms: int = 0

@@ -30,8 +30,7 @@ all of them have given bundles away.
 """
 LEAST: Final = 1e-9
 CHEAPEST: Final = 0.05
-"""The least part of a price that any bundle's move costs: that of a tiny one changes its owner,
-too."""
+"""The least part of a price that a move costs: even a tiny bundle changes its owner."""
 _SAMPLE: Final = np.arange(CANDIDATES)
 
 

@@ -72,8 +72,9 @@ class Everything:
         return topic in self.topics
 
     async def create(self, topic: TopicName) -> None:
-        self.topics.add(topic)
-        self._changed()
+        if topic.is_persistent:
+            self.topics.add(topic)
+            self._changed()
 
     async def delete(self, topic: TopicName) -> None:
         self.topics.discard(topic)

@@ -10,14 +10,17 @@ import pytest
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import TopicRates
+from counterpoise.broker.topic import leaving
 from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
+from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerIds, LogListener, Persistence, StorageError
 from counterpoise.wire.errors import ServerError
-from tests.broker.topic.conftest import World
+from tests.broker.topic.conftest import Wire, World
 
 NAMES = [TopicName.parse(f"persistent://t/n/{n}") for n in range(5)]
 
@@ -136,11 +139,25 @@ async def test_a_topic_whose_bundle_goes_while_it_is_opened_leaves_nothing_here(
     assert await world.store.is_released(log_name(name)) is name.is_persistent
 
 
-async def test_topics_that_stay_are_not_unloaded_with_their_bundle(world: World) -> None:
+async def test_topics_that_stay_are_not_unloaded_with_their_bundle(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All others are, although they close one after the other and the first one's client fails."""
+
+    class Failing(Wire):
+        def close_producer(self, producer_id: int, url: ServiceUrls | None) -> None:
+            super().close_producer(producer_id, url)
+            if len(self.closed_producers) == 1:
+                raise OSError("the socket is gone")
+
+    monkeypatch.setattr(leaving, "CLOSING_MAX", 1)
     stays = TopicName.parse("persistent://t/n/stays")
-    world = World(MemoryLedgerStore(), stays=lambda name: name == stays)
-    bundles = {world.cluster.bundle_of(name) for name in (*NAMES, stays)}
-    for name in (*NAMES, stays):
-        await world.topic(name)
-    unloaded = [await world.registry.unload_bundle(each, None) for each in bundles]
-    assert (sum(unloaded), [*world.registry.loaded]) == (len(NAMES), [stays])
+    world, wire = World(MemoryLedgerStore(), stays=lambda name: name == stays), Failing()
+    for number, name in enumerate((*NAMES, stays)):
+        (await world.topic(name)).add_producer(ProducerRequest(number), wire)
+    whole = NamespaceBundles.of_count(stays.namespace_name, 1).bundle_of(stays)
+    unloaded = await world.registry.unload_bundle(whole, None)
+    assert (unloaded, [*world.registry.loaded]) == (len(NAMES), [stays])
+    # The one that failed is disconnected once more in the end.
+    assert [number for number, _ in wire.closed_producers] == [*range(len(NAMES)), 0]
+    assert [await world.store.is_released(log_name(name)) for name in NAMES] == [True] * len(NAMES)

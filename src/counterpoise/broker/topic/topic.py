@@ -154,6 +154,11 @@ class Topic(ABC):
         """The topic's producers, including those that wait for exclusive access."""
         return self.producers.all()
 
+    @property
+    def has_consumers(self) -> bool:
+        """Whether a consumer is attached."""
+        return any(subscription.consumers for subscription in self.subscriptions.values())
+
     def attached_clients(self) -> int:
         """The number of the topic's producers and consumers."""
         return len(self.producers) + sum(len(it.consumers) for it in self.subscriptions.values())

@@ -18,6 +18,7 @@ from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.broker.topic.compaction import Compaction
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
+from counterpoise.broker.topic.leaving import leave_all
 from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
@@ -40,7 +41,6 @@ UNLOAD_TIMEOUT_S = 60.0
 (``namespaceBundleUnloadingTimeoutMs``)."""
 CLOSE_S = 10.0
 """How long a broker that stops waits for its topics, when the disk does not answer."""
-
 _DEFAULTS = TopicOptions()
 _log = logging.getLogger(__name__)
 
@@ -275,10 +275,7 @@ class TopicRegistry:
                     # Those that take longer are not cancelled: clients wait for their answers.
                     await asyncio.wait(under_way)
                 topics = self._loaded_in(bundle)
-                leaving = (topic.leave(assigned_broker_url) for topic in topics)
-                for end in await asyncio.gather(*leaving, return_exceptions=True):
-                    if isinstance(end, Exception):
-                        _log.warning("%s: a topic did not close in order: %s", bundle, end)
+                await leave_all(topics, assigned_broker_url)
         except TimeoutError:
             _log.warning("%s: its topics did not close within %g s", bundle, timeout_s)
         finally:
@@ -377,8 +374,7 @@ class TopicRegistry:
             async with asyncio.timeout(CLOSE_S):
                 if under_way:
                     await asyncio.wait(under_way)
-                leaving = (topic.leave(None) for topic in list(self._topics.values()))
-                await asyncio.gather(*leaving, return_exceptions=True)
+                await leave_all(list(self._topics.values()), None)
         except TimeoutError:
             _log.warning("topics did not close within %g s; the broker stops without them", CLOSE_S)
         for topic in self._topics.values():

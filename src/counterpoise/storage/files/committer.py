@@ -1,4 +1,4 @@
-"""A few threads that write groups and wait for the disk, so that the event loop never does."""
+"""A few threads that do blocking work and wait for the disk, so that the event loop never does."""
 
 import asyncio
 import logging
@@ -16,23 +16,21 @@ Step = Callable[[], None]
 
 
 class Committer:
-    """Runs each job in one of ``threads`` threads, and then its callback on the event loop.
+    """Runs each job in one of up to ``threads`` threads, then its callback on the event loop.
 
     Jobs that end close together share one wake-up of the loop. The threads do not keep the process
     alive: a disk that never responds must not block its exit.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, threads: int = 2) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, threads: int = 2, name: str = "ledger-committer"
+    ) -> None:
         self._loop = loop
+        self._most, self._name = threads, name
         self._queue: ThreadQueue[tuple[Step, Step | None] | None] = ThreadQueue()
         self._done: deque[Step] = deque()
         self._notified = False
-        self._threads = [
-            threading.Thread(target=self._work, name=f"ledger-committer-{n}", daemon=True)
-            for n in range(threads)
-        ]
-        for thread in self._threads:
-            thread.start()
+        self._threads: list[threading.Thread] = []
 
     def submit(self, run: Step, finish: Step | None = None) -> None:
         """Queue blocking work for a thread; ``finish`` is called on the loop after it.
@@ -40,7 +38,10 @@ class Committer:
         ``run`` should catch its errors and keep them for ``finish``: one that it raises is only
         logged.
         """
-        self._queue.put((run, finish))
+        if not self._queue.put((run, finish)) and len(self._threads) < self._most:
+            name = f"{self._name}-{len(self._threads)}"
+            self._threads.append(threading.Thread(target=self._work, name=name, daemon=True))
+            self._threads[-1].start()
 
     def _work(self) -> None:
         get = self._queue.getter()
@@ -75,6 +76,7 @@ class Committer:
     def close(self, within_s: float) -> bool:
         """End the threads once all queued jobs have run; returns whether they ended in time."""
         deadline = time.monotonic() + within_s
+        self._most = 0
         for _ in self._threads:
             self._queue.put(None)
         for thread in self._threads:

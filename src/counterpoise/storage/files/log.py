@@ -121,8 +121,14 @@ class FileLog(StoredLog[C]):
 
     async def _tidy(self, recovered: Recovered) -> None:
         store = self._store
+
+        def tidy() -> None:
+            # Before its turn comes another may own the log, and tidies as well.
+            if self._error is None:
+                recovered.tidy(self.directory, store.disk)
+
         try:
-            await store.later(recovered.tidy, self.directory, store.disk)
+            await store.later(tidy)
         except OSError as error:
             # No log refers to these files, and the next owner tries again.
             _log.info("%s: files of former owners are not deleted: %s", self.directory, error)

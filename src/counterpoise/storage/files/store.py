@@ -4,11 +4,12 @@ import asyncio
 import contextlib
 import logging
 import shutil
+import threading
 import uuid
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar
 
 from counterpoise.storage.cache import EntryCache
 from counterpoise.storage.files import fence, state
@@ -82,7 +83,8 @@ class FileLedgerStore:
         self._tidier = Threads(1, "ledger-tidier")
         self._prepared: set[str] = set()
         self._unfinished: list[UnsyncedCopy] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._may_be_unfinished = threading.Semaphore(UNFINISHED_MAX)
+        self._tasks: set[asyncio.Future[Any]] = set()
         self._ids = LocalLedgerIds()
         self.topics: TopicCodec = JsonTopics()
         self.closed = False
@@ -211,42 +213,44 @@ class FileLedgerStore:
 
     async def in_thread(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run blocking work in a thread."""
-        return await self._threads.run(lambda: work(*args, **kwargs))
+        return await self._threads.run(partial(work, *args, **kwargs))
 
     async def beside(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run blocking work in other threads than reads and writes, so that it delays neither."""
-        return await self._settlers.run(lambda: work(*args, **kwargs))
+        return await self._settlers.run(partial(work, *args, **kwargs))
 
     async def later(self, work: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
         """Run blocking work that no client waits for, one job after the other."""
-        return await self._tidier.run(lambda: work(*args, **kwargs))
+        return await self._tidier.run(partial(work, *args, **kwargs))
 
     async def end(self, work: Callable[[], UnsyncedCopy | None]) -> None:
         """Run a log's closing work in a thread; the copy that it returns gets to the disk later.
 
         It runs to its end even if the caller is cancelled, because it has a file open.
         """
-        ending = asyncio.get_running_loop().create_task(self._end(work))
+        ending = self._threads.run(partial(self._end, work))
         self.keep(ending)
+        ending.add_done_callback(self._ended)
         await asyncio.shield(ending)
 
-    async def _end(self, work: Callable[[], UnsyncedCopy | None]) -> None:
-        copy = await self.in_thread(work)
-        if copy is not None:
-            self.finish_later(copy)
+    def _end(self, work: Callable[[], UnsyncedCopy | None]) -> UnsyncedCopy | None:
+        copy = work()
+        if copy is None or self._may_be_unfinished.acquire(blocking=False):
+            return copy
+        # `UNFINISHED_MAX` wait for their sync already. After a power failure the next owner of this
+        # log has to scan one more ledger.
+        with contextlib.suppress(OSError):
+            copy.abandon()
+        return None
 
-    def finish_later(self, copy: UnsyncedCopy) -> None:
+    def _ended(self, ending: asyncio.Future[UnsyncedCopy | None]) -> None:
+        if ending.exception() is None and (copy := ending.result()) is not None:
+            self._finish_later(copy)
+
+    def _finish_later(self, copy: UnsyncedCopy) -> None:
         """Have a closed log's last state synced later: after `tidy_seconds`, or when the store
-        closes.
-
-        A sync now would delay the log's next owner. If `UNFINISHED_MAX` states wait already, this
-        one is closed without a sync: after a power failure the next owner then has to scan one more
-        ledger.
+        closes. A sync now would delay the log's next owner.
         """
-        if len(self._unfinished) >= UNFINISHED_MAX:
-            with contextlib.suppress(OSError):
-                copy.abandon()
-            return
         if not self._unfinished and not self.closed:
             asyncio.get_running_loop().call_later(self.tidy_seconds, self._finish)
         self._unfinished.append(copy)
@@ -257,8 +261,9 @@ class FileLedgerStore:
         unfinished, self._unfinished = self._unfinished, []
         for copy in unfinished:
             self.committer.submit(partial(_settle, copy))
+            self._may_be_unfinished.release()
 
-    def keep(self, task: asyncio.Task[None]) -> None:
+    def keep(self, task: asyncio.Future[Any]) -> None:
         """Keep a background task alive until it ends."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)

@@ -22,13 +22,14 @@ class ThreadQueue(Generic[T]):
         self._items: deque[T] = deque()
         self._resting: list[SimpleQueue[T]] = []
 
-    def put(self, item: T) -> None:
-        """Pass an item to a thread, in order; never blocks."""
+    def put(self, item: T) -> bool:
+        """Pass an item to a thread, in order; returns whether one waited for it. Never blocks."""
         with self._lock:
             if self._resting:
                 self._resting.pop().put(item)
-            else:
-                self._items.append(item)
+                return True
+            self._items.append(item)
+            return False
 
     def getter(self) -> Callable[[], T]:
         """A function for one thread that waits for its next item and returns it."""

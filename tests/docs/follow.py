@@ -38,7 +38,7 @@ class Follower:
         self.directory = directory
         self.admin_url = ""
         self._stack = stack
-        self._left_running = stack.enter_context(ExitStack())
+        self.left_running = ExitStack()
         """What the page's own commands left running."""
         self._first_port = free_ports(30)
         self._secure_url = ""
@@ -68,9 +68,9 @@ class Follower:
         """Type a command; fails unless it ends as the page says, with what the page says."""
         text = self.here(command.text)
         if command.alone:
-            self._left_running.close()
+            self.left_running.close()
         if command.until is not None:
-            self._leave_running(text, command.until, self._left_running)
+            self._leave_running(text, command.until, self.left_running)
             return
         with subprocess.Popen(
             ["bash", "-o", "pipefail", "-c", text],
@@ -198,6 +198,8 @@ def follow(page: Page, directory: Path) -> None:
         follower = Follower(directory, stack)
         for need in page.needs:
             follower.provide(need)
+        # It ends first: a broker whose ZooKeeper has gone takes its time.
+        stack.enter_context(follower.left_running)
         for step in page.steps:
             if isinstance(step, File):
                 follower.write(step)

@@ -359,7 +359,7 @@ async def test_a_server_that_comes_back_in_time_keeps_the_session(
 async def test_a_session_cut_off_for_too_long_counts_as_lost(own_zookeeper: ZooKeeper) -> None:
     # The time-out of operations holds for connecting, too: two seconds are few on a busy machine.
     url = own_zookeeper.metadata_url
-    store = await open_store(url, session_timeout_s=1, operation_timeout_s=10)
+    store = await open_store(url, session_timeout_s=1, operation_timeout_s=5)
     events = Events(store)
     await asyncio.to_thread(own_zookeeper.kill)
     assert await events.until(SessionEvent.SESSION_LOST) == [

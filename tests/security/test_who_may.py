@@ -6,6 +6,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pulsar
@@ -102,12 +103,17 @@ def wrong_tokens(cluster: Cluster) -> dict[str, str | None]:
 
 @pytest.mark.client
 def test_who_cannot_prove_who_they_are_is_refused_on_both_ports(cluster: Cluster) -> None:
-    for what, shown in wrong_tokens(cluster).items():
+    def connect(shown: str | None) -> None:
         client = client_of(cluster, shown, within_s=1)
         # To this client a refused CONNECT is a connection to try again, as on Pulsar itself.
         with pytest.raises((pulsar.Timeout, pulsar.ConnectError, pulsar.AuthenticationError)):
             client.create_producer("public/default/refused")
         client.close()
+
+    wrong = wrong_tokens(cluster)
+    with ThreadPoolExecutor(len(wrong)) as at_once:
+        list(at_once.map(connect, wrong.values()))
+    for what, shown in wrong.items():
         for path in ("/admin/v2/clusters", "/admin/v2/nowhere", "/lookup/v2/topic/x/y/z/t"):
             answer = admin(cluster, "GET", path, shown=shown)
             assert answer == (401, {"reason": "Authentication required"}), (what, path)

@@ -44,7 +44,8 @@ def until(cluster: Cluster, name: str, value: str) -> Iterator[None]:
     yield
 
 
-def test_topics_are_created_automatically_or_not(
+def test_topics_and_subscriptions_are_created_or_not(
+    api: Api,
     cluster: Cluster,
     namespace: str,
     connect: Callable[[], pulsar.Client],
@@ -57,6 +58,11 @@ def test_topics_are_created_automatically_or_not(
     change(allowAutoTopicCreation="true")
     with until(cluster, "allowAutoTopicCreation", "true"):
         connect().create_producer(f"persistent://{namespace}/after").close()
+    change(strictlyVerifySubscriptionName="true")
+    with until(cluster, "strictlyVerifySubscriptionName", "true"):
+        refused = api("PUT", f"/admin/v2/persistent/{namespace}/after/subscription/a%2Fb")
+        assert refused.status == 400
+        assert "only contains" in refused.reason
 
 
 def test_with_as_many_partitions_as_is_said(

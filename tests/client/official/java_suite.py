@@ -32,8 +32,8 @@ CLASSES = {
         AdminApi AdminApi2 AdminApiTlsAuth AdminApiCluster AdminApiDelayedDelivery
         AdminApiDynamicConfigurations
         AdminApiMaxUnackedMessages AdminApiOffload AdminApiSchema AdminApiSchemaAutoUpdate
-        AdminApiSchemaValidationEnforced AdminApiSubscription AdminApiTenant AdminTopicApi
-        AnalyzeBacklogSubscription BrokerStat CreateSubscription IncrementPartitions
+        AdminApiSchemaValidationEnforced AdminApiSchemaWithAuth AdminApiSubscription AdminApiTenant
+        AdminTopicApi AnalyzeBacklogSubscription BrokerStat CreateSubscription IncrementPartitions
         MaxUnackedMessages TopicAutoCreation TopicMessageTTL TopicPolicies TopicPoliciesDisable
     """,
     "broker.admin.v3": "AdminApiTransaction",
@@ -65,7 +65,8 @@ CLASSES = {
         TokenAuthenticatedProducerConsumer TokenExpirationProduceConsumer UnloadSubscription
     """,
     "client.impl": """
-        AutoScaledReceiverQueueSize BatchMessageIndexAckDisable ClientWithSocks5Proxy
+        AutoScaledReceiverQueueSize BatchMessageIndexAckDisable BrokerClientIntegration
+        ClientWithSocks5Proxy
         CompactedOutBatchMessage
         CompactionReaderImpl ConnectionHandler ConsumeBaseException ConsumerAck ConsumerClose
         ConsumerConfiguration ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic
@@ -95,8 +96,8 @@ TIMEOUT_MS = 100_000
 _SETTINGS = {"systemTopicsWritableByClients": "true"}
 """As Pulsar is: some tests make the topics of load data before a broker does."""
 _WITHOUT_CLUSTER = (
-    *("AdminApiSchemaWithAuth", "AdminApiT", "AuthenticatedProducer", "AuthenticatedTransaction"),
-    *("TlsProducer", "TokenAuthenticated", "TokenExpiration"),
+    *("AdminApiSchemaWithAuth", "AdminApiT", "AuthenticatedTransaction", "TlsProducer"),
+    *("TokenAuthenticated", "TokenExpiration"),
 )
 """Tests that make the cluster that one of ours begins with, by an admin client of their own."""
 _TEXT = 1

@@ -73,6 +73,10 @@ async def create(request: web.Request) -> None:
     await require_topic_owner(request, topic)
     with _refusing_missing_topic():
         loaded = await broker.topics.get(topic, create=True)
+    try:
+        loaded.rules.admit_name(name)
+    except BrokerError as error:
+        raise errors.bad_request(str(error)) from None
     if name in loaded.subscriptions:
         raise errors.conflict("Subscription already exists for topic")
     properties = start.get("properties") if isinstance(start, dict) else None

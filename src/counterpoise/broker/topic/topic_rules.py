@@ -127,13 +127,17 @@ class TopicRules:
             )
 
     def admit_name(self, name: str) -> None:
-        """Raise `BrokerError` if a consumer may not create a subscription of this name."""
+        """Raise `BrokerError` if no subscription of this name may be created."""
         if self.strict_names:
             try:
                 check_entity(name, "subscription's name", name)
-            except InvalidName as error:
+            except InvalidName:
+                why = (
+                    "Please let the subscription only contains '/w(a-zA-Z_0-9)' or '_', "
+                    f"the current value is {name}"
+                )
                 # The code of Pulsar's NamingException.
-                raise BrokerError(ServerError.ProducerBusy, str(error)) from None
+                raise BrokerError(ServerError.ProducerBusy, why) from None
 
     def admit_subscription(self, topic: TopicName, present: int) -> None:
         """Raise `BrokerError` (NotAllowedError) if one more subscription is not allowed."""

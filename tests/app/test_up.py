@@ -83,7 +83,8 @@ def test_it_serves_and_neither_ctrl_c_nor_a_kill_leaves_anything_behind(tmp_path
 
 
 def test_acknowledged_messages_survive_a_broker_killed_under_load(tmp_path: Path) -> None:
-    with LocalCluster(LocalClusterOptions(brokers=2, data=tmp_path)) as cluster:
+    soon = {"metadataStoreSessionTimeoutMillis": "2000"}
+    with LocalCluster(LocalClusterOptions(brokers=2, data=tmp_path, settings=soon)) as cluster:
         client = pulsar.Client(
             cluster.service_url, logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
         )

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from counterpoise.storage.files import walk
 from counterpoise.storage.files.record import FILE_HEADER_SIZE, HEADER_SIZE, MarkedFormat
 from tests.storage.ledgers import (
     ENTRIES,
@@ -39,6 +40,21 @@ def test_a_ledger_cut_at_any_byte_has_its_whole_records(tmp_path: Path) -> None:
                 MESSAGES[: scan.entries],
                 None,
             )
+
+
+def test_a_record_is_found_behind_damage_wherever_a_window_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(walk, "WINDOW", 3 * HEADER_SIZE)
+    record = records([b"whole"], [1], 0)
+    for damaged in range(1, 9 * HEADER_SIZE):
+        content = bytes(damaged) + record
+
+        def read(size: int, offset: int, content: bytes = content) -> bytes:
+            return content[offset : offset + size]
+
+        found = walk.Walker(read, SEVEN, walk.Place(0, 0))
+        assert [(each.entry, at) for each, at in found] == [(b"whole", damaged)]
 
 
 def test_what_is_cut_off_and_was_stored_is_lost_and_named(tmp_path: Path) -> None:

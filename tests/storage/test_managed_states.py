@@ -207,6 +207,18 @@ class Story:
         self.world.bookkeeper.answers.set()
         await self.world.owner.log.drain()
 
+    async def read(self, _: int) -> None:
+        """What was acknowledged is there for its owner, too."""
+        self.world.bookkeeper.answers.set()
+        log, found = self.world.owner.log, list[bytes]()
+        begin = log.begin
+        try:
+            while begin + len(found) < log.end:
+                found += (await log.read(begin + len(found), 40)).entries
+        except StorageError:
+            return
+        assert found == self.world.acknowledged[: len(found)]
+
     async def save(self, _: int) -> None:
         self.world.bookkeeper.answers.set()
         await self.world.acknowledge(self.world.owner)

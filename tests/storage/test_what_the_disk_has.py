@@ -10,6 +10,7 @@ import pytest
 
 from counterpoise.storage.files import fence
 from counterpoise.storage.files import store as files_store
+from counterpoise.storage.files.disk import LedgerDisk, write_all
 from counterpoise.storage.files.fence import Fence
 from counterpoise.storage.files.recovery import survey, take_over
 from counterpoise.storage.files.store import UNFINISHED_MAX, FileLedgerStore
@@ -263,6 +264,31 @@ async def test_a_hand_over_waits_for_a_slow_disk_once(tmp_path: Path) -> None:
 def _volatile(disk: FaultyDisk) -> set[Path]:
     """What a power failure would take, but for the note that nothing depends on."""
     return {p for p in disk.unsynced | disk.unnamed if not p.name.startswith("committed-")}
+
+
+async def test_what_a_failed_write_left_is_ruled_out_before_anything_follows(
+    tmp_path: Path,
+) -> None:
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"first")
+    disk.before = Failing("write", ".ledger", errno.EIO)
+    await refused(log, heard, b"lost")
+    done: list[str] = []
+    disk.before = lambda what, path: done.append(path.name) if what == "write" else None
+    await write(log, heard, b"second")
+    kinds = ["state" if name.startswith("state-") else name[-7:] for name in done]
+    assert kinds[:2] == ["state", ".ledger"], done
+    await log.close()
+    await store.close()
+
+
+def test_a_disk_that_takes_nothing_fails_the_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever it took before."""
+    disk, took = LedgerDisk(), iter([1, 0])
+    monkeypatch.setattr(disk, "write", lambda *_, **__: next(took))
+    with pytest.raises(OSError, match="took nothing"):
+        write_all(disk, 0, [b"abc"], 0)
 
 
 async def test_deleted_ledgers_are_in_no_copy_of_the_state(tmp_path: Path) -> None:

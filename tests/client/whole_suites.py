@@ -258,7 +258,7 @@ EXPECTED = {
         "now and then it fails in the client, which does not wait for its own threads",
     ),
     "ProducerConsumerInternalTest.testRetentionPolicyByProducingMessages": (
-        "a ledger that is full is closed by the next message here"
+        "its ledger is full by a number of entries: on files here by its size"
     ),
     "TopicPoliciesTest.testSubscriptionTypesEnabled": (
         "a topic without policies answers an empty list here, as one with others does there"

@@ -9,7 +9,7 @@ from counterpoise.storage.grouplog import Log
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed_options import ManagedLedgerOptions
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper, MemoryClient
-from tests.storage.conftest import Heard, everything
+from tests.storage.conftest import Heard, everything, write
 
 NAME = "t/n/persistent/x"
 
@@ -95,6 +95,18 @@ async def test_a_ledger_is_full_by_what_it_has_and_what_is_in_flight(at_once: bo
     assert [(each.entries, each.size) for each in log.ledgers] == [(4, 40), (4, 40), (1, 10)]
     await log.close()
     await broker.store.close()
+
+
+async def test_what_another_client_found_in_a_ledger_that_was_read_can_be_read() -> None:
+    broker = OneBroker(ledger_entries=100)
+    log = await broker.open()
+    await write(log, broker.heard, b"first")
+    assert list((await log.read(0, 100)).entries) == [b"first"]
+    broker.client.unanswered_in = 0  # and the ledger is closed at it by another client
+    await write(log, broker.heard, b"second")
+    assert log.ledgers[0].entries == 2
+    assert list((await log.read(1, 100)).entries) == [b"second"]
+    await log.close()
 
 
 async def test_nothing_follows_a_refused_entry_in_its_ledger() -> None:

@@ -118,12 +118,24 @@ async def test_what_another_broker_changes_meanwhile_is_not_kept(
     assert await brokers.parts() == 5
 
 
-async def test_what_another_broker_changed_during_a_lost_session_is_read() -> None:
+async def test_what_another_broker_changed_during_a_lost_session_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     brokers = BehindTheBack()
     shared = {"bundles": {"boundaries": FOUR, "numBundles": 4}}
     await brokers.policies.shared_policies(NAMESPACE).create(shared)
+    put, written = brokers.session.put, []
+
+    async def put_later(path: str, value: bytes, **how: object) -> int:
+        written.append(path)
+        await asyncio.sleep(0)
+        return await put(path, value, **how)
+
+    monkeypatch.setattr(brokers.session, "put", put_later)
     for _ in range(2):
-        assert await brokers.parts() == 4
+        # Of many that ask at once, one reads the policies and copies them.
+        assert await asyncio.gather(*(brokers.parts() for _ in range(3))) == [4] * 3
+        assert written == [paths.local_policies(NAMESPACE)]
         # What it wrote itself is notified as well.
         await asyncio.sleep(0)
     brokers.session.lose()

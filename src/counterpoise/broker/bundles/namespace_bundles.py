@@ -6,6 +6,7 @@ from typing import Final
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.namespaces.policies import Policies, bundles_json, local_policies_json
 from counterpoise.broker.namespaces.policies.records import JsonObject
 from counterpoise.metadata import BadVersion, MetadataStore, Notification, SessionEvent
@@ -24,6 +25,7 @@ class NamespaceBundleCache:
         self._store = store
         self._policies = policies
         self._known: Final[dict[NamespaceName, NamespaceBundles]] = {}
+        self._learned = SingleFlight(self._learn)
         self._changes = 0
         self._unsubscribe = (
             store.subscribe(self._on_change),
@@ -41,6 +43,11 @@ class NamespaceBundleCache:
 
     async def get(self, namespace: NamespaceName) -> NamespaceBundles:
         """A namespace's bundles; raises `BrokerError` (TopicNotFound) if it does not exist."""
+        known = self._known.get(namespace)
+        # A thousand clients may ask at once for what the first of them has read.
+        return await self._learned(namespace) if known is None else known
+
+    async def _learn(self, namespace: NamespaceName) -> NamespaceBundles:
         known = self._known.get(namespace)
         if known is not None:
             return known

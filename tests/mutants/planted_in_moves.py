@@ -49,8 +49,8 @@ IN_MOVES: tuple[Fault, ...] = (
     Fault(
         "moves that made publishing slow did not hurt",
         "pipeline/rounds.py",
-        "loads, self._executor.rise",
-        "loads",
+        "            rise=self._executor.rise,\n",
+        "",
         "tests/pipeline/test_rounds.py::"
         "test_what_failed_before_moves_were_stopped_is_kept_and_not_tried_again",
     ),

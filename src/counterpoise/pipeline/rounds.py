@@ -119,7 +119,13 @@ class RoundRunner:
             self.withheld = frozenset(held_back)
         ended = list(outcomes.values())
         loads = carried(state, [one.bundle for one in ended])
-        memory = made.memory.after(ended, self._span_ms, traffic(state), loads, self._executor.rise)
+        memory = made.memory.after(
+            ended,
+            span_ms=self._span_ms,
+            traffic=traffic(state),
+            carried=loads,
+            rise=self._executor.rise,
+        )
         await asyncio.to_thread(self._history.record_memory, made.poll_id, memory)
         return ended
 

@@ -148,6 +148,7 @@ class Model:
         self.active: Client | None = None
         self.serving: Client | None = None
         self.switch_at: int | None = None
+        self.blocked = False
         self.settled_at = 0
         self.read = 0
 
@@ -221,6 +222,7 @@ class Model:
     def leave(self, client: Client) -> None:
         self.time_passed()
         del self.clients[client.number]
+        self.note_unacked()
         self._forget_chunks(client)
         if not self.single:
             if not self.clients:
@@ -244,6 +246,7 @@ class Model:
         self.again.clear()
         self.chunks.clear()
         self.active = self.serving = self.switch_at = None
+        self.note_unacked()
 
     def _choose(self) -> bool:
         best = min(each.priority for each in self.clients.values())
@@ -352,9 +355,17 @@ class Model:
         return held
 
     def unblock(self, client: Client) -> None:
+        self.note_unacked()
         if client.blocked and client.unacked <= self.of_consumer // 2:
             client.blocked = False
             self.entered(client)
+
+    def note_unacked(self) -> None:
+        """Block the subscription at its limit, until less than half of that is unacknowledged."""
+        if self.unacked >= self.of_subscription:
+            self.blocked = True
+        elif self.unacked < max(self.of_subscription // 2, 1):
+            self.blocked = False
 
     def notice_deleted(self) -> None:
         """Ledgers may have been deleted: none that a durable subscription needs."""
@@ -449,6 +460,7 @@ class Model:
                 client.blocked = client.unacked >= self.of_consumer
         if not self.single:
             client.blocked = client.unacked >= self.of_consumer
+        self.note_unacked()
         client.last_turn = self.bursts
         client.waits_since = self.bursts if client.ready else None
 
@@ -470,10 +482,11 @@ class Model:
             # Several consumers' shares of one look are sent one after the other.
             beyond = 0 if self.bursts == self.began + 1 else MESSAGES_MAX
             assert self.unacked < self.of_subscription + beyond
+            assert beyond or not self.blocked
             return
         if not is_plain:
             return
-        assert self.unacked < self.of_subscription, "more than the subscription may hold"
+        assert not self.blocked, "more than the subscription may hold"
         for other in self.clients.values():
             if other is client or not other.ready:
                 continue
@@ -511,7 +524,7 @@ class Model:
         if self.single:
             free = self.serving is not None and self.serving.ready
             return [n for n in self.to_send() if n >= self.read] if free else []
-        if self.unacked >= self.of_subscription:
+        if self.blocked:
             return []
         waiting = [n for n in self.to_send() if self.holder(n) is None and self.is_due(n)]
         if self.kind is SubscriptionType.Shared:

@@ -611,7 +611,7 @@ class Story:
                 assert unsent <= behind <= len(model.log) - model.read
             else:
                 assert subscription.dispatcher.unacked == model.unacked  # type: ignore[attr-defined]
-                assert subscription.blocked is (model.unacked >= model.of_subscription)
+                assert subscription.blocked is model.blocked
         active = model.active
         assert (subscription.active and subscription.active.consumer_id) == (
             active and active.number

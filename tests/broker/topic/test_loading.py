@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerIds, LogListener, Persistence, StorageError
@@ -137,6 +139,30 @@ async def test_a_topic_whose_bundle_goes_while_it_is_opened_leaves_nothing_here(
     assert refused.value.code is ServerError.ServiceNotReady
     assert (list(limits.topics), dict(world.registry.loaded)) == ([], {})
     assert await world.store.is_released(log_name(name)) is name.is_persistent
+
+
+async def test_a_load_that_fails_after_its_log_is_open_closes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = World(FileLedgerStore(tmp_path))
+
+    async def unreadable(topic: TopicName) -> bool:
+        raise BrokerError(ServerError.MetadataError, f"the record of {topic} cannot be read")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(world.cluster, "terminated", unreadable)
+        for _ in range(3):
+            with pytest.raises(BrokerError, match="cannot be read"):
+                await world.topic()
+    # The files are closed before this is stored: a thread does one after the other.
+    await world.publish(await world.producer(), "m0")
+    assert len(open_ledgers(tmp_path)) == 1
+    await world.registry.close()
+
+
+def open_ledgers(root: Path) -> list[Path]:
+    links = (link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
+    return [each for each in links if each.is_relative_to(root) and each.suffix == ".ledger"]
 
 
 async def test_topics_that_stay_are_not_unloaded_with_their_bundle(

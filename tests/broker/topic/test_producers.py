@@ -57,8 +57,10 @@ async def test_who_waits_for_exclusive_access_keeps_shared_producers_out(world: 
 
 
 async def test_a_producer_that_has_gone_hears_nothing_of_what_could_not_be_stored(
-    world: World,
+    world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    settled: list[tuple[object, int]] = []
+    monkeypatch.setattr(world.wire, "settled", lambda *each: settled.append(each))
     gone, here = await world.producer(), await world.producer()
     topic = await world.topic()
     assert isinstance(topic, PersistentTopic)
@@ -66,6 +68,7 @@ async def test_a_producer_that_has_gone_hears_nothing_of_what_could_not_be_store
     topic.refused(StorageError("the disk is full"), [(gone, 5, 5), (here, 6, 6), (here, 7, 7)])
     assert [each[:2] for each in world.wire.errors] == [(here.producer_id, n) for n in (6, 7)]
     assert world.wire.closed_producers == [(here.producer_id, None)]
+    assert settled == [(gone, 1)]
 
 
 async def test_what_a_producer_left_pending_is_settled_when_the_log_fails(
@@ -78,8 +81,7 @@ async def test_what_a_producer_left_pending_is_settled_when_the_log_fails(
     topic = await world.topic()
     assert isinstance(topic, PersistentTopic)
     gone.close()
-    contexts = [(gone, 0, 0), (here, 0, 0), (gone, 1, 1)]
-    for _ in range(2):
+    for contexts in [(gone, 0, 0), (here, 0, 0)], [(gone, 1, 1)]:
         topic.failed(StorageError("the disk is gone"), contexts)
     assert settled == [(gone, 1), (gone, 1)]
     assert world.wire.closed_producers == [(here.producer_id, None)]

@@ -10,6 +10,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.storage.memory import MemoryLedgerStore
+from counterpoise.storage.port import StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, batch, publish
@@ -140,12 +141,16 @@ async def test_the_last_message_id(world: World) -> None:
 async def test_a_subscription_that_waits_for_acknowledgements_says_so(
     store: MemoryLedgerStore,
 ) -> None:
-    world = World(store, options=TopicOptions(max_unacked_per_subscription=2))
+    """As in Pulsar, until less than half of the limit is unacknowledged."""
+    world = World(store, options=TopicOptions(max_unacked_per_subscription=4))
     producer, consumer = await world.producer(), await world.consumer(SHARED)
-    await world.publish(producer, *"ab")
-    assert (await subscription_json(consumer.subscription))["blockedSubscriptionOnUnackedMsgs"]
-    consumer.ack_individual(world.wire.ids(consumer)[:1])
-    assert not (await subscription_json(consumer.subscription))["blockedSubscriptionOnUnackedMsgs"]
+    await world.publish(producer, *"abcd")
+    await world.publish(producer, *"ef")
+    for acknowledged, is_blocked, delivered in (0, True, 4), (2, True, 4), (3, False, 6):
+        consumer.ack_individual(world.wire.ids(consumer)[:acknowledged])
+        json = await subscription_json(consumer.subscription)
+        assert json["blockedSubscriptionOnUnackedMsgs"] is is_blocked
+        assert len(world.wire.payloads(consumer)) == delivered
 
 
 async def test_ledgers_go_once_every_subscription_is_done_with_them() -> None:
@@ -283,6 +288,43 @@ async def test_two_first_consumers_at_once_make_one_subscription(world: World) -
     await world.publish(await world.producer(), "a")
     made = await asyncio.gather(*(world.consumer(SHARED, rollback_seconds=10**6) for _ in range(3)))
     assert len({id(c.subscription) for c in made}) == 1
+
+
+async def answered(work: asyncio.Future[object]) -> bool:
+    """Whether it is done once everything has run that can."""
+    for _ in range(50):
+        await asyncio.sleep(0)
+    return work.done()
+
+
+async def test_every_consumer_of_a_new_subscription_waits_until_it_is_saved(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = await world.topic()
+    save, on_disk = topic.log.cursors_saved, asyncio.get_running_loop().create_future()
+
+    async def when_on_disk() -> None:
+        if not await asyncio.shield(on_disk):
+            raise StorageError("no space is left")
+        await save()
+
+    monkeypatch.setattr(topic.log, "cursors_saved", when_on_disk)
+    first, second = (asyncio.ensure_future(world.consumer(SHARED)) for _ in range(2))
+    assert not any([await answered(each) for each in (first, second)])
+    # The first one's save fails, and who asks for it again waits for the next.
+    on_disk.set_result(False)
+    for each in first, second:
+        with pytest.raises(BrokerError, match="no space is left"):
+            await each
+    with pytest.raises(BrokerError, match="no space is left"):
+        await topic.create_subscription("s")
+    on_disk = asyncio.get_running_loop().create_future()
+    again = asyncio.ensure_future(world.consumer(SHARED))
+    assert not await answered(again)
+    on_disk.set_result(True)
+    await again
+    world.take_over()
+    assert "s" in (await world.topic()).subscriptions
 
 
 async def test_a_consumer_whose_subscription_goes_while_it_is_saved_comes_again(

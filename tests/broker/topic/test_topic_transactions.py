@@ -1,10 +1,12 @@
 """A topic's transactions outlive the broker that serves it: unloaded in order, or killed."""
 
 import asyncio
+import sys
 
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic import topic_transactions
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.producer import Producer
@@ -337,6 +339,29 @@ async def test_a_marker_that_could_not_be_stored_is_stored_later(world: World) -
     await publish_in(world, await world.producer(), ONE, "m1")
     await end(world, ONE, commit=True)
     await received(world, await world.consumer(), ["m0", "m1"])
+
+
+async def test_a_topic_is_noted_to_have_transactions_however_often_that_failed(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(topic_transactions, "_RETRY_S", 0)
+    producer, consumer = await world.producer(), await world.consumer()
+    log = (await topic_of(world)).log
+    save, failures, noted = log.cursors_saved, iter(range(sys.getrecursionlimit())), asyncio.Event()
+
+    async def fail() -> None:
+        if next(failures, None) is not None:
+            raise StorageError("no space is left")
+        await save()
+        noted.set()
+
+    with monkeypatch.context() as broken:
+        broken.setattr(log, "cursors_saved", fail)
+        send(producer, ONE, entry("refused", txnid_most_bits=0, txnid_least_bits=0))
+        await asyncio.wait_for(noted.wait(), 5)
+    await publish_in(world, await world.producer(), ONE, "m0")
+    await end(world, ONE, commit=True)
+    await received(world, consumer, ["m0"])
 
 
 async def test_no_marker_precedes_the_note_that_there_are_transactions(world: World) -> None:

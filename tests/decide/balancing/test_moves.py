@@ -66,7 +66,10 @@ def test_former_moves_are_kept_and_trails_for_the_span_or_for_ever() -> None:
     assert after.unloaded_brokers == {"b9": 1, "b1": ENDED}
     assert after.trails == {"other": old, BUNDLE: (hop,)}
     for span_ms, kept in ((1000, {}), (1001, {"other": old})):
-        assert before.after([outcome(MoveStatus.MOVED)], span_ms).trails == {**kept, BUNDLE: (hop,)}
+        assert before.after([outcome(MoveStatus.MOVED)], span_ms=span_ms).trails == {
+            **kept,
+            BUNDLE: (hop,),
+        }
 
 
 PLACES_IT = "had taken it by then; the next lookup of one of its topics places it"
@@ -118,9 +121,9 @@ def test_new_measurements_are_awaited_of_brokers_whose_traffic_has_changed(
 ) -> None:
     """One that carried nothing and got nothing would look the same each time."""
     moved = [outcome(MoveStatus.MOVED)]
-    assert RoundMemory().after(moved, None, traffic, carried).traffic_before == awaited
+    assert RoundMemory().after(moved, traffic=traffic, carried=carried).traffic_before == awaited
     failed = [outcome(MoveStatus.FAILED)]
-    assert RoundMemory().after(failed, None, traffic, carried).traffic_before == NONE
+    assert RoundMemory().after(failed, traffic=traffic, carried=carried).traffic_before == NONE
 
 
 @pytest.mark.parametrize(("by_hand_ms", "since_ms"), [(99, 100), (100, 100), (101, 101)])

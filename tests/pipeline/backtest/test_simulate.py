@@ -218,9 +218,11 @@ class Measured(Plain):
         return [(row, source, to) for at, row, source, to in self.went if at == step]
 
 
-def seen_by(by: Strategy, trace: LoadTrace, steps: int, move_s: float) -> list[dict[str, float]]:
-    """Bytes/s by broker in each view that the strategy was asked about."""
-    views = []
+def seen_by(
+    by: Strategy, trace: LoadTrace, steps: int, move_s: float
+) -> tuple[list[dict[str, float]], list[RoundMemory]]:
+    """Bytes/s by broker in each view that the strategy was asked about, and its memory then."""
+    views, memories = [], []
     plan = Strategy.plan
 
     def spied(self: Strategy, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
@@ -228,12 +230,13 @@ def seen_by(by: Strategy, trace: LoadTrace, steps: int, move_s: float) -> list[d
         views.append(
             dict(zip(view.brokers, view.broker.traffic.throughput().tolist(), strict=True))
         )
+        memories.append(memory)
         return plan(self, snapshot, memory)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Strategy, "plan", spied)
         simulate(BacktestCandidate("c", by), trace, 0, steps, move_s=move_s, seed=1)
-    return views
+    return views, memories
 
 
 @pytest.mark.parametrize("move_s", [0.0, 5.0])
@@ -250,7 +253,7 @@ def test_a_moved_bundle_is_in_its_old_brokers_report_until_that_measures_again(
         shedder="UniformLoadShedder",
     )
     every_step = replace(by, balance=replace(by.balance, interval_ms=5000, report_interval_ms=0))
-    views = seen_by(every_step, trace, 20, move_s)
+    views, _ = seen_by(every_step, trace, 20, move_s)
     whole = 3 * 12 * 100_000.0
     assert views[0] == {"b0:80": whole, "b1:80": 0.0}
     # The second broker measures at the sixth step; until then nothing seems to have moved.
@@ -260,6 +263,24 @@ def test_a_moved_bundle_is_in_its_old_brokers_report_until_that_measures_again(
     moved = whole - views[6]["b0:80"]
     least, most = (moved * (1 + move_s / (5.0 * steps)) for steps in (6, 1))
     assert least - 1 <= views[6]["b1:80"] <= most + 1
+
+
+def test_a_round_remembers_only_the_moves_that_were_made() -> None:
+    """A report still has the bundles that went with the first round, and the next ones ask again.
+
+    Pulsar's leader, too, begins a grace period only for what its owner has unloaded.
+    """
+    trace = Measured([100_000.0] * 12, [0] * 12, [[True, True]] * 40)
+    by = as_pulsar(
+        Properties({**FLOORS, "loadBalancerSheddingGracePeriodMinutes": "0"}),
+        shedder="UniformLoadShedder",
+        thrash_span_s=3600,
+    )
+    every_step = replace(by, balance=replace(by.balance, interval_ms=5000, report_interval_ms=0))
+    _, memories = seen_by(every_step, trace, 6, 0.0)
+    first = memories[1].trails
+    assert first
+    assert [each.trails for each in memories[1:]] == [first] * 5
 
 
 def test_what_was_recorded_is_followed_and_a_broker_that_leaves_is_no_move() -> None:

@@ -46,6 +46,8 @@ class PersistentTopic(transactional.TransactionalTopic):
         """The log is passed to `start`, because the log needs this topic as its listener."""
         super().__init__(name, commons)
         self._subscriptions: dict[str, Subscription] = {}
+        #: Durable subscriptions that are new, by name, and not known to be on disk.
+        self._unsaved: set[str] = set()
         self._on_lost = on_lost
         #: Whether nothing more may ever be published; consumers go on to the end.
         self.terminated = False
@@ -210,13 +212,13 @@ class PersistentTopic(transactional.TransactionalTopic):
 
     def failed(self, error: StorageError, contexts: Sequence[Published]) -> None:
         """Called by the log if it failed: the topic closes, and these entries get no receipt."""
+        for producer, _, _ in contexts:
+            if producer.closed:
+                producer.sink.settled(producer, 1)
         if self.closing:
             return
         self.closing = True
         self.end_markers()
-        for producer, _, _ in contexts:
-            if producer.closed:
-                producer.sink.settled(producer, 1)
         _log.warning("%s: %s", self.name, error)
         self._on_lost(self, error)
 
@@ -239,23 +241,23 @@ class PersistentTopic(transactional.TransactionalTopic):
             subscription = self._subscriptions.get(request.subscription)
             if subscription is None:
                 subscription = self._add_subscription(request.subscription, acks, request=request)
-                if subscription.durable:
-                    # Once the client has the response, the subscription survives this broker: what
-                    # is published from now on is kept for it.
-                    await self._saved()
-                return subscription
         if subscription.durable is not request.durable:
             kind = "Durable" if subscription.durable else "NonDurable"
             why = f"{kind} subscription with the same name already exists: {subscription.name}"
             raise BrokerError(ServerError.NotAllowedError, why)
+        await self._saved(subscription.name)
         return subscription
 
-    async def _saved(self) -> None:
+    async def _saved(self, name: str) -> None:
+        """Wait until a new durable subscription is on disk, and so survives this broker."""
+        if name not in self._unsaved:
+            return
         try:
             await self.log.cursors_saved()
         except StorageError as failure:
             why = f"The subscription could not be saved: {failure}"
             raise BrokerError(ServerError.PersistenceError, why) from failure
+        self._unsaved.discard(name)
         self.check_open()
 
     async def create_subscription(
@@ -271,6 +273,7 @@ class PersistentTopic(transactional.TransactionalTopic):
         transactional.require_subscription_name(name)
         self.check_open()
         if name in self._subscriptions:
+            await self._saved(name)
             raise BrokerError(ServerError.ConsumerBusy, f"Subscription {name} already exists")
         self.rules.admit_subscription(self.name, len(self._subscriptions))
         if isinstance(initial, InitialPosition):
@@ -278,7 +281,7 @@ class PersistentTopic(transactional.TransactionalTopic):
         else:
             at = index_of(self.log, initial)
         created = self._add_subscription(name, AckState(at - 1), properties=properties)
-        await self._saved()
+        await self._saved(name)
         return created
 
     def _add_subscription(
@@ -290,8 +293,10 @@ class PersistentTopic(transactional.TransactionalTopic):
         state: CursorState | None = None,
         properties: Mapping[str, str] | None = None,
     ) -> Subscription:
-        if request or state:
-            properties = request.properties if request else state.properties if state else {}
+        if request is not None:
+            properties = request.properties
+        elif state is not None:
+            properties = state.properties
         subscription = Subscription(
             name,
             self.name,
@@ -310,11 +315,13 @@ class PersistentTopic(transactional.TransactionalTopic):
         if self.transactions is not None:
             self.transactions.show(subscription)
         if subscription.durable and state is None:
+            self._unsaved.add(name)
             self.log.save_cursor(subscription.cursor_state())
         return subscription
 
     def _subscription_ended(self, name: str) -> None:
         self._subscriptions.pop(name, None)
+        self._unsaved.discard(name)
         self._last_used = self.commons.wall()
         if name == COMPACTION:
             self.compaction.forget()

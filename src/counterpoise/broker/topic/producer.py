@@ -188,7 +188,9 @@ def refuse_all(error: BrokerError, published: Iterable[tuple[Producer, int, int]
     refused: dict[int, Producer] = {}
     for producer, sequence_id, _ in published:
         refused[id(producer)] = producer
-        if not producer.closed:
+        if producer.closed:
+            producer.sink.settled(producer, 1)
+        else:
             producer.sink.send_error(producer.producer_id, sequence_id, error)
     for producer in refused.values():
         if not producer.closed:

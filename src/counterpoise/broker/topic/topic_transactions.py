@@ -74,24 +74,25 @@ class TopicTransactions:
         return True
 
     async def _note(self) -> None:
+        """Mark the log, and store what was kept meanwhile; refuse it and retry where that fails."""
         topic, log = self._topic, self._topic.log
-        failure: StorageError | None = None
-        try:
-            log.save_cursor(CursorState(BUFFER_CURSOR, log.position(log.end - 1)))
-            await log.cursors_saved()
-        except StorageError as error:
-            failure = error
-        for subscription in topic.subscriptions.values():
-            self.show(subscription)
-        kept, self._kept = self._kept or [], None if failure is None else []
-        for producer, sends in kept:
-            if failure is not None:
-                topic.refused(failure, [(producer, send[1], send[2]) for send in sends])
-            elif not topic.closing:
-                topic.accept(producer, sends)
-        if failure is not None:
-            await asyncio.sleep(_RETRY_S)
-            await self._note()
+        while True:
+            try:
+                log.save_cursor(CursorState(BUFFER_CURSOR, log.position(log.end - 1)))
+                await log.cursors_saved()
+            except StorageError as failure:
+                self._show_all()
+                kept, self._kept = self._kept or [], []
+                for producer, sends in kept:
+                    topic.refused(failure, [(producer, send[1], send[2]) for send in sends])
+                await asyncio.sleep(_RETRY_S)
+                continue
+            self._show_all()
+            kept, self._kept = self._kept or [], None
+            for producer, sends in kept:
+                if not topic.closing:
+                    topic.accept(producer, sends)
+            return
 
     async def recover(self) -> None:
         """Restore the transactions from the log, read from its beginning; raises `StorageError`."""
@@ -99,6 +100,9 @@ class TopicTransactions:
         async for first, entries in parts_from(log, log.begin):
             for index, entry in enumerate(entries, first):
                 self._stored(index, entry)
+        self._show_all()
+
+    def _show_all(self) -> None:
         for subscription in self._topic.subscriptions.values():
             self.show(subscription)
 

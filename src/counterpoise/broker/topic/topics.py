@@ -1,6 +1,7 @@
 """The topics that a broker has loaded: load, unload by bundle, terminate, delete."""
 
 import asyncio
+import contextlib
 import itertools
 import logging
 import secrets
@@ -26,12 +27,14 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.ports import OwnedBundles, ServiceUrls, TopicMetadata
 from counterpoise.broker.topic.preparation import TopicPreparation
+from counterpoise.broker.topic.receipts import Published
 from counterpoise.broker.topic.shared_parts import PublishLatency, SharedByTopics
 from counterpoise.broker.topic.topic import Topic
 from counterpoise.broker.topic.topic_rules import persistence_of, rules_of
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.callbacks import Clock
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.grouplog import Log
 from counterpoise.storage.ledger_store import LedgerStore
 from counterpoise.storage.port import LedgerIds, Persistence, Position, StorageError
 from counterpoise.wire.errors import ServerError
@@ -148,22 +151,19 @@ class TopicRegistry:
 
     async def _load(self, name: TopicName, create: bool, by_policies: bool) -> Topic:
         async with self._loads:
-            return await self._load_now(name, create, by_policies)
-
-    async def _load_now(self, name: TopicName, create: bool, by_policies: bool) -> Topic:
-        topic = self._topics.get(name)
-        if topic is not None:
-            topic.check_open()
-            return topic
-        self._check_owned(name)
-        self._commons.options.check_served(name)
-        if name.is_persistent and await self._catalog.exists(name):
-            return await self._open(name)
-        if not create:
-            raise BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
-        if by_policies:
-            await self._catalog.create(name)
-        return await (self._open(name) if name.is_persistent else self._begin(name))
+            topic = self._topics.get(name)
+            if topic is not None:
+                topic.check_open()
+                return topic
+            self._check_owned(name)
+            self._commons.options.check_served(name)
+            if name.is_persistent and await self._catalog.exists(name):
+                return await self._open(name)
+            if not create:
+                raise BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
+            if by_policies:
+                await self._catalog.create(name)
+            return await (self._open(name) if name.is_persistent else self._begin(name))
 
     async def _is_released(self, name: TopicName) -> bool:
         if name in self._topics:
@@ -199,19 +199,12 @@ class TopicRegistry:
                 log = await self._store.open(
                     log_name(name), self._owner, topic, self._ids, await self._persistence(name)
                 )
-            topic.start(log, terminated=await self._catalog.terminated(name))
-            await topic.recover_transactions()
             try:
-                self._check_owned(name)
-            except BrokerError:
-                # The bundle got another owner while the log was opened, which has fenced this log,
-                # or will when it opens the topic.
-                await topic.leave(None)
+                await self._start(topic, log)
+            except BaseException:
+                with contextlib.suppress(StorageError):
+                    await log.close()
                 raise
-            if self._compaction is not None and self._compaction.topic == name:
-                await self._compaction.compact(topic)
-            # The log may have been fenced before this broker knew of the bundle's new owner.
-            topic.check_open()
         except BaseException as error:
             self.limits.end(topic)
             if isinstance(error, StorageError):
@@ -220,6 +213,17 @@ class TopicRegistry:
         self._topics[name] = topic
         self._ownership.opened(name)
         return topic
+
+    async def _start(self, topic: PersistentTopic, log: Log[Published]) -> None:
+        """Restore a topic from its open log; raises `BrokerError` if it is another broker's now."""
+        topic.start(log, terminated=await self._catalog.terminated(topic.name))
+        await topic.recover_transactions()
+        # If the bundle got another owner meanwhile, that has fenced this log, or will.
+        self._check_owned(topic.name)
+        if self._compaction is not None and self._compaction.topic == topic.name:
+            await self._compaction.compact(topic)
+        # The log may have been fenced before this broker knew of the bundle's new owner.
+        topic.check_open()
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
         """Apply the new policies of these topics, as far as they are loaded.

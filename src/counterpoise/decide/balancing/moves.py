@@ -226,6 +226,7 @@ class RoundMemory(JsonObject):
     def after(
         self,
         outcomes: Iterable[MoveOutcome],
+        *,
         span_ms: int | None = None,
         traffic: Mapping[str, float] = _NONE,
         carried: Mapping[str, float] = _NONE,

@@ -240,15 +240,17 @@ def placed(
         bundles=bundles,
         moves=moves,
         rejections=(*made.rejections, *refused),
-        memory=RoundMemory(
-            made.memory,
-            placement,
-            left_alone(now_ms, memory, strategy.balance),
-            now_ms,
-            memory.settled_at_ms,
-            trails=memory.trails,
+        memory=replace(
+            memory,
+            shedder=made.memory,
+            placement=placement,
+            recently_unloaded=left_alone(now_ms, memory, strategy.balance),
+            decided_at_ms=now_ms,
+            # The brokers of the last moves have reported again, or too much time has passed.
+            traffic_before={},
+            # A strategy that goes by averages computes them each round.
+            loads={},
             costs=recent_costs(now_ms, memory.costs, strategy.balance.costly_span_ms),
-            moves_took_s=memory.moves_took_s,
             unloaded_brokers={
                 broker: at_ms
                 for broker, at_ms in memory.unloaded_brokers.items()

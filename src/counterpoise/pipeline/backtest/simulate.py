@@ -123,7 +123,8 @@ class _Simulation:
         loads, _ = self._report(step)
         moved = self._follow(step, loads)
         if self._strategy is not None:
-            self._memory = self._memory.after(moved, self._strategy.balance.thrash_span_ms)
+            span_ms = self._strategy.balance.thrash_span_ms
+            self._memory = self._memory.after(moved, span_ms=span_ms)
 
     def begin(self, step: int, wait_ms: int) -> None:
         """Start counting results at this step; the first round is due `wait_ms` ms later."""
@@ -153,13 +154,15 @@ class _Simulation:
         seen = ClusterSnapshot(view, view.brokers, newest=self._measurements.reported)
         made = self._strategy.plan(seen, self._memory)
         self.measure.refused(made.rejections)
+        carried_out = []
         for move in made.moves:
             row = self._row[move.bundle]
             if self._owners[row] != self._rank[move.source]:
                 continue  # it has moved already, but its old broker's last report still has it
             self.measure.moved(step, row, loads)
             self._bring(row, self._rank[move.destination])
-        self._memory = self._after(made, view)
+            carried_out.append(move)
+        self._memory = self._after(replace(made, moves=tuple(carried_out)), view)
 
     def _report(self, step: int) -> tuple[Rates, int]:
         """Let brokers measure and report; returns the loads, and the time."""
@@ -238,7 +241,7 @@ class _Simulation:
         return bool(unmeasured(view.now_ms, _traffic(view), self._memory, options))
 
     def _after(self, made: Round, view: ClusterView) -> RoundMemory:
-        """The memory after all the round's moves have succeeded."""
+        """The memory after the round's moves have all succeeded."""
         if self._strategy is None or not made.moves:
             return made.memory
         # Pulsar's leader counts a grace period from its round. Its rounds are slightly more than
@@ -246,9 +249,9 @@ class _Simulation:
         took_ms = -1 if self._leads else round(self.measure.move_s * 1000)
         return made.memory.after(
             made.as_moved(made.poll_id + took_ms),
-            self._strategy.balance.thrash_span_ms,
-            _traffic(view),
-            {move.bundle: view.carried(move.bundle) for move in made.moves},
+            span_ms=self._strategy.balance.thrash_span_ms,
+            traffic=_traffic(view),
+            carried={move.bundle: view.carried(move.bundle) for move in made.moves},
         )
 
     def _seen(self, now_ms: int, up: Masks) -> ClusterView:

@@ -196,8 +196,7 @@ class KeySharedDispatcher(SharedDispatcher):
             self._serve_chunk(chunk)
 
     def _may_send(self) -> bool:
-        is_free = self.unacked < self._max_unacked and self.flow.budget()[0] > 0
-        return is_free and self.turns.left > 0
+        return not self._blocked and self.flow.budget()[0] > 0 and self.turns.left > 0
 
     def _is_any_ready(self) -> bool:
         """Whether a consumer is ready; drops those that are no longer ready."""
@@ -256,12 +255,12 @@ class KeySharedDispatcher(SharedDispatcher):
         ledger_id, entry_id = self.log.position(begin)
         shift = entry_id - begin
         bursts: dict[Recipient, _Burst] = {}
-        slot_of, waiting, most = self.selector.slot, self._waiting, self._max_unacked
+        slot_of, waiting = self.selector.slot, self._waiting
         is_open, holder = self._open, self._holder
         check = self.acks.has_gaps or begin <= self.acks.mark
         stop = min(first + len(entries), self.end, begin + BURST_ENTRIES)
         for index in range(begin, stop):
-            if not is_open or len(self._replay_set) >= self._look_ahead or self.unacked >= most:
+            if not is_open or len(self._replay_set) >= self._look_ahead or self._blocked:
                 break
             if sent >= free or size >= room:
                 break
@@ -307,7 +306,7 @@ class KeySharedDispatcher(SharedDispatcher):
         self._holders[slot] = (recipient, 1 if held is None else held[1] + 1)
         recipient.permits -= messages
         recipient.unacked += messages
-        self.unacked += messages
+        self._count(messages)
         if recipient.unacked >= self._max_unacked_consumer:
             recipient.blocked = True
 

@@ -39,6 +39,8 @@ class SharedDispatcher(Dispatcher):
     ) -> None:
         super().__init__(log, acks, turns)
         self.unacked = 0
+        #: Whether nothing is delivered until half of the messages allowed are acknowledged.
+        self._blocked = False
         self.redeliveries: dict[int, int] = {}
         self._turn_messages = options.round_robin_messages
         self.apply(rules)
@@ -56,6 +58,7 @@ class SharedDispatcher(Dispatcher):
         """Apply a change of policies: consumers may continue, or have to acknowledge first."""
         self._max_unacked_consumer = rules.unacked_of_consumer or _NO_LIMIT
         self._max_unacked = rules.unacked_of_subscription or _NO_LIMIT
+        self._count(0)
         self._delays, self._early_ms = rules.delays, rules.early_ms
         for each in self.consumers:
             was_blocked, each.blocked = each.blocked, each.unacked >= self._max_unacked_consumer
@@ -70,8 +73,12 @@ class SharedDispatcher(Dispatcher):
 
     @property
     def blocked(self) -> bool:
-        """Whether the subscription's limit of unacknowledged messages is reached."""
-        return self.unacked >= self._max_unacked
+        """Whether the limit of unacknowledged messages was reached, and half of it still is.
+
+        As in ``PersistentDispatcherMultipleConsumers.addUnAckedMessages``; there, a limit of one
+        message blocks for ever.
+        """
+        return self._blocked
 
     def _taker(self, entry: bytes) -> Recipient | None:
         return self._rota.next()
@@ -94,7 +101,7 @@ class SharedDispatcher(Dispatcher):
         self._rota.leave(recipient)
         for index in self._chunked.leave(recipient):
             self.replay(index)
-        self.unacked -= recipient.unacked
+        self._count(-recipient.unacked)
         recipient.unacked = 0
         for index in held:
             del self._holder[index]
@@ -197,10 +204,18 @@ class SharedDispatcher(Dispatcher):
 
     def _count_acked(self, recipient: Recipient, messages: int) -> None:
         recipient.unacked -= messages
-        self.unacked -= messages
+        self._count(-messages)
         if recipient.blocked and recipient.unacked <= self._max_unacked_consumer // 2:
             recipient.blocked = False
             self._enter(recipient)
+
+    def _count(self, messages: int) -> None:
+        """Count unacknowledged messages of the subscription; fewer if negative."""
+        self.unacked += messages
+        if self.unacked >= self._max_unacked:
+            self._blocked = True
+        elif self.unacked < max(self._max_unacked // 2, 1):
+            self._blocked = False
 
     def rewind(self, index: int) -> None:
         """Deliver from ``index`` on again; nothing is queued for redelivery any more."""
@@ -220,11 +235,7 @@ class SharedDispatcher(Dispatcher):
     def _deliver(self) -> None:
         """Send what permits allow: entries queued for redelivery first, then new ones."""
         turns = self.turns
-        while (
-            (self._replay or self.read_index < self.end)
-            and self.unacked < self._max_unacked
-            and turns.left > 0
-        ):
+        while (self._replay or self.read_index < self.end) and not self._blocked and turns.left > 0:
             recipient = self._rota.next()
             if recipient is None or not self._serve(recipient):
                 return
@@ -251,7 +262,7 @@ class SharedDispatcher(Dispatcher):
     def _send(self, recipient: Recipient, burst: list[Delivery], sent: int, size: int) -> None:
         recipient.permits -= sent
         recipient.unacked += sent
-        self.unacked += sent
+        self._count(sent)
         recipient.blocked = recipient.unacked >= self._max_unacked_consumer
         self.flow.took(sent, len(burst), size)
         recipient.send(burst, sent, size)

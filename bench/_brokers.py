@@ -79,19 +79,28 @@ def report(broker: int, bundles: int, turn: int) -> bytes:
     first = broker * bundles
     stats = {
         f"tenant/ns-{i % 500}/0x{i:08x}_0x{i + 1:08x}": {
-            "msgRateIn": 100.5 + (i + turn) % 97, "msgThroughputIn": 100_500.5 + (i + turn) % 89,
-            "msgRateOut": 200.5, "msgThroughputOut": 201_000.25, "consumerCount": 2,
-            "producerCount": 1, "topics": 10, "cacheSize": 0,
+            "msgRateIn": 100.5 + (i + turn) % 97,
+            "msgThroughputIn": 100_500.5 + (i + turn) % 89,
+            "msgRateOut": 200.5,
+            "msgThroughputOut": 201_000.25,
+            "consumerCount": 2,
+            "producerCount": 1,
+            "topics": 10,
+            "cacheSize": 0,
         }
         for i in range(first, first + bundles)
-    }  # fmt: skip
+    }
     names = ("cpu", "memory", "directMemory", "bandwidthIn", "bandwidthOut")
     usage = {name: {"usage": 20.0 + broker % 60, "limit": 100.0} for name in names}
     numbers = {
-        "msgRateIn": bundles * 100.5, "msgThroughputIn": bundles * 100_500.5,
-        "msgRateOut": bundles * 200.5, "msgThroughputOut": bundles * 201_000.25,
-        "numBundles": bundles, "numTopics": bundles * 10, "lastUpdate": 1000 + turn,
-    }  # fmt: skip
+        "msgRateIn": bundles * 100.5,
+        "msgThroughputIn": bundles * 100_500.5,
+        "msgRateOut": bundles * 200.5,
+        "msgThroughputOut": bundles * 201_000.25,
+        "numBundles": bundles,
+        "numTopics": bundles * 10,
+        "lastUpdate": 1000 + turn,
+    }
     return json.dumps({**usage, **numbers, "lastStats": stats}).encode()
 
 

@@ -36,15 +36,19 @@ def ours(
     argv += [f"--set={name}={value}" for name, value in settings.items()]
     with contextlib.ExitStack() as stack:
         children = [
-            stack.enter_context(Child.start(ChildSpec(
-                name=f"ours-{number}",
-                argv=argv,
-                is_ready=lambda line: line.startswith(READY + " "),
-                log=folder / f"broker-{number}.log",
-                environment=environment,
-            )))
+            stack.enter_context(
+                Child.start(
+                    ChildSpec(
+                        name=f"ours-{number}",
+                        argv=argv,
+                        is_ready=lambda line: line.startswith(READY + " "),
+                        log=folder / f"broker-{number}.log",
+                        environment=environment,
+                    )
+                )
+            )
             for number, environment in enumerate(environments)
-        ]  # fmt: skip
+        ]
         said = [json.loads(each.ready_line.partition(" ")[2]) for each in children]
         services = ",".join(each["service_url"].removeprefix("pulsar://") for each in said)
         yield Ours(f"pulsar://{services}", said[0]["admin_url"], 0.0, children[0].pid)

@@ -23,11 +23,13 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     hours = QUICK_HOURS if quick else 24.0
     trace = SyntheticTrace("diurnal", hours=hours)
     candidates = [
-        BacktestCandidate(f"{shedder}/{placement}", strategy_from(Properties({}), shedder=shedder,
-                                                          placement=placement))
+        BacktestCandidate(
+            f"{shedder}/{placement}",
+            strategy_from(Properties({}), shedder=shedder, placement=placement),
+        )
         for shedder in SHEDDERS
         for placement in PLACEMENTS
-    ]  # fmt: skip
+    ]
     began = time.perf_counter()
     simulate(candidates[0], trace, 0, 30, move_s=1.0, seed=1)
     step_s = (time.perf_counter() - began) / 30
@@ -59,9 +61,14 @@ def _on_workers(candidates: list[BacktestCandidate], out: Path) -> Figure:
             conf = {"spark.pyspark.python": str(on.python), "spark.executor.memory": "512m"}
             took[workers] = _on_spark(on.master, conf, tasks)
         print(f"   on a cluster of {workers}: {took[workers]:.1f} s", flush=True)
-    return Figure("backtest on a cluster, two workers of one core", took[2], "s",
-                  anchor="one worker", anchor_value=took[1],
-                  note=f"{CLUSTER_HOURS:g} hours of the same")  # fmt: skip
+    return Figure(
+        "backtest on a cluster, two workers of one core",
+        took[2],
+        "s",
+        anchor="one worker",
+        anchor_value=took[1],
+        note=f"{CLUSTER_HOURS:g} hours of the same",
+    )
 
 
 class _Unseen:

@@ -54,17 +54,43 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     gaps = once.healthy_gaps + twice.healthy_gaps
     figures = [
         *(Figure(name, took, "s", note=note) for name, took in once.stages.items()),
-        Figure("the whole cycle", once.seconds, "s", bar=f"<= {BAR_S:g} s",
-               holds=once.seconds <= BAR_S, note=note),
-        Figure("its memory at most: collector, driver and executors", once.memory_mb, "MB",
-               bar=f"<= {BAR_MB:g} MB", holds=once.memory_mb <= BAR_MB, note=note),
-        Figure("the whole cycle of twice as many brokers", twice.seconds, "s",
-               "half as many", once.seconds, f"<= {LINEAR:g} times",
-               twice.seconds <= LINEAR * once.seconds, double),
-        Figure("its memory at most, of twice as many", twice.memory_mb, "MB",
-               "half as many", once.memory_mb, f"<= {LINEAR:g} times",
-               twice.memory_mb <= LINEAR * once.memory_mb, double),
-    ]  # fmt: skip
+        Figure(
+            "the whole cycle",
+            once.seconds,
+            "s",
+            bar=f"<= {BAR_S:g} s",
+            holds=once.seconds <= BAR_S,
+            note=note,
+        ),
+        Figure(
+            "its memory at most: collector, driver and executors",
+            once.memory_mb,
+            "MB",
+            bar=f"<= {BAR_MB:g} MB",
+            holds=once.memory_mb <= BAR_MB,
+            note=note,
+        ),
+        Figure(
+            "the whole cycle of twice as many brokers",
+            twice.seconds,
+            "s",
+            "half as many",
+            once.seconds,
+            f"<= {LINEAR:g} times",
+            twice.seconds <= LINEAR * once.seconds,
+            double,
+        ),
+        Figure(
+            "its memory at most, of twice as many",
+            twice.memory_mb,
+            "MB",
+            "half as many",
+            once.memory_mb,
+            f"<= {LINEAR:g} times",
+            twice.memory_mb <= LINEAR * once.memory_mb,
+            double,
+        ),
+    ]
     if quick:
         figures = [replace(each, bar="", holds=None) for each in figures]
     note = f"{once.faulty} and {twice.faulty} do not answer"
@@ -94,8 +120,10 @@ def _measured(brokers: int, bundles: int) -> Measured:
     stages: dict[str, list[float]] = {}
     process = subprocess.Popen(
         [sys.executable, "-m", "bench._brokers", str(brokers), str(bundles), "1"],
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-    )  # fmt: skip
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
     assert process.stdout is not None
     try:
         ports = json.loads(process.stdout.readline())

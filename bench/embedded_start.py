@@ -35,10 +35,13 @@ def test_first(pulsar_cluster):
 """,
 }
 MANY_TESTS = {
-    "namespaces": ("pulsar_cluster_session, pulsar_namespace",
-                   "pulsar_cluster_session", "f'{pulsar_namespace}/first'"),
+    "namespaces": (
+        "pulsar_cluster_session, pulsar_namespace",
+        "pulsar_cluster_session",
+        "f'{pulsar_namespace}/first'",
+    ),
     "clusters": ("pulsar_cluster", "pulsar_cluster", "'first'"),
-}  # fmt: skip
+}
 """Fixtures of a test, the one that is the cluster, and its topic."""
 TEST = """
 import pulsar, pytest
@@ -145,9 +148,14 @@ def _pytest(folder: Path, environment: dict[str, str], file: str) -> None:
 
 def _process(folder: Path, environment: dict[str, str], *words: str) -> str:
     done = subprocess.run(
-        [sys.executable, *words], cwd=folder, env=environment, capture_output=True, text=True,
-        check=True, timeout=120,
-    )  # fmt: skip
+        [sys.executable, *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=120,
+    )
     return done.stdout
 
 

@@ -61,18 +61,30 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
         month, span = size * times / 1e9, f"{minutes / 60:g} h"
         note = f"{span} of {BROKERS} brokers and {BUNDLES:,} bundles generated"
         figures.append(
-            Figure("a month of history", month, "GB", bar=f"<= {BAR_GB:g} GB",
-                   holds=month <= BAR_GB, note=f"{note}, times {times:g}")
-        )  # fmt: skip
+            Figure(
+                "a month of history",
+                month,
+                "GB",
+                bar=f"<= {BAR_GB:g} GB",
+                holds=month <= BAR_GB,
+                note=f"{note}, times {times:g}",
+            )
+        )
         with duckdb.connect() as database:
             database.execute(sql(writer, "parquet"))
             for name, question in QUESTIONS.items():
                 took, cpu = _timed(partial(_answer, database, question))
                 each = note + f"; {cpu:.1f} s of processor"
                 figures.append(
-                    Figure(f"{name}: {span}", took, "s", bar="" if quick else f"< {QUERY_S:g} s",
-                           holds=None if quick else took < QUERY_S, note=each)
-                )  # fmt: skip
+                    Figure(
+                        f"{name}: {span}",
+                        took,
+                        "s",
+                        bar="" if quick else f"< {QUERY_S:g} s",
+                        holds=None if quick else took < QUERY_S,
+                        note=each,
+                    )
+                )
     return figures
 
 
@@ -88,10 +100,15 @@ def _landing(polls: int) -> list[Figure]:
             write = partial(pq.write_table, rows_to_arrow(rows), plain, compression="zstd")
             written.append(_timed(write)[1])
     return [
-        Figure("landing a poll of 100,000 reports", statistics.median(landed) * 1000, "ms",
-               anchor="pyarrow writes its rows", anchor_value=statistics.median(written) * 1000,
-               note=f"time of the processor, median of {polls}")
-    ]  # fmt: skip
+        Figure(
+            "landing a poll of 100,000 reports",
+            statistics.median(landed) * 1000,
+            "ms",
+            anchor="pyarrow writes its rows",
+            anchor_value=statistics.median(written) * 1000,
+            note=f"time of the processor, median of {polls}",
+        )
+    ]
 
 
 def _kept_log(polls: int) -> list[Figure]:
@@ -106,11 +123,23 @@ def _kept_log(polls: int) -> list[Figure]:
         size, late = log_bytes(Path(home)) / 1e6, _commit_s(home)
     note = f"{polls:,} polls each {EVERY_MS / 1000:g} s, of which the log keeps {a_day:,}"
     return [
-        Figure("the log of the reports", size, "MB", bar=f"<= {BAR_LOG_MB:g} MB",
-               holds=size <= BAR_LOG_MB, note=note),
-        Figure("a commit", late * 1000, "ms", anchor="one on a new table",
-               anchor_value=new * 1000, note=f"{note}; time of the processor"),
-    ]  # fmt: skip
+        Figure(
+            "the log of the reports",
+            size,
+            "MB",
+            bar=f"<= {BAR_LOG_MB:g} MB",
+            holds=size <= BAR_LOG_MB,
+            note=note,
+        ),
+        Figure(
+            "a commit",
+            late * 1000,
+            "ms",
+            anchor="one on a new table",
+            anchor_value=new * 1000,
+            note=f"{note}; time of the processor",
+        ),
+    ]
 
 
 def _commit_s(home: str) -> float:

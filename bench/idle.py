@@ -49,11 +49,23 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
             child.stop()
     note = f"{BROKERS} brokers, a look every 5 s, counted for {counted_s:g} s"
     figures = [
-        Figure("an idle balancer", share, "% of a core",
-               bar=f"<= {BAR:g} %", holds=share <= BAR, note=note),
-        Figure("an idle balancer's memory", memory, "MB", bar=f"<= {MEMORY_BAR_MB} MB",
-               holds=memory <= MEMORY_BAR_MB, note="what processes share, once"),
-    ]  # fmt: skip
+        Figure(
+            "an idle balancer",
+            share,
+            "% of a core",
+            bar=f"<= {BAR:g} %",
+            holds=share <= BAR,
+            note=note,
+        ),
+        Figure(
+            "an idle balancer's memory",
+            memory,
+            "MB",
+            bar=f"<= {MEMORY_BAR_MB} MB",
+            holds=memory <= MEMORY_BAR_MB,
+            note="what processes share, once",
+        ),
+    ]
     # Seconds after its start a balancer is not idle yet.
     return [replace(each, bar="", holds=None) for each in figures] if quick else figures
 

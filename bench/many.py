@@ -177,13 +177,20 @@ def started(count: int) -> list[Figure]:
     note = f"{count:,} topics on one broker; ours alone"
     each = opened["kB"]
     return [
-        Figure("memory of a topic among many", each, "kB", bar=f"≤ {TOPIC_KB:g} kB",
-               holds=each <= TOPIC_KB, note=note),
+        Figure(
+            "memory of a topic among many",
+            each,
+            "kB",
+            bar=f"≤ {TOPIC_KB:g} kB",
+            holds=each <= TOPIC_KB,
+            note=note,
+        ),
         Figure("many topics opened, each with a message", opened["opened"], "topics/s", note=note),
         Figure("/metrics of many", opened["metrics"], "s", note=note),
-        Figure("start with many to the first acknowledged message", up_again + first, "s",
-               note=note),
-    ]  # fmt: skip
+        Figure(
+            "start with many to the first acknowledged message", up_again + first, "s", note=note
+        ),
+    ]
 
 
 def _namespace(server: Server, bundles: int) -> str:

@@ -56,12 +56,26 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     worst, median = max(later), statistics.median(later)
     note = f"{polls:,} polls in the history"
     return [
-        Figure("from nothing to the first batch, without a state", first_s, "s",
-               bar=f"<= {START_S:g} s", holds=first_s <= START_S, note=note),
+        Figure(
+            "from nothing to the first batch, without a state",
+            first_s,
+            "s",
+            bar=f"<= {START_S:g} s",
+            holds=first_s <= START_S,
+            note=note,
+        ),
         Figure("a batch, median", median, "s", note=note),
-        Figure("the longest batch but the first", worst, "s", anchor="the median",
-               anchor_value=median, bar="<= 2x", holds=worst <= 2 * median, note=note),
-    ]  # fmt: skip
+        Figure(
+            "the longest batch but the first",
+            worst,
+            "s",
+            anchor="the median",
+            anchor_value=median,
+            bar="<= 2x",
+            holds=worst <= 2 * median,
+            note=note,
+        ),
+    ]
 
 
 def _fold_the_last(writer: TablesWriter, last: int) -> None:

@@ -104,8 +104,14 @@ def _in_process(polls: list[ReportRows]) -> tuple[float, FoldState]:
 def _beside_each_other(polls: list[ReportRows], out: Path) -> Figure:
     one, two = (_on_workers(polls, count, out) for count in (1, 2))
     note = f"{BUNDLES:,} bundle reports of {BROKERS} brokers; two shards on either"
-    return Figure("fold on a cluster, two workers of one core", two, "s",
-                  anchor="one worker", anchor_value=one, note=note)  # fmt: skip
+    return Figure(
+        "fold on a cluster, two workers of one core",
+        two,
+        "s",
+        anchor="one worker",
+        anchor_value=one,
+        note=note,
+    )
 
 
 def _on_workers(polls: list[ReportRows], workers: int, out: Path) -> float:

@@ -32,6 +32,12 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     finally:
         stop_spark(spark)
     return [
-        Figure(f"{days} days are rolled up", took[days], "s", anchor="a day at a time",
-               anchor_value=took[1], note="12 gold tables, local[2]")
-    ]  # fmt: skip
+        Figure(
+            f"{days} days are rolled up",
+            took[days],
+            "s",
+            anchor="a day at a time",
+            anchor_value=took[1],
+            note="12 gold tables, local[2]",
+        )
+    ]

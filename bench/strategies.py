@@ -240,8 +240,9 @@ def compared(found: Mapping[str, dict[str, Any]]) -> list[Line]:
                 mean([rows[seed] for seed in seeds], "imbalance"),
                 mean([rows[seed] for seed in seeds], "moves"),
             )
-            for each, rows in by.items() if seeds and seeds <= set(rows)
-        }  # fmt: skip
+            for each, rows in by.items()
+            if seeds and seeds <= set(rows)
+        }
         if not seeds:
             continue
         ours = means[(OURS, "")]
@@ -252,11 +253,16 @@ def compared(found: Mapping[str, dict[str, Any]]) -> list[Line]:
         best, plain = (min(each, key=lambda name: each[name][0]) for each in (pulsars, at_first))
         table.append(
             Line(
-                kind, brokers, len(seeds), ours, means[(FLOOR, "")][0],
+                kind,
+                brokers,
+                len(seeds),
+                ours,
+                means[(FLOOR, "")][0],
                 min(as_few or players, key=lambda each: each[not as_few], default=None),
-                (plain, *at_first[plain]), (best, *pulsars[best]),
+                (plain, *at_first[plain]),
+                (best, *pulsars[best]),
             )
-        )  # fmt: skip
+        )
     return table
 
 
@@ -297,11 +303,14 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     table = compared(play_all(wanted, out / "strategies.jsonl", 20.0 if quick else 600.0))
     print(write(table))
     return [
-        Figure(f"{line.kind}: imbalance above 1, ours ÷ the best of Pulsar's",
-               (line.ours[0] - 1) / max(line.best[1] - 1, 1e-9), "",
-               note=f"{line.ours[1]:.0f} moves, {line.best[0]} {line.best[2]:.0f}")
+        Figure(
+            f"{line.kind}: imbalance above 1, ours ÷ the best of Pulsar's",
+            (line.ours[0] - 1) / max(line.best[1] - 1, 1e-9),
+            "",
+            note=f"{line.ours[1]:.0f} moves, {line.best[0]} {line.best[2]:.0f}",
+        )
         for line in table
-    ]  # fmt: skip
+    ]
 
 
 def main() -> None:
@@ -312,9 +321,11 @@ def main() -> None:
     parser.add_argument("--hours", type=float, default=8.0)
     parser.add_argument("--names", default=",".join((OURS, FLOOR, *GRIDS)))
     parser.add_argument(
-        "--settings", choices=("default", "evenest", "all"), default="default",
+        "--settings",
+        choices=("default", "evenest", "all"),
+        default="default",
         help="of Pulsar's grids: evenest: those that were evenest over all in the file",
-    )  # fmt: skip
+    )
     parser.add_argument("--seconds", type=float, default=500.0)
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--out", type=Path, default=Path("artifacts/strategies.jsonl"))
@@ -324,15 +335,20 @@ def main() -> None:
     first, last = (int(seed) for seed in args.seeds.split("-"))
     chosen = {"default": {}, "all": None, "evenest": evenest(read(args.out))}[args.settings]
     wanted = plays(
-        args.kinds.split(","), sizes, range(first, last + 1), args.hours, chosen,
+        args.kinds.split(","),
+        sizes,
+        range(first, last + 1),
+        args.hours,
+        chosen,
         args.names.split(","),
-    )  # fmt: skip
+    )
     play_all(wanted, args.out, args.seconds, args.processes)
     version = version_of_ours()
     found = {
-        key: row for key, row in read(args.out).items()
+        key: row
+        for key, row in read(args.out).items()
         if row["strategy"] != OURS or key.startswith(OURS + version)
-    }  # fmt: skip
+    }
     sys.stdout.write(write(compared(found)) + "\n")
 
 

@@ -14,8 +14,11 @@ import pyarrow.parquet as pq
 from counterpoise.app.errors import UserError
 
 _TYPES: Final[Mapping[type, pa.DataType]] = {
-    int: pa.int64(), str: pa.string(), bool: pa.bool_(), float: pa.float64(),
-}  # fmt: skip
+    int: pa.int64(),
+    str: pa.string(),
+    bool: pa.bool_(),
+    float: pa.float64(),
+}
 _GROUP_ROWS: Final = 50_000
 """Rows of a row group of a Parquet file."""
 _MEASURED_ROWS: Final = 1000

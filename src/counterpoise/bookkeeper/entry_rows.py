@@ -149,10 +149,23 @@ def _message(
 def _other(found: StoredEntry, unconfirmed: bool, note: str, choice: EntryChoice) -> EntryRow:
     """The row of an entry that is no message: a cursor's state, or bytes that cannot be decoded."""
     return EntryRow(
-        found.ledger, found.entry, -1, 0, "", "", "", -1, "", "", len(found.payload), "",
-        unconfirmed, False, note,
+        found.ledger,
+        found.entry,
+        -1,
+        0,
+        "",
+        "",
+        "",
+        -1,
+        "",
+        "",
+        len(found.payload),
+        "",
+        unconfirmed,
+        False,
+        note,
         base64.b64encode(found.payload).decode() if choice.with_payload else "",
-    )  # fmt: skip
+    )
 
 
 def _unreadable(ledger: int, entry: int, why: str) -> EntryRow:

@@ -188,6 +188,18 @@ async def _listed(cluster: LedgerCluster, topic: str, listed: ListedLedger) -> L
         note = "its topic lists it, and BookKeeper has no such ledger"
     state = GONE if found is None else UNREADABLE
     return LedgerRow(
-        listed.ledger, MESSAGES, topic, "", state, listed.entries, 0, listed.size,
-        0 if found is None else -1, "", 0, "", "", note,
-    )  # fmt: skip
+        listed.ledger,
+        MESSAGES,
+        topic,
+        "",
+        state,
+        listed.entries,
+        0,
+        listed.size,
+        0 if found is None else -1,
+        "",
+        0,
+        "",
+        "",
+        note,
+    )

@@ -53,8 +53,13 @@ class BrokerLoadData(JsonObject):
         ``traffic`` has the broker's totals; ``weights`` has one weight per resource, heap memory
         included. The first measurement becomes the average.
         """
-        resources = (usage.cpu, usage.memory, usage.direct_memory, usage.bandwidth_in,
-                     usage.bandwidth_out)  # fmt: skip
+        resources = (
+            usage.cpu,
+            usage.memory,
+            usage.direct_memory,
+            usage.bandwidth_in,
+            usage.bandwidth_out,
+        )
         percent = percent_of(
             np.array([each.usage for each in resources], dtype=np.float64),
             np.array([each.limit for each in resources], dtype=np.float64),

@@ -33,11 +33,14 @@ def key_figures(
         KeyFigure("Bundles", f"{len(picture.view.bundles):,}"),
         KeyFigure("Messages", messages_text(float(picture.bundle_messages.sum()))),
         KeyFigure("Traffic", bytes_text(float(picture.bundle_bytes.sum()))),
-        KeyFigure("Largest \N{DIVISION SIGN} mean", times(1 + picture.imbalance),
-               picture.imbalance > UNEVEN),
+        KeyFigure(
+            "Largest \N{DIVISION SIGN} mean",
+            times(1 + picture.imbalance),
+            picture.imbalance > UNEVEN,
+        ),
         KeyFigure("On their way", f"{len(past.away) + len(picture.twice):,}"),
         KeyFigure("Limits reached", f"{len(throttled):,}", bool(throttled)),
-    )  # fmt: skip
+    )
 
 
 def in_words(picture: ClusterPicture) -> str:

@@ -103,9 +103,10 @@ class RoundRunner:
             await done(refused_by_rule(each))
         for attempt in range(1, self._attempts + 1):
             again = [
-                move for move in approved
+                move
+                for move in approved
                 if attempt == 1 or outcomes[move.id].status is MoveStatus.FAILED
-            ]  # fmt: skip
+            ]
             if attempt > 1 and self._executor.stopped:
                 for move in again:  # there is no further attempt, so the last failure is final
                     await done(outcomes[move.id], self._attempts)

@@ -194,8 +194,8 @@ class PublishFlow(LimitedFlow):
     """The entries of one producer. Those that exceed a limit are throttled, in order.
 
     ``free_messages`` and ``free_bytes`` are tokens reserved from its limits, so that each further
-    entry costs two subtractions, however many limits there are. They are returned at the end of the
-    same read (`Throttle.settle`).
+    entry costs two subtractions, however many limits there are. What is not used is returned some
+    milliseconds later (`Throttle.settle`).
     """
 
     __slots__ = (

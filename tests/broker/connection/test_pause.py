@@ -1,4 +1,4 @@
-"""Reasons to stop reading: each holder releases its own, and only the last one starts it again."""
+"""Reasons to stop reading: each is released by itself, and only the last one starts it again."""
 
 import asyncio
 from collections.abc import Callable
@@ -68,12 +68,12 @@ def pause(transport: StrictTransport, now: list[float], released: list[bool]) ->
 def test_one_who_releases_does_not_undo_another(
     pause: ReadingPause, transport: StrictTransport, released: list[bool]
 ) -> None:
-    pause.hold(PENDING, by="a")
-    pause.hold(PENDING, by="b")
-    pause.release(PENDING, by="a")
+    pause.hold(PENDING)
+    pause.hold(PauseReason.REQUESTS)
+    pause.release(PENDING)
     assert not transport.reading
     assert pause
-    pause.release(PENDING, by="b")
+    pause.release(PauseReason.REQUESTS)
     assert transport.reading
     assert not pause
     assert released == [
@@ -94,8 +94,8 @@ def test_to_release_what_is_not_held_is_nothing(
     pause: ReadingPause, transport: StrictTransport, released: list[bool]
 ) -> None:
     pause.release(PENDING)
-    pause.hold(PENDING, by="a")
-    pause.release(PENDING, by="b")
+    pause.hold(PENDING)
+    pause.release(PauseReason.REQUESTS)
     assert not transport.reading
     assert not released
 
@@ -112,14 +112,14 @@ def test_a_closing_transport_is_left_alone(
 
 def test_it_shows_since_when_each_reason_holds(pause: ReadingPause, now: list[float]) -> None:
     now[0] = 3.0
-    pause.hold(PENDING, by="a")
+    pause.hold(PENDING)
     now[0] = 5.0
-    pause.hold(PENDING, by="b")
-    assert pause.since() == {PENDING: 3.0}
-    pause.release(PENDING, by="a")
-    assert pause.since() == {PENDING: 5.0}
-    assert pause.holds(PENDING, by="b")
-    assert not pause.holds(PENDING, by="a")
+    pause.hold(PauseReason.REQUESTS)
+    assert pause.since() == {PENDING: 3.0, PauseReason.REQUESTS: 5.0}
+    pause.release(PENDING)
+    assert pause.since() == {PauseReason.REQUESTS: 5.0}
+    assert pause.holds(PauseReason.REQUESTS)
+    assert not pause.holds(PENDING)
 
 
 def test_a_client_that_is_not_read_is_pinged_and_not_called_silent(topic: str) -> None:
@@ -244,7 +244,7 @@ def test_it_shows_whether_there_is_any_other_reason(pause: ReadingPause) -> None
     assert not pause.other_than(PauseReason.TURNS)
     pause.hold(PauseReason.TURNS)
     assert not pause.other_than(PauseReason.TURNS)
-    pause.hold(PENDING, by="a")
+    pause.hold(PENDING)
     assert pause.other_than(PauseReason.TURNS)
     pause.release(PauseReason.TURNS)
     assert pause.other_than(PauseReason.TURNS)

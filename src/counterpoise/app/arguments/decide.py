@@ -65,13 +65,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         dest="what", metavar="WHAT", required=True, title="what to decide"
     )
     for name, add, text, description, epilog in (
-        ("shed", _add_shed, "which bundles would be unloaded, and why not others",
-         "Answers each line of load data with the bundles a strategy would move.", _SHED),
-        ("place", _add_place, "which broker a bundle would go to",
-         "Answers each line of load data with the broker a strategy chooses.", _PLACE),
-        ("split", _add_split, "where a bundle would be cut",
-         "Answers each line of load data with the boundaries an algorithm chooses.", _SPLIT),
-    ):  # fmt: skip
+        (
+            "shed",
+            _add_shed,
+            "which bundles would be unloaded, and why not others",
+            "Answers each line of load data with the bundles a strategy would move.",
+            _SHED,
+        ),
+        (
+            "place",
+            _add_place,
+            "which broker a bundle would go to",
+            "Answers each line of load data with the broker a strategy chooses.",
+            _PLACE,
+        ),
+        (
+            "split",
+            _add_split,
+            "where a bundle would be cut",
+            "Answers each line of load data with the boundaries an algorithm chooses.",
+            _SPLIT,
+        ),
+    ):
         verb = inner.add_parser(
             name,
             help=text,

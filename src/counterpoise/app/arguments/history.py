@@ -55,8 +55,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
             verb.epilog = IMPORT_EPILOG
             add_import_arguments(verb)
         if name == "sql":
-            verb.add_argument("--for", dest="engine", default="duckdb", metavar="ENGINE",
-                              help="duckdb (the default), parquet or spark")  # fmt: skip
+            verb.add_argument(
+                "--for",
+                dest="engine",
+                default="duckdb",
+                metavar="ENGINE",
+                help="duckdb (the default), parquet or spark",
+            )
         if name == "migrate":
             verb.add_argument("--to", required=True, metavar="URI", help="an empty place for it")
         if name == "export":

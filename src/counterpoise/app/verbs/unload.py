@@ -75,9 +75,16 @@ def _outcome(
     """What became of an unload; a bundle that its old broker has again was moved all the same."""
     status = MoveStatus.MOVED if after and after == (destination or after) else MoveStatus.ELSEWHERE
     return MoveOutcome(
-        f"{began_ms}-unload", began_ms, bundle, before or "", destination,
-        status if after else MoveStatus.UNOWNED, after or "", began_ms, wall_clock_ms(),
-    )  # fmt: skip
+        f"{began_ms}-unload",
+        began_ms,
+        bundle,
+        before or "",
+        destination,
+        status if after else MoveStatus.UNOWNED,
+        after or "",
+        began_ms,
+        wall_clock_ms(),
+    )
 
 
 def _say(sentence: str) -> None:

@@ -44,8 +44,11 @@ class _Choice:
             return configured
         if self._logged != config.strategy:
             self._logged = config.strategy
-            log.info("%s sheds load: %s is not for this load manager", self._otherwise.name,
-                     configured.name)  # fmt: skip
+            log.info(
+                "%s sheds load: %s is not for this load manager",
+                self._otherwise.name,
+                configured.name,
+            )
         return self._otherwise
 
 

@@ -25,9 +25,8 @@ class PauseReason(StrEnum):
 class ReadingPause:
     """Stops reading from a transport while there is any reason to.
 
-    A reason has a holder (``by``, such as a topic's limit; None if there can be only one), and only
-    that holder releases it, so two holders cannot undo each other's pause. While nothing is read,
-    the kernel's buffers fill and the client's writes block, which slows the client down.
+    Each reason has one place that holds and releases it, so that none undoes another's pause. While
+    nothing is read, the kernel's buffers fill and the client's writes block, which slows it down.
     """
 
     __slots__ = ("_clock", "_held", "_on_release", "_transport", "pauses", "times")
@@ -39,31 +38,31 @@ class ReadingPause:
         self._transport = transport
         self._clock = clock
         self._on_release = on_release
-        self._held: dict[tuple[PauseReason, object], float] = {}
+        self._held: dict[PauseReason, float] = {}
         #: How often reading stopped.
         self.pauses = 0
-        #: How often each reason began, by any holder.
+        #: How often each reason began.
         self.times: Counter[PauseReason] = Counter()
 
     def __bool__(self) -> bool:
         """Whether reading is paused."""
         return bool(self._held)
 
-    def hold(self, reason: PauseReason, by: object = None) -> None:
-        """Pause reading until ``by`` releases this reason. Idempotent for each holder."""
-        if (reason, by) in self._held:
+    def hold(self, reason: PauseReason) -> None:
+        """Pause reading until this reason is released. Idempotent."""
+        if reason in self._held:
             return
         self.times[reason] += 1
-        self._held[reason, by] = self._clock()
+        self._held[reason] = self._clock()
         if len(self._held) == 1:
             self.pauses += 1
             if not self._transport.is_closing():
                 self._transport.pause_reading()
 
-    def release(self, reason: PauseReason, by: object = None) -> None:
+    def release(self, reason: PauseReason) -> None:
         """Release a reason; reading resumes if no other is left. Ignored if it is not held."""
         # Called after every read and every receipt, mostly while there is no reason to pause.
-        if not self._held or self._held.pop((reason, by), None) is None:
+        if not self._held or self._held.pop(reason, None) is None:
             return
         if self._transport.is_closing():
             return
@@ -71,17 +70,14 @@ class ReadingPause:
             self._transport.resume_reading()
         self._on_release()
 
-    def holds(self, reason: PauseReason, by: object = None) -> bool:
-        """Whether reading is paused for this reason by this holder."""
-        return (reason, by) in self._held
+    def holds(self, reason: PauseReason) -> bool:
+        """Whether reading is paused for this reason."""
+        return reason in self._held
 
     def other_than(self, reason: PauseReason) -> bool:
-        """Whether reading is paused for any reason besides this one, which has a single holder."""
-        return len(self._held) > ((reason, None) in self._held)
+        """Whether reading is paused for any reason besides this one."""
+        return len(self._held) > (reason in self._held)
 
     def since(self) -> dict[PauseReason, float]:
         """The time at which each present reason began, in seconds of the clock."""
-        since: dict[PauseReason, float] = {}
-        for (reason, _), began in self._held.items():
-            since[reason] = min(began, since.get(reason, began))
-        return since
+        return dict(self._held)

@@ -30,10 +30,16 @@ class Backtests:
                 self._chart = ui.echart(trade_options(()), renderer="svg").classes("plot")
             self._grid = Grid(
                 "Strategies, the best trades marked",
-                ("Strategy", "Largest \N{DIVISION SIGN} mean>", "Load moved>", "Moves>",
-                 "Moved again within an hour>", "Best trade"),
+                (
+                    "Strategy",
+                    "Largest \N{DIVISION SIGN} mean>",
+                    "Load moved>",
+                    "Moves>",
+                    "Moved again within an hour>",
+                    "Best trade",
+                ),
                 empty="There is no backtest to show.",
-            )  # fmt: skip
+            )
 
     def show(self) -> None:
         """Show the results of the chosen file."""

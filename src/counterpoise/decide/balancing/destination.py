@@ -65,9 +65,10 @@ class Destinations:
         key = (source, left_lately)
         if key not in self._others:
             others = [
-                each for each in self._view.brokers
+                each
+                for each in self._view.brokers
                 if each in self._answering and each not in left_lately and each != source
-            ]  # fmt: skip
+            ]
             self._others[key] = Candidates.among(others, self._view)
         return self._others[key]
 

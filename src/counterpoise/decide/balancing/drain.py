@@ -109,8 +109,9 @@ class EmptyBroker:
         projected, remembered = view, self.rules.placement.initial_memory()
         moves: list[Move] = []
         stuck: list[Rejection] = []
-        leaving = sorted({*mine} - {*self.bound(snapshot)},
-                         key=lambda each: (-known_load(view, each), each))  # fmt: skip
+        leaving = sorted(
+            {*mine} - {*self.bound(snapshot)}, key=lambda each: (-known_load(view, each), each)
+        )
         new_to = warming(leaving, snapshot.view, snapshot.owned, self.rules.first_to)
         for bundle in sorted(leaving, key=lambda each: each not in new_to):
             around = draft.policies.around(namespace_of(bundle))
@@ -128,9 +129,13 @@ class EmptyBroker:
                 stuck.append(_stuck(bundle, chosen, snapshot, self.broker))
                 continue
             decision = Decision(
-                DecisionKind.TRANSFER, bundle, self.broker, chosen.broker, "drain",
+                DecisionKind.TRANSFER,
+                bundle,
+                self.broker,
+                chosen.broker,
+                "drain",
                 "{source} is being emptied",
-            )  # fmt: skip
+            )
             now_ms = view.now_ms
             part = part_of(snapshot.view, bundle)
             moves.append(Move(move_id(now_ms, bundle), now_ms, decision, _why(chosen), part))

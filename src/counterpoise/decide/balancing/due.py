@@ -51,9 +51,10 @@ def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
     """Whether the interval since the last round is over, and moves are reflected in reports."""
     waited = now_ms - memory.decided_at_ms
     return (
-        may_decide(now_ms, memory, options) and waited > 0
+        may_decide(now_ms, memory, options)
+        and waited > 0
         and (memory.decided_at_ms == 0 or waited >= options.decide_every_ms)
-    )  # fmt: skip
+    )
 
 
 def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:

@@ -63,9 +63,17 @@ class Move:
     ) -> "MoveOutcome":
         """Make the outcome of an attempt at this move."""
         return MoveOutcome(
-            self.id, self.poll_id, self.bundle, self.source, self.destination,
-            status, owner, began_ms, ended_ms, error,
-        )  # fmt: skip
+            self.id,
+            self.poll_id,
+            self.bundle,
+            self.source,
+            self.destination,
+            status,
+            owner,
+            began_ms,
+            ended_ms,
+            error,
+        )
 
 
 def move_id(poll_id: int, bundle: str) -> str:

@@ -125,28 +125,40 @@ class _Filling:
     def _may_have(self, bundle: str, donor: str, target: str) -> bool:
         around = self._draft.policies.around(namespace_of(bundle), barred={donor: OWNS_IT})
         chooser = Chooser(Only(target, "it is to be filled"), self._view, PlacementOptions(), None)
-        chosen = select_modular(bundle, around, chooser, chooser.strategy.initial_memory(),
-                                self._filters)  # fmt: skip
+        chosen = select_modular(
+            bundle, around, chooser, chooser.strategy.initial_memory(), self._filters
+        )
         if chosen.broker == target:
             return True
         dropped = [
-            each.sentence for outcome in chosen.outcomes for each in outcome.dropped
+            each.sentence
+            for outcome in chosen.outcomes
+            for each in outcome.dropped
             if each.subject == target
-        ]  # fmt: skip
+        ]
         why = "; ".join(dropped) or "others have less of its anti-affinity group"
         self.rejections[bundle, target] = Rejection(
-            bundle, "not-allowed", None, None, "",
-            "{subject} does not go to {target}: {why}", {"target": target, "why": why},
-        )  # fmt: skip
+            bundle,
+            "not-allowed",
+            None,
+            None,
+            "",
+            "{subject} does not go to {target}: {why}",
+            {"target": target, "why": why},
+        )
         return False
 
     def _move(self, bundle: str, carried: float, donor: str, target: str) -> None:
         view = self._view
         decision = Decision(
-            DecisionKind.TRANSFER, bundle, donor, target, "refill",
+            DecisionKind.TRANSFER,
+            bundle,
+            donor,
+            target,
+            "refill",
             "{destination} carries {has:.0%} of the mean, {source} {gives:.0%}",
             {"has": self._load[target] / self._mean, "gives": self._load[donor] / self._mean},
-        )  # fmt: skip
+        )
         named = "asked for: it is to be filled"
         self.moves.append(
             Move(move_id(view.now_ms, bundle), view.now_ms, decision, named, part_of(view, bundle))
@@ -160,10 +172,14 @@ class _Filling:
             part = self._load[target] / self._mean
             if part < ENOUGH:
                 self.rejections[target, ""] = Rejection(
-                    target, "nothing-fits", part, ENOUGH, "",
+                    target,
+                    "nothing-fits",
+                    part,
+                    ENOUGH,
+                    "",
                     "{subject} would carry {value:.0%} of the mean: no other bundle may go there "
                     "and makes a broker above the mean cooler",
-                )  # fmt: skip
+                )
 
     def _movable(self, bundles: Collection[str]) -> Iterator[tuple[float, str]]:
         """The bundles that carry load and may move, with that load."""

@@ -29,9 +29,10 @@ def first_moves(moves: Sequence[Move], owned: Mapping[str, Sequence[str]]) -> tu
         if move.destination and pair not in known:
             lightest.setdefault(pair, move)
     return tuple(
-        move for move in moves
+        move
+        for move in moves
         if lightest.get((move.destination, namespace_of(move.bundle))) is move
-    )  # fmt: skip
+    )
 
 
 def warming(

@@ -8,6 +8,11 @@ A strategy of your own is any object with these members;
 ``tests/decide/shedding/test_own_strategy.py`` has a complete one in thirty lines (a deviation
 shedder, for which Pulsar had the abstract class ``DeviationShedder``). Give its name as
 ``module:Class`` wherever a strategy's name is asked for.
+
+One more member is optional: a shedder that names destinations itself and sets
+``obeys_rules = True`` finds in ``view.rules`` (`ClusterView`) where isolation policies,
+anti-affinity and topic limits let each bundle go. Otherwise a move to where they do not let it go
+is refused.
 """
 
 from random import Random

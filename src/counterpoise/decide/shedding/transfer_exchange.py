@@ -62,9 +62,19 @@ class Exchange:
         target = divide(throughput * ((high - low) / 2), high)
         bundles = view.top[most] or ()
         return Exchange(
-            view, spread.options, cause, spread.std, spread.margin,
-            least, most, low, high, throughput, target, bundles,
-        )  # fmt: skip
+            view,
+            spread.options,
+            cause,
+            spread.std,
+            spread.margin,
+            least,
+            most,
+            low,
+            high,
+            throughput,
+            target,
+            bundles,
+        )
 
     def even_out(self) -> None:
         """Choose moves, going through the busier broker's bundles from the least busy up.

@@ -52,9 +52,15 @@ def judge(
         recorded = before.recorded
         lasting += tuple(each for each in recorded if each.subject_key not in since)
     return by_cause(lasting), WatchdogMemory(
-        since, now.carried_at_ms, now.carried, now.owners, now.moved_at_ms, recorded,
-        now.slow_looks, now.quick_looks,
-    )  # fmt: skip
+        since,
+        now.carried_at_ms,
+        now.carried,
+        now.owners,
+        now.moved_at_ms,
+        recorded,
+        now.slow_looks,
+        now.quick_looks,
+    )
 
 
 def _is_of_channel(finding: WatchdogFinding) -> bool:
@@ -149,18 +155,24 @@ def _suspects(
             holders.setdefault(bundle, []).append(broker)
             if not is_active:
                 yield WatchdogFinding(
-                    "in-flight", bundle, cluster.now_ms,
+                    "in-flight",
+                    bundle,
+                    cluster.now_ms,
                     f"{broker} has {bundle} and neither serves it nor releases it",
-                    "unload", broker, cause=broker,
-                )  # fmt: skip
+                    "unload",
+                    broker,
+                    cause=broker,
+                )
     for bundle, brokers in holders.items():
         if len(brokers) > 1:
             yield WatchdogFinding(
-                "two-owners", bundle, cluster.now_ms,
+                "two-owners",
+                bundle,
+                cluster.now_ms,
                 f"{bundle} is owned by {' and '.join(brokers)} at once: messages can be lost",
                 advice=f"stop all of them but one: {brokers[0]} stays the owner then",
                 cause=" and ".join(brokers),
-            )  # fmt: skip
+            )
     yield from _unowned(cluster, now, holders)
     yield from _recorded(cluster, holders)
 
@@ -169,35 +181,43 @@ def _leaders(cluster: ClusterObservation, options: WatchdogOptions) -> Iterator[
     named = sorted({leader for leader in cluster.leaders.values() if leader})
     if cluster.leaders and not named:
         yield WatchdogFinding(
-            "no-leader", "cluster", cluster.now_ms,
+            "no-leader",
+            "cluster",
+            cluster.now_ms,
             "no broker leads: nothing is placed, split or shed",
             advice="look at the brokers' connection to the metadata store",
-        )  # fmt: skip
+        )
     for leader in named:
         if leader not in cluster.brokers:
             yield WatchdogFinding(
-                "no-leader", leader, cluster.now_ms,
+                "no-leader",
+                leader,
+                cluster.now_ms,
                 f"the leader is {leader}, which is no broker of the cluster any more",
                 advice="its session should have ended: look at the metadata store",
-            )  # fmt: skip
+            )
     if len(named) > 1:
         named_by = ", ".join(
             f"{broker} says {who}" for broker, who in sorted(cluster.leaders.items())
         )
         yield WatchdogFinding(
-            "several-leaders", "cluster", cluster.now_ms,
+            "several-leaders",
+            "cluster",
+            cluster.now_ms,
             f"the brokers do not agree who leads: {named_by}",
             advice="restart those that name the wrong one",
-        )  # fmt: skip
+        )
     uneven = cluster.imbalance > options.uneven_above and len(cluster.brokers) > 1
     if cluster.sheds and uneven and len(named) == 1:
         yield WatchdogFinding(
-            "leader-does-not-shed", named[0], cluster.now_ms,
+            "leader-does-not-shed",
+            named[0],
+            cluster.now_ms,
             f"{named[0]} leads and is to shed load, but no bundle has moved although the imbalance "
             f"is {cluster.imbalance:.2f}",
             advice="`counterpoise advise` says what its strategy would do, and why not; if it "
             "would act, restart the leader",
-        )  # fmt: skip
+        )
 
 
 def _slow(
@@ -209,13 +229,15 @@ def _slow(
             again = now.quick_looks.get(broker, 0)
             over = f", but not at the last {again}" if again else ""
             yield WatchdogFinding(
-                SLOW_BROKER, broker, cluster.now_ms,
+                SLOW_BROKER,
+                broker,
+                cluster.now_ms,
                 f"{broker} takes {1000 * cluster.answered_s[broker]:.0f} ms to answer and the "
                 f"other brokers {1000 * usual:.0f} ms, slow at {looks} looks in a row{over}",
                 advice="look at its processor, disk and garbage collection; a balancer with "
                 "--watchdog gives it nothing and takes nothing from it meanwhile",
                 cause=broker,
-            )  # fmt: skip
+            )
 
 
 def _unowned(
@@ -237,23 +259,29 @@ def _unowned(
         elif not cluster.silent and cluster.owned:  # a silent broker may own it
             load = bytes_text(now.carried.get(bundle, 0.0))
             yield WatchdogFinding(
-                "no-owner", bundle, cluster.now_ms,
+                "no-owner",
+                bundle,
+                cluster.now_ms,
                 f"no broker owns {bundle}, which carried {load}",
-                "lookup", min(cluster.owned, default=""), cause=owner,
-            )  # fmt: skip
+                "lookup",
+                min(cluster.owned, default=""),
+                cause=owner,
+            )
     for broker, reason in sorted(cluster.silent.items()):
         owns = ""
         if bundles := lost.get(broker):
             owns = f" owns {len(bundles)} bundles that carried load, {bundles[0]} among them, and"
         leads = ", and it leads: nothing is placed, split or shed" if broker in leaders else ""
         yield WatchdogFinding(
-            "not-serving", broker, cluster.now_ms,
+            "not-serving",
+            broker,
+            cluster.now_ms,
             f"{broker}{owns or ' is listed and'} {_silence(cluster, broker, reason)}{leads}",
             advice="restart it"
             if broker in cluster.starting
             else "restart it, or end its session: its bundles go to other brokers then",
             cause=broker,
-        )  # fmt: skip
+        )
 
 
 def _silence(cluster: ClusterObservation, broker: str, reason: str) -> str:
@@ -295,10 +323,14 @@ def _recorded(
             continue
         if record.state in IN_FLIGHT:
             yield WatchdogFinding(
-                "in-flight", bundle, record.since_ms,
+                "in-flight",
+                bundle,
+                record.since_ms,
                 f"{bundle} is {record.state} ({record.owner or 'no broker'})",
-                "lookup", min(cluster.owned, default=""), cause=f"{record.state} {record.owner}",
-            )  # fmt: skip
+                "lookup",
+                min(cluster.owned, default=""),
+                cause=f"{record.state} {record.owner}",
+            )
         elif record.state == "Owned" and record.owner not in holders.get(bundle, ()):
             if record.owner in cluster.owned:
                 why = f"{record.owner} does not have it"
@@ -307,9 +339,12 @@ def _recorded(
             else:
                 why = f"{record.owner} is no broker of the cluster any more"
             yield WatchdogFinding(
-                "not-serving", bundle, cluster.now_ms,
+                "not-serving",
+                bundle,
+                cluster.now_ms,
                 f"{bundle} is recorded to be {record.owner}'s, and {why}",
-                "unload", record.owner if record.owner in cluster.owned else "",
+                "unload",
+                record.owner if record.owner in cluster.owned else "",
                 advice="unload it; a lookup gives it to another broker then",
                 cause=record.owner,
-            )  # fmt: skip
+            )

@@ -280,9 +280,12 @@ def _figures(seen: Sequence[_SeenMove], kind: str) -> MoveTime:
     if waiting:
         again = Redelivery(min(waiting), max(waiting), f"measured at {_counted(waiting)}{kind}")
     return MoveTime(
-        median(took) / 1000, max(took) / 1000, f"the median of {_counted(took)}{kind}",
-        min(took) / 1000, again,
-    )  # fmt: skip
+        median(took) / 1000,
+        max(took) / 1000,
+        f"the median of {_counted(took)}{kind}",
+        min(took) / 1000,
+        again,
+    )
 
 
 def _counted(moves: Sequence[float]) -> str:

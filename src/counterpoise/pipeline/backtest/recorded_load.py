@@ -33,9 +33,13 @@ class BundleReports:
         """A copy without the bundle reports that contain NaN."""
         kept = np.isfinite(self.rates).all(axis=1)
         return BundleReports(
-            self.poll_ms[kept], self.broker[kept], self.bundle[kept], self.rates[kept],
-            self.measured_ms, self.measured_by,
-        )  # fmt: skip
+            self.poll_ms[kept],
+            self.broker[kept],
+            self.bundle[kept],
+            self.rates[kept],
+            self.measured_ms,
+            self.measured_by,
+        )
 
 
 @dataclass(frozen=True)

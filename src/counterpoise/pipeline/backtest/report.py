@@ -37,9 +37,14 @@ def ranked(results: Sequence[BacktestResult]) -> list[BacktestResult]:
     return sorted(
         results,
         key=lambda one: (
-            one.as_recorded, not _helped(one, idle), one.moves > 0, one.score, one.moves, one.label
+            one.as_recorded,
+            not _helped(one, idle),
+            one.moves > 0,
+            one.score,
+            one.moves,
+            one.label,
         ),
-    )  # fmt: skip
+    )
 
 
 def best_trades(results: Sequence[BacktestResult]) -> list[BacktestResult]:

@@ -192,10 +192,9 @@ class _Simulation:
         each = (getattr(reported, name)[served] for name in RATE_NAMES)
         rates = Rates(*(np.bincount(owner, flow, count).astype(float) for flow in each))
         usage = self._trace.hosts.usage(rates, step)
-        figures = np.stack(
-            [rates.rate(), rates.throughput(), np.bincount(self._owners, minlength=count),
-             usage[:, (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)].max(axis=1)], axis=1,
-        )  # fmt: skip
+        bundles = np.bincount(self._owners, minlength=count)
+        used = usage[:, (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)].max(axis=1)
+        figures = np.stack([rates.rate(), rates.throughput(), bundles, used], axis=1)
         averages = self._trace.hosts.averages(usage, store_weights(self._strategy), step)
         there = np.ones(count, np.bool_) if measured is None else measured
         self._published.publish(now_ms, there, figures, averages)
@@ -221,10 +220,17 @@ class _Simulation:
                 there, here = self._brokers[source], self._brokers[destination]
                 moved.append(
                     MoveOutcome(
-                        "", now_ms, self._bundles[row], there, here, MoveStatus.MOVED, here,
-                        now_ms, now_ms,
+                        "",
+                        now_ms,
+                        self._bundles[row],
+                        there,
+                        here,
+                        MoveStatus.MOVED,
+                        here,
+                        now_ms,
+                        now_ms,
                     )
-                )  # fmt: skip
+                )
             else:
                 self.measure.orphan()
             self._bring(row, destination)
@@ -310,8 +316,10 @@ class _Simulation:
         topics = np.bincount(owners, self._trace.topics[served], minlength=len(there))
         known = {}
         if self._published is not None:
-            known = {"load_average": self._published.averages[there],
-                     "measured_ms": self._published.at_ms[there]}  # fmt: skip
+            known = {
+                "load_average": self._published.averages[there],
+                "measured_ms": self._published.at_ms[there],
+            }
         return BrokerColumns.of(
             self._trace.hosts.usage(carried, self._step)[there].astype(np.float32),
             traffic,

@@ -146,8 +146,10 @@ class _ChangedHosts(Hosts):
             spread(whole.bytes_most) * factors,
             spread(whole.cpu_idle),
             spread(whole.cpu_of_rate) / factors,
-            whole, places, factors,
-        )  # fmt: skip
+            whole,
+            places,
+            factors,
+        )
 
     def usage(self, loads: Rates, step: int = 0) -> Floats:
         """Per cent used at a step, one row per broker, columns in the order of `load/usage.py`."""

@@ -92,10 +92,16 @@ class OperatorAction:
     def with_outcome(self, outcome: MoveOutcome, part: float = 0.0) -> "OperatorAction":
         """A copy with one more move; `part` is the bundle's fraction of the cluster's bytes/s."""
         move = ActionMove(
-            outcome.bundle, outcome.source, outcome.owner or outcome.destination,
-            outcome.status.value, outcome.started_at_ms, outcome.ended_at_ms, outcome.error, part,
+            outcome.bundle,
+            outcome.source,
+            outcome.owner or outcome.destination,
+            outcome.status.value,
+            outcome.started_at_ms,
+            outcome.ended_at_ms,
+            outcome.error,
+            part,
             outcome.unacknowledged_s,
-        )  # fmt: skip
+        )
         return replace(self, moves=(*self.moves, move))
 
     def to_json(self) -> dict[str, Any]:

@@ -267,8 +267,11 @@ def _table(reports: PieceReports, part: slice, loads: "_TopicLoads") -> pa.Table
     note = np.where(kinds == _KINDS.index(GAP), 1, np.where((place == 0) & empty[at], 2, 0))
     manager = is_broker & np.isfinite(columns["load_average"][at, place])
     found["load_average"] = np.where(manager, found["load_average"], 0.0)
-    texts = {name: _texts([""], np.zeros(len(at), np.int8)) for name, dtype in COLUMNS.items()
-             if dtype == TEXT}  # fmt: skip
+    texts = {
+        name: _texts([""], np.zeros(len(at), np.int8))
+        for name, dtype in COLUMNS.items()
+        if dtype == TEXT
+    }
     texts["kind"] = _texts(_KINDS, kinds)
     texts["broker"] = _texts(["", *piece.brokers], names["broker"][place])
     texts["bundle"] = _texts(["", *(bundle for _, bundle in piece.pairs)], names["bundle"][place])

@@ -34,8 +34,9 @@ def imbalance_plot(shown: RecordedDays) -> str:
     for start, end in _silences(shown.gaps):
         axes.axvspan(start, end, color=QUIET, alpha=0.25, linewidth=0)
     if moved := [move["started_at"] for move in shown.moved]:
-        axes.plot(moved, [1.0] * len(moved), "|", color=BEFORE, markersize=9, label="move",
-                  clip_on=False)  # fmt: skip
+        axes.plot(
+            moved, [1.0] * len(moved), "|", color=BEFORE, markersize=9, label="move", clip_on=False
+        )
     axes.set_ylabel("largest broker ÷ mean")
     axes.set_ylim(bottom=1.0, top=max(1.3, float(np.nanmax(highest)) * 1.05))
     _time_axis(axes, shown)
@@ -59,10 +60,13 @@ def load_plot(shown: RecordedDays) -> str:
     axes.grid(visible=False)
     edges = _edges(load.hours)
     drawn = axes.pcolormesh(
-        edges, np.arange(len(load.brokers) + 1), part,
+        edges,
+        np.arange(len(load.brokers) + 1),
+        part,
         cmap=colormaps["RdBu_r"].with_extremes(bad="#c8c8c8"),
-        norm=TwoSlopeNorm(1.0, 0.5, 1.5), rasterized=True,
-    )  # fmt: skip
+        norm=TwoSlopeNorm(1.0, 0.5, 1.5),
+        rasterized=True,
+    )
     axes.invert_yaxis()
     if named:
         axes.set_yticks(np.arange(len(load.brokers)) + 0.5, map(plain_text, load.brokers))

@@ -151,9 +151,12 @@ def _grouped(rows: Rows, *names: str) -> Iterable[Rows]:
 
 def _by_hour(polls: pa.Table) -> HourlyImbalance:
     hours = pc.floor_temporal(polls.column("at"), unit="hour")
-    made = polls.append_column("hour", hours).group_by("hour").aggregate(
-        [("max_over_mean", "mean"), ("max_over_mean", "max")]
-    ).sort_by("hour")  # fmt: skip
+    made = (
+        polls.append_column("hour", hours)
+        .group_by("hour")
+        .aggregate([("max_over_mean", "mean"), ("max_over_mean", "max")])
+        .sort_by("hour")
+    )
     return HourlyImbalance(
         made.column("hour").to_pylist(),
         made.column("max_over_mean_mean").to_numpy(),

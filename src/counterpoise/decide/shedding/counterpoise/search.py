@@ -228,8 +228,10 @@ def _best(
         return None
     # By figure, span, bundle and destination.
     load = cluster.load[:, :, rows, np.newaxis]
-    left = (use[:, :, source, np.newaxis, np.newaxis]
-            - load * scale[:, :, source, np.newaxis, np.newaxis]).max(axis=0)  # fmt: skip
+    left = (
+        use[:, :, source, np.newaxis, np.newaxis]
+        - load * scale[:, :, source, np.newaxis, np.newaxis]
+    ).max(axis=0)
     got = (use[:, :, np.newaxis, to] + load * scale[:, :, np.newaxis, to]).max(axis=0)
     peak = np.maximum(np.maximum(left, got), _others(top, source, to)[:, np.newaxis]).clip(1.0)
     before = top.max(axis=1).clip(1.0) + _square(top[:, source])
@@ -278,8 +280,9 @@ def _others(top: Floats, source: int, to: Indices) -> Floats:
     highest = others[span, first]
     others[span, first] = 0.0
     second = others.max(axis=1)
-    fullest: Floats = np.where(to == first[:, np.newaxis], second[:, np.newaxis],
-                               highest[:, np.newaxis])  # fmt: skip
+    fullest: Floats = np.where(
+        to == first[:, np.newaxis], second[:, np.newaxis], highest[:, np.newaxis]
+    )
     return fullest
 
 

@@ -103,8 +103,12 @@ def buy(cluster: LoadColumns, found: Found, prices: Prices, doubt: Floats) -> Bo
         if gain <= cost:
             continue
         err = doubt * np.sign((top - first).round(9))
-        sure = float((objective(first + err, weight, cluster.least)
-                      - objective(top + err, weight, cluster.least)).sum())  # fmt: skip
+        sure = float(
+            (
+                objective(first + err, weight, cluster.least)
+                - objective(top + err, weight, cluster.least)
+            ).sum()
+        )
         made = Bought(found.steps[:number], number, gain, sure, cost, prices)
         if gain - cost > best.gain - best.needed:
             best = made

@@ -62,9 +62,11 @@ def _played(trace: LoadTrace, loads: Floats, foresees: bool, price: float) -> Po
             ratios.append(float(carried[up].max() / mean))
         if step % EVERY_STEPS:
             continue
-        span = loads[step : step + AHEAD_STEPS] if foresees else loads[
-            max(0, step - PAST_STEPS) : step + 1
-        ]  # fmt: skip
+        span = (
+            loads[step : step + AHEAD_STEPS]
+            if foresees
+            else loads[max(0, step - PAST_STEPS) : step + 1]
+        )
         for row, to in _moves(span.mean(axis=0), owners, up, relief, price):
             owners[row] = to
             moves += 1

@@ -99,9 +99,13 @@ def draw_frontier(results: Sequence[BacktestResult], best: Optimum, title: str, 
         axes.grid(alpha=0.2)
     proved = [least for _, least in best.bounds]
     sides[0].step(
-        [count for count, _ in best.bounds], proved, "--", where="post", color="#cc79a7",
+        [count for count, _ in best.bounds],
+        proved,
+        "--",
+        where="post",
+        color="#cc79a7",
         label="proved bound",
-    )  # fmt: skip
+    )
     sides[0].set_ylabel("largest broker ÷ mean, averaged over time")
     sides[0].legend(fontsize=8)
     figure.suptitle(title)

@@ -22,6 +22,10 @@ WATCHES_MAX: Final = 100
 """The most watches on one connection: each keeps a list of topics, and reads it at each change."""
 
 
+RETRY_S: Final = 1.0
+"""How long a watch waits before it reads the list again, when the store could not be reached."""
+
+
 class TopicListWatch:
     """A client's subscription to a namespace's topic list: it is sent every difference."""
 
@@ -85,8 +89,9 @@ class TopicListWatch:
             try:
                 await self._listed(self._send_difference)
             except BrokerError as error:
-                # The store cannot be reached: the next change of a topic wakes the watch again.
                 log.info("%s: a watch of topics waits: %s", self._link.address, error)
+                await asyncio.sleep(RETRY_S)
+                self._changed.set()
 
     async def _send_difference(self, now: Sequence[TopicName]) -> None:
         new, gone = (

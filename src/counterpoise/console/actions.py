@@ -26,7 +26,9 @@ from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 KEPT = 200
 STALE_AFTER_S = 300.0
-"""A plan that was confirmed later than this after it was made is not carried out: look again."""
+"""A plan for which the cluster was polled longer ago than this is not carried out any more.
+
+The operator has to make a new one."""
 
 
 class ActionState(StrEnum):
@@ -49,7 +51,7 @@ class Activity:
     bundles: frozenset[str]
     state: ActionState = ActionState.RUNNING
     log: list[str] = field(default_factory=list)
-    """What happened, a sentence each, the latest last."""
+    """What happened so far, one sentence each, oldest first."""
     task: asyncio.Task[None] | None = None
 
 
@@ -58,7 +60,7 @@ DrainWith = Callable[[aiohttp.ClientSession, SentenceSink], BrokerDrain]
 
 
 class BusyError(RuntimeError):
-    """Another action on that bundle is running; the message names it."""
+    """Another action on one of the bundles is running; the message names both."""
 
 
 class Actions:
@@ -70,15 +72,18 @@ class Actions:
         ended: Callable[[MoveOutcome], None],
         trail: ActionTrail | None = None,
     ) -> None:
-        """``ended`` gets each move that was carried out; ``trail`` records every action."""
+        """``ended`` is called with the outcome of each move.
+
+        ``trail`` records each action in a balancer's history; None: actions are not recorded.
+        """
         self.trail = trail
         self._clock_ms = clock_ms
         self._ended = ended
         self._numbers = itertools.count(1)
         self.activities: list[Activity] = []
-        """The latest first."""
+        """All running actions and the last ones that ended, newest first."""
         self.version = 0
-        """Rises whenever anything changes."""
+        """Rises when an action begins, logs a sentence or ends, so that pages show it."""
 
     def moves(
         self,
@@ -89,8 +94,8 @@ class Actions:
     ) -> Activity:
         """Start carrying out a plan of moves, and return it as a running activity.
 
-        ``brokers`` are the ids of the cluster's brokers; ``where`` returns a broker's address.
-        Raises `BusyError` while another action runs.
+        ``brokers`` are the ids of the cluster's brokers; ``where`` returns a broker's admin URL.
+        Raises `BusyError` while another action on one of the bundles runs.
         """
 
         action = NewAction(self.trail, ActionKind.MOVE, operator.name, plan.title)
@@ -112,7 +117,10 @@ class Actions:
         return self._begin(plan.title, operator, _bundles(plan.moves), work)
 
     def split(self, plan: ActionPlan, operator: Operator, address: str) -> Activity:
-        """Start a split, requested of the broker at an address; raises `BusyError`."""
+        """Start a split of the plan's bundle, requested from the broker at an admin URL.
+
+        Raises `BusyError` while another action on the bundle runs.
+        """
         name = BundleName.parse(plan.bundle)
         url = f"{address}/admin/v2/namespaces/{name.namespace}"
 
@@ -123,7 +131,7 @@ class Actions:
                 return await cut_bundle(activity, session)
 
         async def cut_bundle(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
-            # Without a body Pulsar still insists on a content type it knows.
+            # Pulsar requires a content type that it knows even of a request without a body.
             headers = {"Content-Type": "application/json"}
             query = {"unload": "false"}
             async with session.put(
@@ -147,7 +155,11 @@ class Actions:
     def drain(
         self, plan: ActionPlan, operator: Operator, drain_with: DrainWith, drain_plan: Round
     ) -> Activity:
-        """Start draining a broker as planned; raises `BusyError`."""
+        """Start draining a broker by the moves of ``drain_plan``.
+
+        ``drain_with`` makes the drain from an HTTP session and a callback for its log. Raises
+        `BusyError` while another action on one of the bundles runs.
+        """
 
         async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             drain = drain_with(session, lambda sentence: self._log(activity, sentence))

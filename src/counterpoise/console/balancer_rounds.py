@@ -1,4 +1,4 @@
-"""Rounds and recorded loads of a balancer that runs elsewhere, from its history."""
+"""Rounds and recorded loads of a balancer in another process, read from its history."""
 
 import asyncio
 import logging
@@ -15,17 +15,20 @@ log = logging.getLogger(__name__)
 
 READ_EVERY_S = 3.0
 WINDOW_MS = 6 * 3600 * 1000
-"""How far back a page looks."""
+"""How far back a page shows rounds, in milliseconds."""
 
 
 class BalancerRounds:
-    """Polls a balancer's history for its rounds, and passes operators' orders on to it."""
+    """Polls a balancer's history for its rounds, and writes operators' orders to it.
+
+    Without a reader there is no history: there are no rounds, and orders are refused.
+    """
 
     def __init__(self, reader: HistoryReader | None, clock_ms: MillisecondClock) -> None:
         self._reader = reader
         self._clock_ms = clock_ms
         self.summaries: tuple[RoundSummary, ...] = ()
-        """Oldest first."""
+        """The rounds of the last `WINDOW_MS`, oldest first."""
         self.state = (
             ""
             if reader
@@ -34,20 +37,27 @@ class BalancerRounds:
                 "With --history, those of a balancer beside it, too."
             )
         )
+        """A sentence on where the rounds come from, an order in force, or an error."""
 
     @property
     def accepts_control(self) -> bool:
-        """Whether there is a balancer that follows orders."""
+        """Whether operators can pause, resume and stop a balancer here."""
         return self._reader is not None
 
     async def recorded(self, what: TileKind, key: str, span_ms: int) -> RecordedLoad:
-        """The load recorded in the last `span_ms` ms; raises `HistoryFaultError`."""
+        """Return what the history recorded in the last `span_ms` ms of the broker or bundle `key`.
+
+        Raises `HistoryFaultError`.
+        """
         if self._reader is None:
             return RecordedLoad()
         return await asyncio.to_thread(self._reader.recorded, what, key, self._clock_ms() - span_ms)
 
     async def say(self, wish: str, why: str) -> str:
-        """Order the balancer to ``go``, ``pause`` or ``stop``; returns the result in a sentence."""
+        """Order the balancer to ``go``, ``pause`` or ``stop``, for the reason `why`.
+
+        Returns the consequence, or why the order could not be given, as a sentence.
+        """
         if self._reader is None:
             return "no balancer takes this order: the console was started without --history"
         try:

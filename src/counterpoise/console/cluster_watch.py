@@ -53,11 +53,11 @@ class ClusterWatch:
         self.past = ObservedHistory()
         self.throttled: tuple[ReachedLimit, ...] = ()
         self.advice: tuple[RoundSummary, ...] = ()
-        """What the cluster's strategy would do, round by round."""
+        """Rounds that the cluster's strategy would decide; their moves are not carried out."""
         self.advisor = ""
-        """The name of the strategy that gave ``advice``."""
+        """A sentence on the strategy that decides the rounds of ``advice``."""
         self.sheds = ""
-        """A sentence if the cluster moves bundles by itself; otherwise empty."""
+        """A sentence if the cluster's own leader moves bundles; otherwise empty."""
         self.settings: Settings = {}
         admin_options = AdminOptions(timeout_s=options.watch.patience_s)
         self._admin = Admin(session, admin_options)
@@ -68,12 +68,13 @@ class ClusterWatch:
         self._policies = RoundPolicies(session, options.watch.addresses)
         self._state = FoldState.empty()
         self.moved: Mapping[str, CompletedMove] = {}
-        """Moves that were carried out from here, by bundle, until both brokers have reported."""
+        """Moves that this console carried out, by bundle, until both brokers' reports are newer."""
         self._memory = RoundMemory()
         self._strategy: Strategy | None = None
         self.shed: tuple[RoundSummary, ...] = ()
-        """What the leader did by itself, round by round."""
+        """The shedding rounds of the cluster's own leader, oldest first."""
         self._answers_rounds: dict[str, bool] = {}
+        """By broker id: whether the broker has the endpoint for rounds; absent if not yet asked."""
         self._settings_at = self._advised_at = self._asked_at = -SETTINGS_EVERY_S
 
     async def run(self) -> None:
@@ -82,7 +83,7 @@ class ClusterWatch:
             try:
                 await self.poll()
             except Exception:
-                # The pages keep the last poll, and show that it is old.
+                # The pages go on showing the last poll, with its age.
                 log.exception("a look at the cluster failed; the next one follows")
             await asyncio.sleep(self.options.watch.every_s)
 
@@ -90,7 +91,7 @@ class ClusterWatch:
         """Poll the cluster once, and update what the pages show."""
         rows = await self._collector.poll()
         expected = self.moved
-        # In a thread: a large cluster takes a while, and pages must be answered meanwhile.
+        # In a thread: for a large cluster this takes long, and the event loop serves the pages.
         self._state, self.past, self.picture = await asyncio.to_thread(
             seen, self._state, self.past, rows, expected
         )
@@ -109,7 +110,10 @@ class ClusterWatch:
         self.throttled = await self._throttling.read(self.address, answering)
 
     def move_completed(self, outcome: MoveOutcome) -> None:
-        """Show a move that was carried out, before brokers report it."""
+        """Show a move to its new owner at once, before the brokers' load reports do.
+
+        Ignored if the move did not succeed.
+        """
         row = self.picture.view.bundle_index(outcome.bundle)
         if outcome.status is MoveStatus.MOVED and outcome.owner and row is not None:
             source = bundle_line(self.picture, row).owner
@@ -129,7 +133,7 @@ class ClusterWatch:
         self.sheds = await sheds_by_itself(self._admin, addresses)
 
     async def _ask_rounds(self, brokers: Iterable[str]) -> None:
-        """Read the rounds of each broker that publishes them; Apache's brokers do not."""
+        """Read the shedding rounds of each broker that publishes them; Apache's do not."""
         answering = [each for each in brokers if self._answers_rounds.get(each, True)]
         answers = await asyncio.gather(*(self._rounds_of(each) for each in answering))
         shed: tuple[RoundSummary, ...] = ()
@@ -173,9 +177,10 @@ def seen(
     rows: ReportRows,
     moved: Mapping[str, CompletedMove] = NOTHING,
 ) -> tuple[FoldState, ObservedHistory, ClusterPicture]:
-    """The averages, history and picture of the cluster after one more poll.
+    """Add the `rows` of a poll to the averages and the history; return both and a new picture.
 
-    `moved` are moves that this console carried out, by bundle.
+    `moved` are the moves that this console carried out, by bundle: the picture shows those that
+    the brokers' reports do not include yet.
     """
     state = fold(state, Batch.of(rows))
     at_ms = int(rows["poll_id"][0])

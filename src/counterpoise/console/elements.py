@@ -17,21 +17,21 @@ class Text(TextElement):
 
 
 def attributes(element: ui.element, **given: str) -> ui.element:
-    """Set HTML attributes of an element, which is returned; ``_`` in a name stands for ``-``."""
+    """Set HTML attributes of an element, and return it; ``_`` in a name stands for ``-``."""
     for name, value in given.items():
         element.props[name.replace("_", "-")] = value
     return element
 
 
 def section(label: str, classes: str = "") -> ui.element:
-    """An HTML section with this label for screen readers."""
+    """Make an HTML section with this label for screen readers."""
     made = ui.element("section").classes(classes)
     attributes(made, aria_label=label)
     return made
 
 
 def button(text: str, act: Callable[..., object], kind: str = "plain") -> ui.button:
-    """A button; `kind` is plain, strong or danger."""
+    """Make a button that calls `act` on a click; `kind` (plain, strong, danger) is its style."""
     return (
         ui.button(text, on_click=act, color=None)
         .props("no-caps unelevated")
@@ -40,11 +40,11 @@ def button(text: str, act: Callable[..., object], kind: str = "plain") -> ui.but
 
 
 KINDS = {">": "number", ".": "sentence"}
-"""What a grid's column holds, by the end of its heading; any other holds names."""
+"""The style of a grid's column by the last character of its heading; other columns hold names."""
 
 
 class Row(NamedTuple):
-    """A row of a grid: its key, its cells, and whether to mark it."""
+    """A row of a grid: its key, its cells, and whether to highlight it."""
 
     key: str
     cells: Sequence[str]
@@ -55,7 +55,8 @@ class Grid:
     """A table whose cells change in place, so that a screen reader keeps its position.
 
     `columns` are headings; those that end with ``>`` hold numbers, with ``.`` sentences. With
-    `choose`, the first cell of each row is a button, which calls it with the row's key.
+    `choose`, the first cell of each row is a button that calls `choose` with the row's key. `empty`
+    is shown when there are no rows.
     """
 
     def __init__(

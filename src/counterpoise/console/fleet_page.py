@@ -1,4 +1,4 @@
-"""Several clusters side by side: a page, and the metrics of all of them."""
+"""The page of a fleet, which shows several clusters side by side, and the metrics of all."""
 
 import asyncio
 import contextlib
@@ -30,11 +30,14 @@ ALARMING = (BalancerState.LATE, BalancerState.UNREADABLE)
 
 @dataclass(frozen=True, slots=True)
 class FleetPageOptions:
-    """How often clusters are polled, and under which host names the page is served."""
+    """How the clusters are polled, and under which host names the page is served."""
 
     every_s: float
+    """Seconds between two polls of a cluster."""
     within_s: float
+    """Seconds that a poll of one cluster may take."""
     names: Collection[str]
+    """Host names of the page, besides IP addresses and localhost."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +48,7 @@ class Card:
     console: str
     service_url: str
     figures: Sequence[tuple[str, str, bool]]
-    """Label, value, and whether it needs attention."""
+    """For each figure its label, its value, and whether it needs attention."""
     findings: Sequence[str]
 
 
@@ -92,7 +95,10 @@ async def serve_fleet(
     ready: Notify,
     stop: asyncio.Event,
 ) -> None:
-    """Serve the fleet's page until `stop` is set; `ready` is called once it is served."""
+    """Serve the fleet's page, its ``/metrics`` and ``/health`` on a bound socket.
+
+    Ends when `stop` is set; `ready` is called once the page is served.
+    """
     async with watching_fleet(fleet, clock_ms, options.within_s) as watch:
 
         async def show(_: Request) -> Response:

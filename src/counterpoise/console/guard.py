@@ -25,12 +25,15 @@ class OwnSite:
     """Middleware that refuses, with 403, requests that a browser makes for other web sites."""
 
     def __init__(self, app: ASGIApp, names: Iterable[str]) -> None:
-        """``names``: the host names under which the console may be requested, besides addresses."""
+        """``names``: host names under which browsers may request the console.
+
+        IP addresses and localhost are always allowed.
+        """
         self._app = app
         self._names = frozenset(name.lower() for name in names) | {"localhost"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve one request or one connection."""
+        """Serve one HTTP request or WebSocket, or refuse it."""
         if scope["type"] not in {"http", "websocket"}:
             await self._app(scope, receive, send)
             return
@@ -44,7 +47,11 @@ class OwnSite:
         await self._app(scope, receive, _with_headers(send))
 
     def refusal(self, headers: Headers, *, navigation: bool = False) -> str:
-        """Why a request is refused; empty if it is not. ``navigation``: a link led to the page."""
+        """Return why a request is refused; empty if it is allowed.
+
+        ``navigation``: the browser opens the page itself, for example by a link. Links on other
+        sites may lead to the console.
+        """
         host = headers.get("host", "")
         name = host_of(host)
         if not (name in self._names or is_local_name(name)):

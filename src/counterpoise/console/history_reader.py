@@ -27,12 +27,13 @@ class HistoryReader:
         self._journal = Journal(reader)
         self._rounds: dict[int, round_summary.RoundSummary] = {}
         self._open: set[int] = set()
-        """Rounds whose moves are not all over, so that they are read again."""
+        """The poll ids of rounds that are read again, since not all of their moves have ended."""
 
     def read(self, after_ms: int) -> tuple[tuple[round_summary.RoundSummary, ...], str]:
-        """The rounds decided after a time, oldest first, and a sentence on the balancer.
+        """Return the rounds decided after `after_ms` (ms since 1970), oldest first, and a sentence.
 
-        Raises `HistoryFaultError`.
+        The sentence is the order that forbids moves, or the history's address. Raises
+        `HistoryFaultError`.
         """
         self._read_new(after_ms)
         control = read_control(self._location)
@@ -44,7 +45,10 @@ class HistoryReader:
         return summaries, state
 
     def recorded(self, what: TileKind, key: str, after_ms: int) -> RecordedLoad:
-        """The recorded load of a bundle or a broker after a time; raises `HistoryFaultError`."""
+        """Return the recorded load of the bundle or broker `key` after `after_ms` (ms since 1970).
+
+        Raises `HistoryFaultError`.
+        """
         name, kind = what.value, BUNDLE if what is TileKind.BUNDLE else BROKER
         columns = list(dict.fromkeys((*LOADS, name)))
         reports = read_reports(self._reader, after_ms, EVER, columns, [kind])
@@ -60,7 +64,10 @@ class HistoryReader:
         return of_broker(of["poll_id"], flows, messages)
 
     def say(self, wish: str, now_ms: int, why: str) -> None:
-        """Order the balancer to ``go``, ``pause`` or ``stop``; raises `HistoryFaultError`."""
+        """Write an order to the balancer, ``go``, ``pause`` or ``stop``, and the reason for it.
+
+        Raises `HistoryFaultError`.
+        """
         write_control(self._location, Control(Wish(wish), now_ms, why))
 
     def _read_new(self, after_ms: int) -> None:

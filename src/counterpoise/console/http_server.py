@@ -1,4 +1,4 @@
-"""An HTTP server that ends in order."""
+"""Runs an HTTP server until an event is set, and then shuts it down in order."""
 
 import asyncio
 import socket
@@ -8,10 +8,10 @@ from starlette.types import ASGIApp
 
 
 async def serve_until(stop: asyncio.Event, app: ASGIApp, listening: socket.socket) -> None:
-    """Serve on a bound socket until the event is set; ends early if the server cannot start.
+    """Serve `app` on a bound socket until `stop` is set; returns early if uvicorn ends by itself.
 
-    uvicorn also ends at a signal by itself, and then raises the signal again. So the signal must
-    have a handler, or the process would end before the console has cleaned up.
+    uvicorn handles SIGTERM and SIGINT itself: it ends, and then raises the signal again. So the
+    caller must handle both, or the process would end before the console has cleaned up.
     """
     config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=2)
     server = uvicorn.Server(config)

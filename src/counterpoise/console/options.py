@@ -18,11 +18,11 @@ class WatchOptions:
     addresses: Sequence[str]
     """Admin URLs, tried in turn."""
     every_s: float = 2.0
-    """Seconds between the end of a look and the next."""
+    """Seconds from the end of a poll to the next one."""
     patience_s: float = 4.0
-    """Seconds a broker may take for one answer: a page does not wait for who hangs."""
+    """Seconds that a broker may take for one answer, so that one that hangs delays no page."""
     security: ClientSecurity = ANONYMOUS
-    """The credentials that the console shows to brokers, and the certificates that it trusts."""
+    """The credentials that the console presents to brokers, and the certificates it trusts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,14 +31,18 @@ class ConsoleOptions:
 
     watch: WatchOptions
     strategy: Callable[[Settings], tuple[Strategy, str]]
-    """The strategy that settings name, and what is to be said of the choice."""
+    """Returns the strategy for advice by the cluster's settings, and a sentence on the choice."""
     drain_rules: Callable[[Settings], DrainRules]
+    """Returns the rules for draining a broker by the cluster's settings."""
     names: Collection[str] = ()
-    """Under which names a browser may ask for it, besides addresses and localhost."""
+    """Host names under which browsers may request it, besides IP addresses and localhost."""
     backtests: Sequence[str] = field(default_factory=tuple)
     """Files with the results of backtests."""
     history: str = ""
-    """The balancer's, in which what is done from a page is kept; empty for none."""
+    """The path or URI of the balancer's history, in which operators' actions are recorded, too;
+    empty for none."""
     acts: bool = True
-    """Whether a page acts with the console's own credentials until an operator signs in."""
+    """Whether a page uses the console's own credentials until an operator signs in; otherwise
+    it presents none."""
     advise_every_s: float = 10.0
+    """Seconds between two rounds of advice."""

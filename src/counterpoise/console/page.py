@@ -1,4 +1,4 @@
-"""The page in one browser. Its content is decided in `picture/`."""
+"""The console's page in one browser; what it shows is computed in `picture/`."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""What the parts of one open page share: its operator, the selection, announcements."""
+"""What the parts of one open page share: data, its operator, the selection, announcements."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,13 +17,13 @@ from counterpoise.picture.treemap import Area, Tile, TileKind, treemap
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The data that all open pages share: polls, actions, rounds, backtests."""
+    """The data that all open pages share: polls, actions, rounds and backtests."""
 
     watch: ClusterWatch
     actions: Actions
     rounds: BalancerRounds
     trades: Callable[[], Sequence[tuple[str, Sequence[Trade]]]]
-    """Backtests by the name of their file."""
+    """Returns the results of backtests, each with the name of its file."""
     clock_ms: MillisecondClock
 
     @property
@@ -41,17 +41,19 @@ class PageSession:
     announce: SentenceSink = lambda sentence: None
     """Announces a sentence to screen readers, and shows it for a moment."""
     what: TileKind | None = None
+    """Whether a broker or a bundle is selected; None: nothing is."""
     key: str = ""
-    """The broker or bundle that is chosen."""
+    """The name of the selected broker or bundle; empty if none is selected."""
     on_choice: list[Notify] = field(default_factory=list)
+    """Listeners that are called when another selection is made."""
 
     @property
     def picture(self) -> ClusterPicture:
-        """The present picture of the cluster."""
+        """The picture of the cluster at the latest poll."""
         return self.sources.watch.picture
 
     def choose(self, what: TileKind | None, key: str = "") -> None:
-        """Select a broker or bundle by its name; None: nothing."""
+        """Select the broker or bundle named `key`, and call the listeners; None selects nothing."""
         self.what, self.key = what, key
         for each in self.on_choice:
             each()
@@ -59,5 +61,8 @@ class PageSession:
 
 @lru_cache(maxsize=8)
 def drawn(picture: ClusterPicture, area: Area, only: str) -> tuple[Tile, ...]:
-    """The treemap of a picture, computed once for all pages that show it."""
+    """Return the treemap of a picture, of one broker if `only` names it.
+
+    Cached, since all open pages show the same few.
+    """
     return treemap(picture, area, only)

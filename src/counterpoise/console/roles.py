@@ -1,4 +1,4 @@
-"""A page's operator, and what the cluster permits that operator."""
+"""Identifies a page's operator, and finds out what the cluster permits that operator."""
 
 import base64
 import binascii
@@ -15,12 +15,16 @@ from counterpoise.pipeline.collect.words import error_text
 from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
 
 ASKED = "/admin/v2/brokers/configuration/runtime"
-"""Readable by a superuser, the role that may unload and split. The request changes nothing."""
+"""The path that is requested to find out whether an operator may act.
+
+A GET of it changes nothing. Only a superuser may read it, and only a superuser may unload and
+split."""
 PATIENCE_S = 5.0
+"""Seconds that a broker may take to answer it."""
 SHOWN: Mapping[str, str] = MappingProxyType(
     {"token": "token", "basic": "password", "tls": "certificate"}
 )
-"""The kind of credential, by the name of the authentication method."""
+"""What a person calls the credential of each authentication method."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,13 +32,13 @@ class Operator:
     """The identity with which a page accesses the cluster."""
 
     security: ClientSecurity = ANONYMOUS
-    """The credentials to present, and the authorities to trust."""
+    """The credentials to present, and the certificate authorities to trust."""
     own: bool = False
-    """Whether the credential was given at the page."""
+    """Whether the operator entered the credential on the page; otherwise it is the console's."""
 
     @property
     def name(self) -> str:
-        """The operator's name, for a person."""
+        """The operator's name as pages and records show it, with the kind of credential."""
         method = self.security.method
         if method not in SHOWN:
             return "anonymous (no credential is presented to the cluster)"
@@ -47,7 +51,7 @@ class Operator:
         return f"{subject} ({whose})" if subject else whose
 
     def session(self) -> aiohttp.ClientSession:
-        """A session for the admin API in the operator's name."""
+        """Open a session for the admin API with the operator's credentials."""
         return http_session(self.security)
 
 
@@ -58,10 +62,14 @@ class Standing:
     may: bool | None
     """Whether the operator may act; None: the cluster did not answer."""
     sentence: str
+    """The result as a sentence for the operator."""
 
 
 async def standing(operator: Operator, addresses: Iterable[str]) -> Standing:
-    """Ask the first broker that responds whether the operator may move and split bundles."""
+    """Ask the first broker that responds whether the operator may move and split bundles.
+
+    `addresses` are admin URLs, tried in turn.
+    """
     reason = ""
     async with operator.session() as session:
         admin = Admin(session, AdminOptions(timeout_s=PATIENCE_S))
@@ -80,7 +88,7 @@ async def standing(operator: Operator, addresses: Iterable[str]) -> Standing:
 
 
 def subject_of(token: str) -> str:
-    """The subject in a JSON Web Token, unverified; empty if there is none."""
+    """Return the subject of a JSON Web Token without verifying it; empty if there is none."""
     parts = token.split(".")
     if len(parts) != 3:
         return ""

@@ -1,4 +1,4 @@
-"""Serve the console until a signal stops it."""
+"""Serves the console's page until it is stopped."""
 
 import asyncio
 import contextlib
@@ -42,7 +42,7 @@ async def serve(
     """Serve the console on a bound socket until `stop` is set; `ready` is called when pages are
     served.
 
-    `reader` gives the rounds of a balancer that runs elsewhere, if there is one.
+    `reader` reads the history of a balancer in another process; None if there is none.
     """
     async with Operator(options.watch.security).session() as session:
         watch = ClusterWatch(session, options, clock_ms)
@@ -63,9 +63,9 @@ async def serve(
             reconnect_timeout=10.0,
             show_welcome_message=False,
         )
-        # The loading bar has no name for a screen reader, and nothing is loaded.
+        # Quasar's loading bar has no name for screen readers, and this page has nothing to load.
         nicegui_app.config.quasar_config["loadingBar"]["skipHijack"] = True
-        # Who connects from now on waits in the socket's backlog for a moment, at most.
+        # The socket listens already: a browser that connects now waits in its backlog briefly.
         nicegui_app.on_startup(ready)
         tasks = [asyncio.create_task(each) for each in (watch.run(), rounds.run())]
         try:

@@ -1,4 +1,7 @@
-"""Finds the limits that throttle producers: our brokers list them, Apache's have counters."""
+"""Finds the publish rate limits that throttle producers.
+
+Counterpoise's brokers list them; for Apache's they are found by counters in their metrics.
+"""
 
 import asyncio
 import re
@@ -15,17 +18,23 @@ _COUNTER = re.compile(
 
 
 class Throttling:
-    """Finds the publish limits at which producers wait; remembers brokers' counters for that."""
+    """Finds the publish rate limits that throttle producers now.
+
+    Keeps the counters of Apache's brokers from one poll to the next, to see which have risen.
+    """
 
     def __init__(self, admin: Admin) -> None:
         self._admin = admin
         self._counting: dict[str, dict[str, float]] = {}
-        """Brokers without the endpoint for limits, and their counters when last read."""
+        """By id, brokers without the endpoint that lists limits: their counters when last read."""
 
     async def read(
         self, address: Callable[[str], str], brokers: Iterable[str]
     ) -> tuple[ReachedLimit, ...]:
-        """The limits at which producers wait now, at the brokers that respond."""
+        """Return the limits that throttle producers now, at those of the `brokers` that respond.
+
+        `address` returns the admin URL of a broker id.
+        """
         found = await asyncio.gather(*(self._ask(address(each), each) for each in brokers))
         return tuple(limit for each in found for limit in each)
 
@@ -46,7 +55,7 @@ class Throttling:
 
 
 def counters(body: bytes) -> dict[str, float]:
-    """How often each topic's publishing was limited, from the text of a broker's `/metrics`."""
+    """Read how often each topic's producers were throttled, from a broker's `/metrics`."""
     found: dict[str, float] = {}
     for topic, value in _COUNTER.findall(body):
         name = topic.decode(errors="replace")

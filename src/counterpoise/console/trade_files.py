@@ -1,4 +1,4 @@
-"""The results of backtests, from the files that `counterpoise backtest --json` writes."""
+"""Reads the results of backtests from files that `counterpoise backtest --json` wrote."""
 
 from collections.abc import Sequence
 from dataclasses import fields
@@ -19,7 +19,7 @@ class TradeFiles:
         self._read: dict[Path, tuple[float, tuple[Trade, ...]]] = {}
 
     def __call__(self) -> list[tuple[str, tuple[Trade, ...]]]:
-        """The results by file; unreadable files are left out."""
+        """Return each file's name, without its extension, and results; skip unreadable files."""
         found = []
         for path in self._paths:
             try:
@@ -33,7 +33,7 @@ class TradeFiles:
 
 
 def trades_of(text: bytes) -> tuple[Trade, ...]:
-    """The backtest results in a file's text, best score first.
+    """Parse the backtest results in a file's text, best first.
 
     Raises ValueError, TypeError or KeyError for other content.
     """

@@ -1,4 +1,4 @@
-"""Decides which fault strikes an operation, by the faults set and earlier operations."""
+"""Decides which of the faults that a test has set strikes an operation."""
 
 import itertools
 from dataclasses import dataclass, field, replace
@@ -10,7 +10,10 @@ from counterpoise.faults.fault import Fault, FaultEffect, Occurrence, Schedule
 
 @dataclass(eq=False, slots=True)
 class SetFault:
-    """A fault in use, with how many operations matched it and how many it struck."""
+    """A fault that a test has set, with its number and how many operations it matched and struck.
+
+    It matches an operation that its target includes, and strikes it if its schedule says so.
+    """
 
     number: int
     fault: Fault
@@ -34,7 +37,10 @@ class SetFault:
         return times is not None and self.struck >= times
 
     def on(self, occurrence: Occurrence) -> FaultEffect | None:
-        """Count an operation if it matches; the fault's effect on it, None if it is not struck."""
+        """Return the fault's effect on an operation that it strikes; None for any other operation.
+
+        Counts the operation as matched or struck.
+        """
         fault = self.fault
         if (
             self.spent
@@ -53,14 +59,14 @@ class SetFault:
 
 
 class FaultEngine:
-    """The faults in use, in order: the first that strikes an operation decides its effect."""
+    """The faults that are set, oldest first: the first one that strikes an operation decides."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
         self._set: dict[int, SetFault] = {}
 
     def add(self, fault: Fault) -> SetFault:
-        """Set a fault; faults set earlier take precedence."""
+        """Set a fault, and return it with its number; faults set earlier take precedence."""
         number = next(self._numbers)
         added = self._set[number] = SetFault(number, fault)
         return added
@@ -74,7 +80,7 @@ class FaultEngine:
         self._set.clear()
 
     def find(self, number: int) -> SetFault:
-        """The fault with this number; raises `InvalidFault`."""
+        """Return the fault with this number; raises `InvalidFault` if there is none."""
         try:
             return self._set[number]
         except KeyError:
@@ -84,11 +90,14 @@ class FaultEngine:
 
     @property
     def faults(self) -> list[SetFault]:
-        """Every fault in use, in the order in which they were added."""
+        """Every fault that is set, in the order in which they were added."""
         return list(self._set.values())
 
     def on(self, occurrence: Occurrence) -> tuple[SetFault, FaultEffect] | None:
-        """Count an operation; the fault that strikes it and the effect, None if none does."""
+        """Return the first fault that strikes an operation, and its effect; None if none does.
+
+        Each fault that is asked counts the operation.
+        """
         for each in self._set.values():
             effect = each.on(occurrence)
             if effect is not None:

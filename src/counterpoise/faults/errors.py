@@ -4,7 +4,7 @@ from counterpoise.names.errors import ExplainedError
 
 
 class InvalidFault(ValueError):
-    """A fault's values are wrong or contradict each other; the message says how."""
+    """A fault is unknown, or its values are invalid or contradict each other."""
 
 
 class InvalidRecording(ExplainedError):

@@ -26,12 +26,12 @@ class Operation(Enum):
     """The broker's answer to a SEND whose message is stored."""
     SUBSCRIBE = "SUBSCRIBE"
     FLOW = "FLOW"
-    """A consumer's permission to deliver more messages."""
+    """A consumer's permits for more messages."""
     MESSAGE = "MESSAGE"
     """The delivery of a message to a consumer."""
     ACK = "ACK"
     REDELIVER = "REDELIVER"
-    """A consumer's request to deliver messages again."""
+    """A consumer's request to redeliver messages that it has not acknowledged."""
     SEEK = "SEEK"
     LAST_MESSAGE_ID = "LAST_MESSAGE_ID"
     UNSUBSCRIBE = "UNSUBSCRIBE"
@@ -49,8 +49,9 @@ class EffectKind(Enum):
 ONE_WAY: Final = frozenset(
     {Operation.FLOW, Operation.REDELIVER, Operation.RECEIPT, Operation.MESSAGE}
 )
-"""Operations without an answer that could be an error."""
+"""Operations that the protocol does not answer, so that a fault cannot answer with an error."""
 WITHOUT_TOPIC: Final = frozenset({Operation.CONNECT, Operation.TOPICS})
+"""Operations that name no topic."""
 DELAY_MAX_S: Final = 3600.0
 
 
@@ -65,7 +66,10 @@ class FaultEffect:
 
     @classmethod
     def error(cls, code: str | ServerError, message: str = "") -> "FaultEffect":
-        """The effect that the broker answers with a protocol error; raises `InvalidFault`."""
+        """Make the effect that the broker answers with a protocol error.
+
+        ``code`` is a `ServerError` or its name. Raises `InvalidFault` for an unknown name.
+        """
         try:
             found = code if isinstance(code, ServerError) else ServerError[code]
         except KeyError:
@@ -75,8 +79,8 @@ class FaultEffect:
 
     @classmethod
     def delay(cls, seconds: float) -> "FaultEffect":
-        """The effect that an operation is served later; raises `InvalidFault`."""
-        # Not a number is refused, too: no comparison with it is true.
+        """Make the effect that an operation is served ``seconds`` later; raises `InvalidFault`."""
+        # NaN is refused, too: no comparison with it is true.
         if not 0 < seconds <= DELAY_MAX_S:
             raise InvalidFault(
                 f"a delay of {seconds} s: it must be more than 0 and at most {DELAY_MAX_S:g}"
@@ -110,7 +114,7 @@ class Occurrence:
 
 @dataclass(frozen=True, slots=True)
 class FaultTarget:
-    """The operations that a fault can strike; None: any.
+    """Which operations a fault can strike, by topic, client and broker id; None includes all.
 
     ``topic`` and ``client`` may have the wildcards ``*``, ``?`` and ``[…]``. A topic's name may be
     short (``orders``, ``tenant/namespace/orders``) and includes its partitions.
@@ -172,7 +176,9 @@ class Schedule:
         probability: float | None = None,
         seed: int = 0,
     ) -> "Schedule":
-        """This schedule with further values; raises `InvalidFault` if they contradict."""
+        """Return this schedule with further values; raises `InvalidFault` if they are invalid, or
+        contradict each other or its present ones.
+        """
         for name, value in (("times", times), ("every", every)):
             if value is not None and value < 1:
                 raise InvalidFault(f"{name}({value}): it must be at least 1")
@@ -206,7 +212,10 @@ ALWAYS: Final = Schedule()
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault to inject: which operations, to what effect, how often; raises `InvalidFault`."""
+    """A fault to inject: which operations it can strike, with what effect, and how often.
+
+    Raises `InvalidFault` for a combination that cannot happen.
+    """
 
     operation: Operation
     effect: FaultEffect
@@ -231,7 +240,7 @@ class Fault:
 
 
 def operation_named(name: str | Operation) -> Operation:
-    """The operation with this name; raises `InvalidFault`."""
+    """Return the operation with this name, in any case; raises `InvalidFault` if there is none."""
     if isinstance(name, Operation):
         return name
     try:

@@ -22,7 +22,7 @@ _BODY: Final = struct.Struct(">BIQ")
 
 
 class RecordKind(IntEnum):
-    """What a record of recorded traffic is about; the value is its number in the file."""
+    """The kind of a record; the value is what the file contains."""
 
     OPENED = 1
     FROM_CLIENT = 2
@@ -36,8 +36,11 @@ class TrafficRecord:
 
     kind: RecordKind
     connection: int
+    """The connection's number in the recording."""
     at_us: int
+    """Microseconds since the recording began."""
     data: bytes = b""
+    """The client's frame, or the command of a frame to the client; otherwise empty."""
 
     @property
     def size(self) -> int:

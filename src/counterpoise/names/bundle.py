@@ -13,7 +13,7 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 
 _TEXT_MAX = 600
-"""Characters of the longest name of a bundle."""
+"""The most characters in a bundle's name."""
 _HEX = re.compile(r"(?:0[xX]|#)([0-9a-fA-F]+)")
 _DECIMAL = re.compile(r"[0-9]+")
 
@@ -52,7 +52,10 @@ def names_a_bundle(text: str) -> bool:
 
 @dataclass(frozen=True, slots=True, order=True)
 class BundleRange:
-    """A bundle's range ``[lower, upper)`` of the hash ring; 0xffffffff includes itself."""
+    """A bundle's range of the hash ring: from ``lower`` to just below ``upper``.
+
+    Only the ring's last point, 0xffffffff, belongs to the range that it ends.
+    """
 
     lower: int
     upper: int
@@ -96,7 +99,7 @@ class BundleName:
     def parse(text: str) -> "BundleName":
         """Parse ``tenant/namespace/0x…_0x…``; raises `InvalidName` for anything else."""
         if len(text) > _TEXT_MAX:
-            # Before the cache sees it.
+            # Refused here, so that `_parse` does not cache it.
             raise InvalidName(text, "expected tenant/namespace/0xLOWER_0xUPPER")
         return _parse(text)
 
@@ -131,7 +134,8 @@ class NamespaceBundles:
     _named: dict[int, BundleName] = field(
         init=False, repr=False, compare=False, default_factory=dict
     )
-    """Names by their places: few of a namespace's thousands of bundles are ever asked for."""
+    """The bundle names made so far, by index from 0. They are made on demand, since few of a
+    namespace's thousands of bundles are ever needed."""
 
     def __post_init__(self) -> None:
         points = self.boundaries
@@ -155,7 +159,10 @@ class NamespaceBundles:
 
     @staticmethod
     def from_text(namespace: NamespaceName, boundaries: Sequence[str]) -> "NamespaceBundles":
-        """The bundles between these boundaries, in any order; duplicates are merged."""
+        """Make the bundles between boundaries that `parse_boundary` can read.
+
+        Their order does not matter, and duplicates are merged.
+        """
         return NamespaceBundles(namespace, tuple(sorted(set(map(parse_boundary, boundaries)))))
 
     @property
@@ -193,8 +200,8 @@ class NamespaceBundles:
     def split(
         self, bundle: BundleRange, boundaries: Sequence[int] | None = None, n: int = 2
     ) -> "NamespaceBundles":
-        """The namespace's bundles after one of them is split, at ``boundaries`` or into ``n``
-        equal parts. Raises `InvalidName` as `cut` does.
+        """Return the namespace's bundles after one of them is split, at ``boundaries`` or into
+        ``n`` equal parts; raises `InvalidName`, see `cut` and `validate`.
         """
         self.validate(bundle)
         inner = cut(bundle, boundaries, n)

@@ -1,45 +1,48 @@
-"""Types of functions that many parts are given: clocks, listeners, and sinks of sentences."""
+"""Types of callbacks: clocks, listeners, and functions that show sentences to a person."""
 
 from typing import Protocol
 
 
 class Notify(Protocol):
-    """A callback without arguments: something has changed, and the listener reads it again."""
+    """A callback without arguments, such as a listener that is called after each change.
+
+    It is not passed the change: a listener reads the new state itself.
+    """
 
     def __call__(self) -> None:
-        """Called after a change."""
+        """Handle the event or change."""
 
 
 class StopListening(Protocol):
-    """A function that ends a subscription to notifications."""
+    """A function that unregisters a listener; it is returned when the listener is registered."""
 
     def __call__(self) -> None:
-        """End the subscription."""
+        """Unregister the listener."""
 
 
 class Clock(Protocol):
-    """A function that returns a clock's time in seconds."""
+    """A function that returns the time in seconds, such as ``time.monotonic``."""
 
     def __call__(self) -> float:
-        """Seconds since some moment."""
+        """Return the seconds since this clock's epoch, which may be any moment."""
 
 
 class MillisecondClock(Protocol):
     """A function that returns the wall clock's time in milliseconds since 1970."""
 
     def __call__(self) -> int:
-        """Milliseconds since 1970."""
+        """Return the milliseconds since 1970."""
 
 
 class NanosecondClock(Protocol):
-    """A function that returns nanoseconds and never goes back, such as ``time.monotonic_ns``."""
+    """A function that returns a monotonic time in nanoseconds, such as ``time.monotonic_ns``."""
 
     def __call__(self) -> int:
-        """Nanoseconds since some moment."""
+        """Return the nanoseconds since this clock's epoch, which may be any moment."""
 
 
 class SentenceSink(Protocol):
-    """A callback that receives sentences for a person, to write to a log, a terminal or a page."""
+    """A callback that shows a sentence to a person: in a log, on a terminal or on a page."""
 
     def __call__(self, __sentence: str) -> None:
-        """Write one sentence."""
+        """Show one sentence."""

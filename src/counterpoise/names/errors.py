@@ -1,7 +1,7 @@
 """Errors whose message explains them to a person, and the error of an invalid name."""
 
 SHOWN_MAX = 200
-"""Characters of a wrong name that its message repeats."""
+"""The most characters of an invalid name that the error's message repeats."""
 
 
 class ExplainedError(Exception):

@@ -22,7 +22,9 @@ def topic_hash(topic: str) -> int:
 
 
 _DIGITS = 32
-"""Binary digits that reach every point: CRC-32's polynomial is primitive."""
+"""How many digits, ``0`` or ``1``, `topic_at` appends to a name.
+
+32 are enough to reach each of the 2³² points, because CRC-32's polynomial is primitive."""
 
 
 def topic_at(start: str, point: int) -> str:
@@ -42,7 +44,11 @@ def topic_at(start: str, point: int) -> str:
 
 @cache
 def _flips() -> tuple[tuple[int, int], ...]:
-    """Bits of the hash, highest first, each with the digits that flip no higher one."""
+    """Return 32 pairs of hash bits and the appended digits that flip exactly these bits.
+
+    Both are bit masks. Each pair has another highest hash bit, and the highest one comes first
+    (Gaussian elimination).
+    """
     zeros = crc32(b"0" * _DIGITS)
     rows: dict[int, tuple[int, int]] = {}
     for place in range(_DIGITS):
@@ -58,7 +64,7 @@ def _flips() -> tuple[tuple[int, int], ...]:
 def murmur3_32(data: bytes) -> int:
     """Murmur3 x86 32-bit with the sign bit cleared, as Pulsar's ``Murmur3_32Hash`` has it.
 
-    0 to 0x7fffffff. Routes a key to a partition (modulo the number of partitions).
+    Returns 0 to 0x7fffffff. Modulo the number of partitions it is the partition of a key.
     """
     length = len(data)
     state = 0

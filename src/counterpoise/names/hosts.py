@@ -1,4 +1,4 @@
-"""Addresses to listen on."""
+"""Classifies the addresses on which servers listen."""
 
 from ipaddress import ip_address
 

@@ -10,7 +10,9 @@ _ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
 _BROKER_LOCAL = re.compile(r"[^:]+:\d+")
 
 ENTITY_MAX = 255
-"""Characters of a tenant's, namespace's or cluster's name: it is a directory's name too."""
+"""The most characters in the name of a tenant, namespace or cluster.
+
+File systems allow no more in a directory's name, for which it is used, too."""
 
 SYSTEM_NAMESPACE_TEXT = "pulsar/system"
 
@@ -52,7 +54,7 @@ class NamespaceName:
     def parse(text: str) -> "NamespaceName":
         """Parse ``tenant/namespace``; raises `InvalidName` for anything else."""
         if len(text) > 2 * ENTITY_MAX + 1:
-            # Before the cache sees it.
+            # Refused here, so that `_parse` does not cache it.
             raise InvalidName(text, f"two names of at most {ENTITY_MAX} characters are expected")
         return _parse(text)
 
@@ -74,7 +76,9 @@ class NamespaceName:
 
     @property
     def bound_broker(self) -> str | None:
-        """The id of the only broker that may own it (heartbeat, SLA monitor); else None."""
+        """The id of the only broker that may own this namespace's bundles, if it is a heartbeat or
+        SLA-monitor namespace; otherwise None.
+        """
         return self.local if self.is_heartbeat or self.is_sla_monitor else None
 
 

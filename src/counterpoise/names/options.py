@@ -31,7 +31,10 @@ INT64_MAX = 2**63 - 1
 
 
 class ConfigError(ExplainedError, ValueError):
-    """A setting cannot be used. The message has its name, the fault, what is allowed, and where."""
+    """A setting has an invalid value or an unknown name.
+
+    The message has the setting's name, what is wrong, and the line of the file if there is one.
+    """
 
     def __init__(self, name: str, problem: str, line: int | None = None) -> None:
         self.name = name
@@ -52,7 +55,7 @@ class Option:
     """bool, int, float, str or tuple (a comma-separated list)."""
     unit: str
     why: str
-    """What it is for; empty where the string below the field says it."""
+    """What the setting is for; empty if the docstring below the dataclass's field says so."""
     low: float | None
     high: float | None
     choices: tuple[str, ...]
@@ -60,7 +63,7 @@ class Option:
     """Whether Pulsar lets it change while the broker runs."""
     deprecated: bool
     blank_is_none: bool = False
-    """Whether a blank value says "none" instead of keeping the default."""
+    """Whether a blank value is parsed as None instead of the default."""
     secret: bool = False
     """Whether its value is a secret: never listed and never part of an error message."""
 
@@ -149,7 +152,8 @@ def option(
     """Declare a dataclass field that is a setting with Pulsar's name ``conf``; the rest as in
     `Option`.
 
-    Numbers without ``high`` are bounded by Java's int for int; pass ``high=INT64_MAX`` for a long.
+    Without ``low`` and ``high`` a whole number has the range of Java's int; for the range of a
+    long pass ``high=INT64_MAX``.
     """
     kind = kind or type(default)
     if kind is int and high is None:
@@ -174,14 +178,14 @@ def option(
 
 
 def options_of(cls: type) -> Iterator[tuple[str, Option]]:
-    """Field name and `Option` of every setting of a dataclass, without nested settings objects."""
+    """Yield the field name and `Option` of each setting of a dataclass; nested ones are omitted."""
     for each in dataclasses.fields(cls):
         if found := each.metadata.get(_KEY):
             yield each.name, found
 
 
 def sections_of(cls: type) -> Iterator[tuple[str, type]]:
-    """Field name and dataclass of every field whose default is itself a settings object."""
+    """Yield the field name and class of each field that holds a nested dataclass of settings."""
     for each in dataclasses.fields(cls):
         made = each.default_factory
         kind = type(each.default) if made is dataclasses.MISSING else made
@@ -190,7 +194,7 @@ def sections_of(cls: type) -> Iterator[tuple[str, type]]:
 
 
 def all_options(cls: type) -> Iterator[Option]:
-    """Every setting that a dataclass declares, those of nested settings objects included."""
+    """Yield every setting of a dataclass, including those of nested dataclasses."""
     for _, each in options_of(cls):
         yield each
     for _, inner in sections_of(cls):

@@ -1,7 +1,7 @@
-"""Regular expressions that other people wrote, matched in time that grows with the text alone.
+"""Matches regular expressions from clients and settings, in time linear in the text.
 
 RE2 is what Pulsar's own brokers use for topic patterns. It has no backtracking, so no expression
-can keep a broker busy; in return it knows neither back-references nor look-around.
+can keep a broker busy; in return it has neither back-references nor look-around.
 """
 
 from collections.abc import Sequence
@@ -41,8 +41,8 @@ def compile_pattern(text: str) -> Pattern:
 def matches_any(patterns: Sequence[str], text: str) -> bool:
     """Whether the whole text matches one of the regular expressions.
 
-    A malformed expression matches nothing: it is refused where a person sets it, and one that is
-    stored all the same must not stop a decision.
+    A malformed expression matches nothing. It is refused when a person sets it, but if one is
+    stored nevertheless, for example by another program, decisions must not fail because of it.
     """
     return any(_matches(pattern, text) for pattern in patterns)
 

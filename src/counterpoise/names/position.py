@@ -4,7 +4,9 @@ from typing import Final, NamedTuple
 
 
 class Position(NamedTuple):
-    """The position of an entry in a topic's log: ledger and index. Entry -1 is before the first."""
+    """The position of an entry in a topic's log. Entry id -1 is the position before the ledger's
+    first entry.
+    """
 
     ledger_id: int
     entry_id: int

@@ -33,7 +33,8 @@ def parse_properties(text: str) -> Properties:
     """Read the text of a properties file by ``java.util.Properties``' rules.
 
     ``#`` and ``!`` begin comments, ``=``, ``:`` or a blank ends a name, a backslash at the end of a
-    line continues it, and ``\\t \\n \\r \\f \\uXXXX`` are characters. Nothing is an error.
+    line continues it, and ``\\t \\n \\r \\f \\uXXXX`` are escapes. No text is malformed: this
+    raises no errors.
     """
     values: dict[str, str] = {}
     lines: dict[str, int] = {}
@@ -61,7 +62,7 @@ def _escaped(character: str) -> str:
         return _NAMED[character]
     if character in "\\=:#! ":
         return f"\\{character}"
-    # Whatever splits a line somewhere is safest as its number.
+    # Escaped, since some programs end a line at such a character.
     if character.isprintable() or ord(character) > 0xFFFF:
         return character
     return f"\\u{ord(character):04x}"

@@ -1,15 +1,17 @@
-"""System topics: those that brokers use among themselves, and those that lists leave out."""
+"""Names of Pulsar's system topics, and which topics are omitted from lists of topics."""
 
 from typing import Final
 
 from counterpoise.names.topic import TopicName
 
 SERVICE_UNIT_STATE: Final = "persistent://pulsar/system/loadbalancer-service-unit-state"
-"""The records of all bundles."""
+"""The state channel's topic (PIP-192): a ``ServiceUnitStateData`` record for each bundle."""
 BROKER_LOAD_DATA: Final = "non-persistent://pulsar/system/loadbalancer-broker-load-data"
 TOP_BUNDLES_LOAD_DATA: Final = "non-persistent://pulsar/system/loadbalancer-top-bundles-load-data"
 SYSTEM_TOPICS: Final = frozenset({SERVICE_UNIT_STATE, BROKER_LOAD_DATA, TOP_BUNDLES_LOAD_DATA})
-"""With a topic as state store the leader serves these, whichever broker owns their bundle."""
+"""The topics of the extensible load manager.
+
+If the state channel is a topic, the leader serves them, whichever broker owns their bundle."""
 
 _EVENT_TOPICS: Final = frozenset(
     {
@@ -20,7 +22,7 @@ _EVENT_TOPICS: Final = frozenset(
     }
 )
 TRANSACTION_COORDINATORS: Final = "persistent://pulsar/system/transaction_coordinator_assign"
-"""Whichever broker owns a partition of this topic has the transaction coordinator of its number."""
+"""A partitioned topic: the owner of its partition n runs transaction coordinator n."""
 _TRANSACTIONS: Final = (TRANSACTION_COORDINATORS, "persistent://pulsar/system/__transaction_log_")
 
 
@@ -37,5 +39,8 @@ def is_system_topic(topic: TopicName) -> bool:
 
 
 def is_pending_ack_log(topic: TopicName) -> bool:
-    """Whether a topic's name is that of a subscription's pending acknowledgements in Pulsar."""
+    """Whether a topic, by its name, is a log of a subscription's pending acknowledgements.
+
+    In it Pulsar stores what open transactions have acknowledged.
+    """
     return topic.partitioned_name.local_name.endswith("__transaction_pending_ack")

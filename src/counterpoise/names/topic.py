@@ -12,9 +12,9 @@ NON_PERSISTENT = "non-persistent"
 PARTITION_SUFFIX = "-partition-"
 
 LOCAL_NAME_MAX = 1024
-"""Bytes of a topic's own name in UTF-8. Every broker keeps the names of many topics."""
+"""The most bytes, in UTF-8, of the last part of a topic's name: brokers keep many in memory."""
 _TEXT_MAX = LOCAL_NAME_MAX + 600
-"""Characters of the longest complete name: two entities, a domain, three slashes."""
+"""The most characters in a complete name: domain, tenant, namespace and the topic's own name."""
 
 _DOMAINS = (PERSISTENT, NON_PERSISTENT)
 
@@ -45,7 +45,7 @@ def check_local_name(name: str, text: str | None = None) -> None:
 class TopicName:
     """The name of a topic, or of one partition of a partitioned topic.
 
-    `parse` is cached; ``str()``, ``hash()`` and `namespace_name` only read an attribute.
+    `parse` is cached, and the text and `namespace_name` are stored, so all are cheap to read.
     """
 
     domain: str
@@ -72,7 +72,7 @@ class TopicName:
         (``t//n/x``), and the four-part names of Pulsar 1.
         """
         if len(text) > _TEXT_MAX:
-            # Before the cache sees it.
+            # Refused here, so that `_parse` does not cache it.
             raise InvalidName(text, f"a topic's name has at most {_TEXT_MAX} characters")
         return _parse(text)
 

@@ -19,7 +19,7 @@ def messages_text(per_second: float) -> str:
 
 
 def times(ratio: float) -> str:
-    """A load ÷ the mean as text, such as 1.8 with the multiplication sign."""
+    """A ratio, such as a broker's load ÷ the mean, as text: 1.8 and a multiplication sign."""
     return f"{ratio:.1f}\N{MULTIPLICATION SIGN}"
 
 
@@ -53,7 +53,10 @@ def counted(number: int, one: str, many: str = "") -> str:
 
 
 def aligned(rows: Sequence[Sequence[str]], left: Collection[int] = (0,)) -> list[str]:
-    """Rows of cells as lines; columns are aligned at the right, those numbered in ``left`` not."""
+    """Format rows of cells as lines of aligned columns.
+
+    Columns are aligned at the right; those whose index is in ``left``, at the left.
+    """
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(

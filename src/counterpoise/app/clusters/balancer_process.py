@@ -8,7 +8,10 @@ from counterpoise.app.clusters.processes import ChildSpec
 
 
 def balancer_spec(admin_url: str, history: Path, options: Iterable[str]) -> ChildSpec:
-    """How to start ``counterpoise balance --execute``; its log is in the history's directory."""
+    """Describe the child process ``counterpoise balance --execute``.
+
+    ``history`` is the directory of its history and its log; ``options`` are further options.
+    """
     return ChildSpec(
         name="balancer",
         argv=[
@@ -25,6 +28,6 @@ def balancer_spec(admin_url: str, history: Path, options: Iterable[str]) -> Chil
         ],
         is_ready=lambda _: True,
         log=history / "balancer.log",
-        # A round that is cut off is taken up again by the next balancer on this history.
+        # Short: the next balancer on this history resumes a round that was interrupted.
         stop_within_s=5.0,
     )

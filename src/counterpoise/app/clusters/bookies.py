@@ -14,7 +14,9 @@ LIB_VARIABLE: Final = "COUNTERPOISE_PULSAR_LIB"
 CACHE_VARIABLE: Final = "COUNTERPOISE_CACHE"
 HEAP_MB: Final = 256
 DIRECT_MB: Final = 384
-"""Direct memory, in addition to the heap; a bookie of a small cluster takes some 180 MB in all."""
+"""A bookie's most direct memory, in addition to the heap, in MB.
+
+In a small cluster it takes some 180 MB in all."""
 READY_MARK: Final = "Started component bookie-server"
 _OPENS: Final = (
     "java.base/java.lang",
@@ -45,12 +47,15 @@ class LocalBookies:
     """
 
     def __init__(self, java: Path, lib: Path, home: Path, zookeeper: str) -> None:
-        """``zookeeper``: ``host:port``. ``home``: where data, logs and settings are."""
+        """``zookeeper``: ``host:port``. ``home``: the directory for data, logs and settings.
+
+        No bookie is started yet: call `start` instead.
+        """
         self.children: list[Child] = []
         self._ports: dict[str, ReservedPort] = {}
         self._on_ended: Callable[[str, int], None] | None = None
         self.home = home
-        """Below it each bookie's data, log and settings, by its name."""
+        """The directory that has the data, log and settings of each bookie under its name."""
         self._zookeeper = zookeeper
         home.mkdir(parents=True, exist_ok=True)
         (home / "log4j2.properties").write_text(LOGGING)
@@ -73,9 +78,10 @@ class LocalBookies:
         *,
         on_ended: Callable[[str, int], None] | None = None,
     ) -> "LocalBookies":
-        """Start ``count`` bookies, on existing data if there is any, and wait until they serve.
+        """Start ``count`` bookies, on the data in ``home`` if there is any, and wait until they
+        serve.
 
-        ``on_ended`` gets the name and exit status of a bookie that ends by itself. Raises
+        ``on_ended`` is called with the name and exit status of a bookie that ends by itself. Raises
         `UserError` if Java or the jars are missing, or a bookie does not start.
         """
         made = cls(find_java(), find_jars(), home, zookeeper)
@@ -93,7 +99,7 @@ class LocalBookies:
     def restart(self, name: str) -> None:
         """Restart a bookie that ended, on its port and data; raises `UserError`.
 
-        Call it on the thread that started it, or on one that lives as long.
+        Call it on a thread that lives as long as the bookie shall: it ends with its thread.
         """
         number = next(n for n, each in enumerate(self.children) if each.spec.name == name)
         self.children[number].stop()
@@ -130,7 +136,7 @@ class LocalBookies:
         name = f"bookie-{number}"
         path = self.home / f"{name}.port"
         if name not in self._ports:
-            # Its id is its address, which its data belong to.
+            # A bookie's id is its address, and BookKeeper refuses the data of another id.
             self._ports[name] = ReservedPort(int(path.read_text()) if path.exists() else 0)
         port = self._ports[name].number
         path.write_text(str(port))
@@ -180,7 +186,7 @@ def bookie_settings(port: int, data: Path, zookeeper: str) -> dict[str, object]:
         "journalDirectories": data / "journal",
         "ledgerDirectories": data / "ledgers",
         "metadataServiceUri": f"zk+hierarchical://{zookeeper}/ledgers",
-        # Short, so that one that was killed is missed soon, and can start again.
+        # Short: the session of a killed bookie ends soon, so that it can register again.
         "zkTimeout": 4000,
         "nettyMaxFrameSizeBytes": 5253120,
         "ledgerStorageClass": "org.apache.bookkeeper.bookie.storage.ldb.DbLedgerStorage",
@@ -195,7 +201,11 @@ def bookie_settings(port: int, data: Path, zookeeper: str) -> dict[str, object]:
 
 
 def find_jars(environ: Mapping[str, str] = os.environ, home: Path | None = None) -> Path:
-    """The directory with BookKeeper's jars; raises `UserError` that says where they may be."""
+    """Return the directory with BookKeeper's jars; raises `UserError` if there is none.
+
+    It is the one that the variable `LIB_VARIABLE` names, or one that has been downloaded into the
+    cache.
+    """
     cache = Path(environ.get(CACHE_VARIABLE, "") or (home or Path.home()) / ".cache/counterpoise")
     named = [Path(environ[LIB_VARIABLE])] if environ.get(LIB_VARIABLE) else []
     places: Sequence[Path] = [*named, *sorted(cache.glob("pulsar-*"))]

@@ -23,9 +23,10 @@ class ConsoleProcess:
         port: int = 0,
         more: Sequence[str] = (),
     ) -> None:
-        """Start it and wait until it serves; raises `UserError` when it cannot.
+        """Start the console and wait until it serves; raises `UserError` if it does not.
 
-        ``log``: the file for its error output; None: a temporary file.
+        ``log``: the file for its output; None: a temporary file. ``more``: further options of
+        ``counterpoise console``.
         """
         if importlib.util.find_spec("nicegui") is None:
             raise UserError("the console needs more packages: pip install 'counterpoise[console]'")
@@ -41,7 +42,7 @@ class ConsoleProcess:
             )
         )
         self.url: str = json.loads(self._child.ready_line)["console_url"]
-        """Where a browser finds it."""
+        """The URL of the console's page."""
 
     def stop(self) -> None:
         """Stop the console's process; ignored if it has ended."""

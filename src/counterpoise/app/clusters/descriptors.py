@@ -1,4 +1,4 @@
-"""The limit on open files and connections of a broker."""
+"""Fits a broker's limits on connections to the process's limit on file descriptors."""
 
 import contextlib
 import resource
@@ -8,11 +8,13 @@ from typing import Final
 from counterpoise.broker.config import BrokerConfig
 
 FOR_FILES: Final = 768
-"""Kept from connections: ledgers are opened as they are needed, also while clients flood in."""
+"""File descriptors that connections leave free, for the files of ledgers.
+
+They are opened on demand, also while many clients connect."""
 
 
 def raised_limit() -> int:
-    """Raise this process's limit of file descriptors to the hard limit; returns the limit."""
+    """Raise this process's limit on file descriptors to the hard limit; return the new limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
         with contextlib.suppress(ValueError, OSError):
@@ -22,9 +24,10 @@ def raised_limit() -> int:
 
 
 def within(config: BrokerConfig, descriptors: int) -> BrokerConfig:
-    """The settings with connection limits that fit this number of file descriptors.
+    """Return the settings with limits on connections that fit a limit of file descriptors.
 
-    A broker without a free descriptor serves no clients, not even connected ones.
+    `FOR_FILES` of them stay free for files: a broker without a free descriptor serves no clients,
+    not even connected ones.
     """
     left = max(descriptors - FOR_FILES, descriptors // 2)
     web = min(config.http_connections_max or left, left // 4)

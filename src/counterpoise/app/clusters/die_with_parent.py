@@ -22,7 +22,7 @@ def main(argv: list[str]) -> None:
         if libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0) != 0:
             raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
         if os.getppid() != parent:
-            # It died before the request; no process waits for this program any more.
+            # The parent died before prctl, so the kernel will send no signal.
             sys.exit(1)
     os.execvp(program[0], program)  # noqa: S606  the program is our own caller's
 

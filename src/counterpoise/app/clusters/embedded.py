@@ -99,7 +99,7 @@ class Cluster(ClusterWithFaults):
         self._recording: RecordingFile | None = None
         self._console: ConsoleProcess | None = None
 
-    # Life.
+    # Start and stop.
 
     def start(self) -> "Cluster":
         """Start every broker; returns when clients may connect."""
@@ -147,7 +147,7 @@ class Cluster(ClusterWithFaults):
     async def __aexit__(self, *_: object) -> None:
         await asyncio.to_thread(self.stop)
 
-    # What there is.
+    # State.
 
     @property
     def brokers(self) -> list[EmbeddedBroker]:
@@ -220,7 +220,7 @@ class Cluster(ClusterWithFaults):
             )
         return self._console.url
 
-    # What can be made to happen.
+    # Actions.
 
     def unload(self, topic: str, destination: EmbeddedBroker | str | None = None) -> EmbeddedBroker:
         """Move a topic's bundle to another broker, or to the one that placement chooses.
@@ -251,7 +251,10 @@ class Cluster(ClusterWithFaults):
         return self.do(self._brokers.add())
 
     def do(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine, for which there is no method here, on the cluster's event loop."""
+        """Run a coroutine on the cluster's event loop, and return its result.
+
+        It is for what no other method does. Raises TimeoutError after a minute.
+        """
         if self._thread is None:
             work.close()
             raise RuntimeError("the cluster does not run: use it in a with statement")
@@ -269,7 +272,7 @@ def _kept_in(data: Path) -> Mapping[str, object]:
 
 def _storage_url(storage: str | Path) -> str:
     """A directory's URL, or the URL itself."""
-    # Two letters at least before the colon: "C:" begins no URL, and neither does a plain path.
+    # A scheme has at least two letters, so that "C:" begins a path.
     if isinstance(storage, str) and re.match(r"[a-z]{2,}:", storage):
         return storage
     return file_url(Path(storage))

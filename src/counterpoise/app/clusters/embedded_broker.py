@@ -9,9 +9,9 @@ class EmbeddedBroker:
 
     def __init__(self, broker: Broker, disk: DiskFaults) -> None:
         self.disk = disk
-        """What a test has its disk do."""
+        """Faults of the broker's disk, which a test can set."""
         self.running = broker
-        """The broker itself, on its loop: no part of what a test may rely on."""
+        """The broker itself, to be used on its event loop alone; not a stable API for tests."""
         self.id: str = broker.id
         """``host:webPort``, as Pulsar names brokers."""
         self.service_url: str = broker.service_url

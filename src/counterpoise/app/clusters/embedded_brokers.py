@@ -42,19 +42,20 @@ class EmbeddedBrokers:
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.all: list[EmbeddedBroker] = []
-        #: By broker id, what stops a broker when an administrator says so.
+        #: By broker id, a task that stops the broker when the admin API is asked to.
         self._watches: dict[str, asyncio.Task[None]] = {}
         self._numbers = itertools.count()
-        # What the brokers' metadata sessions share, and a session that keeps it while all brokers
-        # are down.
+        # The metadata that all brokers share, and a session that keeps it open while no broker
+        # runs. None with a metadata store outside this process.
         self._tree: MemoryTree | None = None
         self._keeper: MetadataStore | None = None
+        #: The store in memory that all brokers share; None if messages are kept elsewhere.
         self._memory: LedgerStore | None = None
         self._process = SharedProcess()
         self.watcher: BrokerWatcher | None = None
-        #: What HTTP clients may have go wrong; None: nothing.
+        #: Sets faults for HTTP clients; None: the admin API has no endpoints for faults.
         self.control: FaultControl | None = None
-        #: What keeps the traffic of all clients; None: nothing does.
+        #: Records the traffic of all clients; None: it is not recorded.
         self.recorder: TrafficRecorder | None = None
 
     @property
@@ -68,7 +69,7 @@ class EmbeddedBrokers:
         return next(iter(self.alive))
 
     def find(self, broker: EmbeddedBroker | str) -> EmbeddedBroker:
-        """The broker with this id; raises `LookupError`."""
+        """Return the broker with this id, also one that has ended; raises `LookupError`."""
         broker_id = broker if isinstance(broker, str) else broker.id
         for each in self.all:
             if each.id == broker_id:
@@ -77,7 +78,7 @@ class EmbeddedBrokers:
 
     async def start(self, count: int) -> None:
         """Start ``count`` brokers, the first of which becomes the leader."""
-        # A cluster that is started again begins with its first ports, and brokers of its own.
+        # A cluster that is started again gets new brokers, on the first ports again.
         self.all, self._watches, self._numbers = [], {}, itertools.count()
         self.watcher = None
         self._tree = await open_tree(self.config.metadata_store_url)
@@ -90,7 +91,7 @@ class EmbeddedBrokers:
 
     async def add(self) -> EmbeddedBroker:
         """Start another broker, and return it."""
-        # In files each broker opens the directory for itself, in memory they share one store.
+        # In memory the brokers share one store; otherwise each broker opens the store for itself.
         ledgers = FaultableLedgers(self._memory or await open_ledgers(self.config.storage))
         number, config = next(self._numbers), self.config
         config = replace(
@@ -119,26 +120,27 @@ class EmbeddedBrokers:
 
     async def stop(self, *, kill: bool) -> None:
         """End all brokers at once, so no bundle moves; without `kill`, close their topics first."""
-        # What was acknowledged is in the files already, if there are files.
+        # Killing loses no message of a file store: each is synced before its receipt is sent.
         for each in self.all:
             if kill or each.alive:
                 self._watches[each.id].cancel()
         if stopping := [each for each in self._watches.values() if not each.done()]:
-            # A loop that is closed under a broker's listeners may never end.
+            # Wait also for brokers that are being stopped: the loop must not close before their
+            # listening sockets do.
             await asyncio.wait(stopping)
-        # Ended tasks hold this cluster, which goes with its last reference.
+        # The ended tasks refer to this cluster, and would delay its release from memory.
         self._watches = {}
         await asyncio.gather(*(self.end(each, kill=kill) for each in self.alive))
         if self._keeper is not None:
             await self._keeper.close()
 
     async def _stop_on_request(self, broker: EmbeddedBroker) -> None:
-        """Stop a broker when an administrator requests it."""
+        """Stop a broker once an administrator requests it by the admin API."""
         await broker.running.stop_requested.wait()
         await self.end(broker, kill=False)
 
     async def end(self, broker: EmbeddedBroker, *, kill: bool) -> None:
-        """End one broker, without `kill` in order; ignored if it has ended."""
+        """Kill a broker, or without `kill` stop it in order; ignored if it has ended."""
         if not broker.alive:
             return
         broker.alive = False
@@ -151,7 +153,7 @@ class EmbeddedBrokers:
             await broker.running.stop()
 
     async def bundle(self, name: str) -> BundleName:
-        """The bundle that a bundle's or a topic's name means."""
+        """Return the bundle of this name, or the bundle of the topic of this name."""
         if names_a_bundle(name):
             return BundleName.parse(name)
         topic = TopicName.parse(name)
@@ -172,7 +174,11 @@ class EmbeddedBrokers:
         return name
 
     async def unload(self, topic: str, destination: str | None) -> EmbeddedBroker:
-        """Move a topic's bundle; returns its new owner."""
+        """Unload a topic's bundle, and return its new owner.
+
+        ``destination`` is a broker's id; None: placement chooses. Raises `LookupError` if no broker
+        owned the bundle, or none can take it.
+        """
         bundle = await self.bundle(topic)
         owner = await self._owner_of(bundle)
         successor = await owner.running.namespaces.moves.unload(bundle, destination)
@@ -184,7 +190,7 @@ class EmbeddedBrokers:
         """Make a broker the owner of a topic's bundle, whether or not another one owns it."""
         bundle = await self.bundle(topic)
         if await self.owner(topic) is None:
-            # It takes the bundle, as if the leader had chosen it.
+            # With an authoritative lookup the broker takes the bundle, as if the leader chose it.
             await broker.running.namespaces.lookups.lookup_bundle(bundle, authoritative=True)
         owner = await self._owner_of(bundle)
         if owner is not broker:

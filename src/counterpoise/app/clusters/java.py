@@ -1,4 +1,4 @@
-"""Find a Java that can run Spark and ZooKeeper."""
+"""Finds a Java that can run Spark, ZooKeeper and bookies."""
 
 import os
 import re
@@ -18,9 +18,9 @@ INSTALL_ROOTS: tuple[Path, ...] = (Path("/usr/lib/jvm"), Path("/Library/Java/Jav
 def find_java(
     environ: Mapping[str, str] | None = None, roots: Sequence[Path] = INSTALL_ROOTS
 ) -> Path:
-    """The ``java`` program to use: ``JAVA_HOME``, then ``PATH``, then the usual directories.
+    """Find a ``java`` program: by ``JAVA_HOME``, then ``PATH``, then in the usual directories.
 
-    Raises :class:`UserError` with what to install when there is none of version 17 or later.
+    Raises `UserError`, which says what to install, if there is none of version 17 or later.
     """
     environ = os.environ if environ is None else environ
     seen: list[str] = []
@@ -37,9 +37,9 @@ def find_java(
 
 
 def java_version(program: Path) -> int | None:
-    """The feature release (17, 21, …) of a ``java`` program, or None if it prints none.
+    """Return the feature release (17, 21, …) of a ``java`` program; None if it cannot be read.
 
-    Reads the ``release`` file beside it, which costs nothing; asks the program itself otherwise.
+    Reads the installation's ``release`` file, or else runs the program, which takes longer.
     """
     release = program.resolve().parent.parent / "release"
     text = release.read_text(errors="replace") if release.is_file() else ""

@@ -1,4 +1,4 @@
-"""What the launchers of local clusters share, in one process or in several."""
+"""What embedded clusters and clusters of processes share: default settings, ports and URLs."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,7 +7,7 @@ LOCAL_DEFAULTS: Mapping[str, object] = {
     "bindAddress": "127.0.0.1",
     "brokerServicePort": 0,
     "webServicePort": 0,
-    # The cluster runs for minutes: its load is to be reported at once.
+    # Report load at once: the cluster may run for a few minutes only.
     "loadBalancerHostUsageCheckIntervalMinutes": 0,
     # Bundles stay where they are put, unless the settings say otherwise.
     "loadBalancerSheddingEnabled": False,
@@ -16,12 +16,15 @@ LOCAL_DEFAULTS: Mapping[str, object] = {
 
 
 def nth_port(port: int | None, number: int) -> int | None:
-    """The port of broker `number` (from 0) if the first one's is `port`; 0 and None stay."""
+    """Return the port of the broker at index `number`, if that of the first broker is `port`.
+
+    0 (any free port) and None (no port) are the same for all brokers.
+    """
     return port + number if port else port
 
 
 def together(urls: Sequence[str]) -> str:
-    """One service URL with the hosts of all these URLs; empty for none."""
+    """Join URLs into one service URL that lists the hosts of all; empty without URLs."""
     if not urls:
         return ""
     scheme = urls[0].partition("://")[0]

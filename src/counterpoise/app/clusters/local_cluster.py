@@ -1,4 +1,4 @@
-"""A cluster of real processes on this machine: ZooKeeper and brokers, stopped as one."""
+"""A cluster of processes on this machine: ZooKeeper, bookies and brokers, stopped together."""
 
 import contextlib
 import json
@@ -18,14 +18,15 @@ from counterpoise.names.properties import format_properties
 
 PROCESS_DEFAULTS: Mapping[str, object] = {
     **LOCAL_DEFAULTS,
-    # On one machine a silent broker is a dead one; Pulsar's 30 s are for networks.
+    # Short: on one machine a broker whose session goes silent has ended. Pulsar's 30 s suit a
+    # network.
     "metadataStoreSessionTimeoutMillis": "5000",
 }
 """Where a broker in a process of its own differs from Pulsar's defaults."""
 
 LEDGER_STORE = "ledgerStoreUrl"
 ZOOKEEPER = "ZooKeeper"
-"""What ``on_ended`` calls the cluster's own ZooKeeper."""
+"""The name of the cluster's own ZooKeeper, for ``on_ended`` and `LocalCluster.restart_server`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,8 @@ class LocalClusterOptions:
     balance: bool = False
     """Whether a balancer on Spark runs beside the cluster."""
     balance_every_s: float | None = None
-    """In one process: seconds between two rounds of the leader's own shedding; None: no rounds."""
+    """For brokers in one process: seconds between two rounds of the leader's own shedding; None: no
+    rounds."""
     balance_options: Sequence[str] = ()
     """Options for the balancer, as ``counterpoise balance`` takes them."""
     first_port: int = 0
@@ -71,11 +73,12 @@ class LocalClusterOptions:
     """The first broker's admin port, the next ones follow; 0: free ports."""
     log_level: str = "warning"
     faults: bool = False
-    """In one process: whether tests may set faults over HTTP."""
+    """For brokers in one process: whether tests may set faults over HTTP."""
     record: Path | None = None
-    """In one process: a new file for what clients do; None: it is not recorded."""
+    """For brokers in one process: the new file that records clients' traffic; None: no
+    recording."""
     record_mib: int = RECORD_MIB
-    """How large that file may become."""
+    """How large the file ``record`` may become, in MiB."""
 
     @property
     def history(self) -> Path:
@@ -92,15 +95,18 @@ class LocalCluster:
     """A cluster of processes on this machine: brokers, metadata store, bookies, balancer.
 
     Use it as a context manager. However this process ends, even by ``kill -9``, its children end
-    with it. Start it on a thread that lives as long as the cluster shall.
+    with it. Start it on a thread that lives as long as the cluster shall: the children end with
+    the thread, too.
     """
 
     def __init__(
         self, options: LocalClusterOptions, *, on_ended: Callable[[str, int], None] | None = None
     ) -> None:
-        """``on_ended`` gets the name and exit status of a broker or server that ends."""
+        """``on_ended`` is called with the name and exit status of a broker, ZooKeeper or bookie
+        that ends by itself, on a thread of its own.
+        """
         self.options = options
-        """Once it runs with the directory of its data, also of a temporary one."""
+        """The options; once the cluster runs, ``data`` is set, also to a temporary directory."""
         self.brokers: list[BrokerProcess] = []
         self.data = Path()
         self.metadata_url = ""
@@ -121,20 +127,23 @@ class LocalCluster:
         return self._alive()[0].admin_url
 
     def start(self) -> None:
-        """Start everything and wait until it serves; raises ``UserError``, then nothing is left."""
+        """Start all processes and wait until they serve; raises `UserError`.
+
+        If it fails, the processes that it has started are stopped.
+        """
         with contextlib.ExitStack() as undo:
             self.data = data_directory(self.options.data, undo)
             self.options = replace(self.options, data=self.data)
             self.metadata_url = self.options.metadata_url or self._zookeeper(undo)
             if self.options.bookies:
                 self._bookies(undo)
-            # All at once: each spends its first second importing.
+            # All at once, since each spends its first second on imports.
             children = [self._launch(number, undo) for number in range(self.options.brokers)]
             self.brokers = [_described(child) for child in children]
             self._stack = undo.pop_all()
 
     def restart(self, broker: BrokerProcess) -> BrokerProcess:
-        """Restart a broker that ended; on its ports if the options name them.
+        """Restart a broker that ended; on its former ports only if the options name ports.
 
         Raises ``UserError`` if it is not ready in time, and leaves no process of it then.
         """
@@ -150,7 +159,7 @@ class LocalCluster:
     def restart_server(self, name: str) -> None:
         """Restart the cluster's own ZooKeeper, or a bookie, that ended; raises ``UserError``.
 
-        Call it on the thread that started the cluster, or on one that lives as long.
+        Call it on a thread that lives as long as the cluster shall: the server ends with it.
         """
         if name != ZOOKEEPER and self.bookies is not None:
             self.bookies.restart(name)
@@ -216,13 +225,13 @@ class LocalCluster:
             **options.settings,
         }
         if options.balance and "loadBalancerSheddingEnabled" not in options.settings:
-            # The brokers themselves leave it to the balancer.
+            # A broker with --balance turns its own shedding off by itself.
             del settings["loadBalancerSheddingEnabled"]
         argv = [sys.executable, "-m", "counterpoise.app.main", "broker"]
         argv += ["--log-level", options.log_level]
         if LEDGER_STORE not in settings:
             argv += ["--data", str(self.data / "messages")]
-        # In a file, where names that this product does not know may stand.
+        # In a file, since --set refuses names of settings that no program knows.
         argv += ["--conf", str(self._conf(number, conf_text(settings)))]
         if options.balance:
             argv += ["--balance", str(options.history)]
@@ -243,7 +252,9 @@ class LocalCluster:
 
 
 def data_directory(given: Path | None, undo: contextlib.ExitStack) -> Path:
-    """The named directory, created if necessary; else a temporary one, which ``undo`` removes."""
+    """Return the directory ``given``, created if necessary; for None, a temporary directory that
+    ``undo`` removes.
+    """
     if given is None:
         return Path(undo.enter_context(tempfile.TemporaryDirectory(prefix="counterpoise-")))
     given.mkdir(parents=True, exist_ok=True)

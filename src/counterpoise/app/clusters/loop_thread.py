@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 
 class LoopThread:
-    """An event loop (uvloop if installed) on its own thread, to which any thread may give work."""
+    """An event loop (uvloop if installed) in its own thread, for coroutines of other threads."""
 
     def __init__(self, name: str) -> None:
         self._runner = asyncio.Runner(loop_factory=loop_factory())
@@ -25,8 +25,8 @@ class LoopThread:
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run a coroutine on the loop and return its result, or raise its exception.
 
-        Raises TimeoutError if it takes longer, and RuntimeError on the loop's own thread, where
-        waiting would never end.
+        Raises TimeoutError if it takes longer than ``timeout_s``, and RuntimeError after `stop` and
+        on the loop's own thread, where waiting would never end.
         """
         if self._loop is None or threading.current_thread() is self._thread:
             work.close()
@@ -59,7 +59,7 @@ class LoopThread:
 
 
 def loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """The factory of event loops: uvloop's if installed, else None for asyncio's own."""
+    """Return uvloop's factory of event loops; None, which means asyncio's own, without uvloop."""
     try:
         import uvloop
     except ImportError:

@@ -26,20 +26,20 @@ class ChildSpec:
     """A program to start, and how to recognise that it is ready."""
 
     name: str
-    """How messages call it, for example ``broker-1``."""
+    """The program's name in messages, for example ``broker-1``."""
     argv: Sequence[str]
     is_ready: Callable[[str], bool]
     """Called with each line of output; the first for which it returns True is the ready line."""
     log: Path
-    """Where its output (both streams) goes."""
+    """The file to which its output (standard output and error) is appended."""
     environment: Mapping[str, str] | None = None
-    """Variables to add to our own environment."""
+    """Environment variables to add to those of this process."""
     ready_within_s: float = 120.0
     stop_within_s: float = 10.0
     """How long it may take to end after SIGTERM before SIGKILL follows."""
     on_ended: Callable[[int], None] | None = None
-    """Called with the exit status of a child that ends unasked after it was ready;
-    called on a thread of its own."""
+    """Called with the exit status if the program was ready and then ends by itself; called on a
+    thread of its own."""
 
 
 class ChildFailedError(UserError):
@@ -49,10 +49,11 @@ class ChildFailedError(UserError):
 class Child:
     """A running child process, in a process group of its own.
 
-    A Ctrl-C in the terminal reaches only the parent, which then stops its children in order; a
-    parent that is killed with -9 takes them along (on Linux; see :mod:`.die_with_parent`).
+    A Ctrl-C in the terminal reaches only the parent, which then stops its children in order. On
+    Linux the child is killed when its parent ends, even by ``kill -9`` (see
+    :mod:`.die_with_parent`).
 
-    Start it from a thread that lives as long as the child should: the kernel's "parent" is the
+    Start it on a thread that lives as long as the child should: to the kernel, the parent is the
     thread that forked.
     """
 
@@ -93,7 +94,7 @@ class Child:
 
     @property
     def pid(self) -> int:
-        """The process id, which is also that of its process group."""
+        """The process id, which is also the id of its process group."""
         return self._process.pid
 
     @property
@@ -136,7 +137,8 @@ class Child:
     def terminate(self) -> None:
         """Send SIGTERM to the process without waiting.
 
-        Not to its process group: it ends what it started (such as Spark's JVM) in its own order.
+        Its process group gets no signal: the child itself ends what it started, such as Spark's
+        JVM, in order.
         """
         self._end_requested = True
         if self.is_alive:
@@ -149,13 +151,15 @@ class Child:
         self._process.wait()
 
     def stop(self) -> int:
-        """End it by SIGTERM, or by SIGKILL when its time is up; returns the exit status."""
+        """End the process and return its exit status: by SIGTERM, and by SIGKILL if it takes
+        longer than ``stop_within_s``.
+        """
         self._end_requested = True
         if self.is_alive:
             self.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(self.spec.stop_within_s)
-        # Also when it ended by itself: what it started may still be in its group.
+        # Also if it ended by itself: processes that it started may still be in its group.
         self._signal_group(signal.SIGKILL)
         status = self._process.wait()
         self._reader.join()
@@ -172,7 +176,7 @@ class Child:
             os.killpg(self.pid, number)
 
     def _read(self, output: IO[str]) -> None:
-        # After the ready line the reading goes on: a full pipe would stop the child.
+        # Read on after the ready line: a full pipe would block the child.
         with output, self.spec.log.open("a", encoding="utf-8") as log:
             for line in output:
                 log.write(line)

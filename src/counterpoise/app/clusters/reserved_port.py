@@ -7,11 +7,12 @@ from counterpoise.app.errors import UserError
 
 
 class ReservedPort:
-    """A TCP port that the system gives to no other process that asks for any, until it is released.
+    """A TCP port that the system does not assign as a free port until it is released.
 
     A socket is bound to it and does not listen. Linux lets a server that sets ``SO_REUSEADDR``, as
-    Java's do, bind and listen beside it; so the port is also kept while that server is restarted.
-    Elsewhere no other may bind to it then, so it is only a port that was free.
+    Java's do, bind and listen beside it, so the port stays reserved while the server is restarted.
+    Other systems would refuse the server, so there the port is released at once: it is only a port
+    that was free.
     """
 
     def __init__(self, number: int = 0) -> None:

@@ -14,21 +14,22 @@ log = logging.getLogger(__name__)
 BACK_OFF_FIRST_S = 1.0
 BACK_OFF_MOST_S = 60.0
 STEADY_AFTER_S = 60.0
-"""A program that ran this long had started well: its next failure waits the first back-off."""
+"""Seconds after which a program counts as running steadily.
+
+If it ends later than this, the back-off begins again at its first value."""
 
 
 class LeaderProgram:
     """Runs a child process as long as this broker is the leader.
 
-    When the child ends by itself it is started again, after a pause that doubles from one second
-    to a minute. Call :meth:`on_leadership` on the event loop's thread; that thread is the child's
-    parent, so the child dies with it.
+    If the child ends by itself it is restarted, after a pause that doubles from one second to a
+    minute. Use it on the event loop's thread, which is the child's parent: the child ends with it.
     """
 
     def __init__(self, spec: Callable[[], ChildSpec], clock: Clock = time.monotonic) -> None:
         """``spec`` is called at each start, because ports may be known only then.
 
-        ``clock``: seconds, by which a run counts as steady.
+        ``clock``, in seconds, measures how long the child ran.
         """
         self._spec, self._clock = spec, clock
         self._leads = asyncio.Event()
@@ -37,14 +38,14 @@ class LeaderProgram:
         self._task: asyncio.Task[None] | None = None
         self._outdated = asyncio.Event()
         self.child: Child | None = None
-        """The running child, None while there is none."""
+        """The child; None while none runs."""
 
     def start(self) -> None:
         """Start supervising; the child starts when :meth:`on_leadership` reports leadership."""
         self._task = asyncio.get_running_loop().create_task(self._run(), name="leader program")
 
     def on_leadership(self, leads: bool) -> None:
-        """Take the result of the election: whether this broker leads now."""
+        """Start or stop the child by the result of an election: whether this broker leads now."""
         if leads:
             self._resigned.clear()
             self._leads.set()
@@ -57,7 +58,7 @@ class LeaderProgram:
         self._outdated.set()
 
     async def stop(self) -> None:
-        """Stop the child, if one runs, and stop watching."""
+        """Stop the child, if one runs, and do not start it any more."""
         task, self._task = self._task, None
         if task is not None:
             task.cancel()
@@ -80,7 +81,10 @@ class LeaderProgram:
             back_off_s = min(2 * back_off_s, BACK_OFF_MOST_S)
 
     async def _run_once(self) -> int | None:
-        """Run the child until it ends (its status), or leadership or its settings do (None)."""
+        """Run the child until it ends, and return its exit status.
+
+        Returns None after stopping it because this broker leads no more, or `restart` was called.
+        """
         self._outdated.clear()
         child = self.child = Child(self._spec())
         log.info("this broker leads: started %s, process %d", child.spec.name, child.pid)
@@ -93,6 +97,6 @@ class LeaderProgram:
             for each in over:
                 each.cancel()
             self.child = None
-            # Shielded, so that a broker that stops does not leave before its child has.
+            # Shielded from cancellation, so that a broker that stops waits until the child ended.
             await asyncio.shield(asyncio.to_thread(child.stop))
             await ended

@@ -1,4 +1,4 @@
-"""Certificates for a test cluster: made in memory, stored in its folder."""
+"""Makes TLS certificates for a test cluster."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class ThrowAwayAuthority:
     """A certificate authority made for one test cluster."""
 
     def __init__(self, folder: Path, name: str = "throw-away authority") -> None:
-        """Its certificate, and those it makes, are files in ``folder``."""
+        """``folder`` gets the files of the authority's certificate, and of those that it issues."""
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = _name(name)
@@ -40,14 +40,14 @@ class ThrowAwayAuthority:
         self.certificate.write_bytes(_pem(self._certificate))
 
     def server(self, name: str = "broker", hosts: tuple[str, ...] = HOSTS) -> KeyPair:
-        """A new certificate for a server with these host names."""
+        """Issue a certificate for a server with these host names or addresses."""
         alternatives = x509.SubjectAlternativeName([_host(each) for each in hosts])
         return self._issue(name, alternatives)
 
     def client(self, role: str, unit: str = "") -> KeyPair:
-        """A new client certificate, whose common name is the role.
+        """Issue a client certificate whose common name is the role.
 
-        ``unit`` is its organizational unit, in which bookies look for roles (``0:role``).
+        ``unit`` is its organizational unit, from which bookies read a client's role (``0:role``).
         """
         return self._issue(role, None, unit)
 
@@ -81,7 +81,7 @@ def _blank(
         .issuer_name(issuer)
         .public_key(key)
         .serial_number(x509.random_serial_number())
-        # Clocks of machines differ.
+        # An hour ago, since the clocks of machines differ.
         .not_valid_before(now - dt.timedelta(hours=1))
         .not_valid_after(now + VALID_FOR)
     )

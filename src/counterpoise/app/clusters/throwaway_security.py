@@ -1,4 +1,4 @@
-"""TLS and tokens of an embedded cluster, made for a test and gone with it."""
+"""TLS certificates and tokens for one embedded cluster, removed with it."""
 
 import secrets
 import shutil
@@ -24,7 +24,7 @@ class ThrowAwaySecurity:
 
     def __init__(self, *, tls: bool, tokens: bool) -> None:
         self.settings: dict[str, object] = {}
-        """What the brokers are started with, under broker.conf's names."""
+        """The brokers' settings for TLS and tokens, under broker.conf's names."""
         self._authority: ThrowAwayAuthority | None = None
         self._folder = Path(tempfile.mkdtemp(prefix="counterpoise-security-"))
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -40,12 +40,15 @@ class ThrowAwaySecurity:
         return str(self._of_authority().certificate)
 
     def client_certificate(self, role: str) -> tuple[str, str]:
-        """The paths of a new certificate for a role, and of its key."""
+        """Issue a client certificate for a role; return its path, and the path of its key."""
         pair = self._of_authority().client(role)
         return str(pair.certificate), str(pair.key)
 
     def token(self, role: str, *, expires_in_s: float | None = None) -> str:
-        """A token for a role, valid for so many seconds; None: without end."""
+        """Make a token (JWT) for a role, valid for ``expires_in_s`` seconds; None: for ever.
+
+        Raises RuntimeError if the cluster was started without tokens.
+        """
         if self._secret is None:
             raise RuntimeError("the cluster believes no tokens: start it with tokens=True")
         import jwt
@@ -57,7 +60,7 @@ class ThrowAwaySecurity:
 
     @property
     def admin_options(self) -> list[str]:
-        """Command-line options that access this cluster with the role `ADMIN`."""
+        """Options with which ``counterpoise`` accesses this cluster in the role `ADMIN`."""
         options = []
         if self._secret is not None:
             token = self._folder / "admin.token"

@@ -23,7 +23,7 @@ JAR_PATTERNS: tuple[str, ...] = (
     "snappy-java-*.jar",
 )
 HEAP_MB = 256
-"""The most it may take; a small cluster's metadata needs a tenth of it."""
+"""ZooKeeper's largest heap; a small cluster's metadata needs a tenth of it."""
 READY_MARK = "PrepRequestProcessor"
 """A server logs this when its port is bound and its request processors run."""
 
@@ -64,9 +64,9 @@ class ZooKeeper:
         """Start a server with its data in ``directory``, and wait until it answers.
 
         Without a directory, a temporary one that :meth:`stop` removes; with port 0, a free one.
-        ``on_ended`` gets the exit status of a server that ends by itself, on its own thread. Raises
-        :class:`UserError` if Java or pyspark is missing, the port is in use, or the server does not
-        start.
+        ``on_ended`` is called with the exit status of a server that ends by itself, on a thread of
+        its own. Raises :class:`UserError` if Java or pyspark is missing, the port is in use, or the
+        server does not start.
         """
         java, jars = find_java(), _jars()
         scratch = None if directory else tempfile.TemporaryDirectory(prefix="counterpoise-zk-")
@@ -84,7 +84,7 @@ class ZooKeeper:
                 "-XX:+UseSerialGC",
                 "-XX:TieredStopAtLevel=1",
                 "-XX:-UsePerfData",
-                # Without memory it must end, so that it is started again, rather than hang.
+                # Out of memory it must end, so that it is restarted, rather than hang.
                 "-XX:+ExitOnOutOfMemoryError",
                 "-Xshare:auto",
                 f"-Dlog4j.configurationFile={logging}",
@@ -107,7 +107,7 @@ class ZooKeeper:
     def restart(self) -> None:
         """Restart the server on its port and data after it ended; raises :class:`UserError`.
 
-        Call it on the thread that started the server, or on one that lives as long.
+        Call it on a thread that lives as long as the server shall: it ends with its thread.
         """
         self._child.stop()
         self._child = _started(self._child.spec, self.port)

@@ -11,7 +11,9 @@ from counterpoise.load.fields import LoadDataError, read_number, read_object, re
 from counterpoise.load.view import ClusterView
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight"
-"""The one Java class whose short name means another strategy: it reads other lines, too."""
+"""The class of the extensible load manager's placement, which reads lines of its own kind.
+
+Its short name means the modular load manager's class of the same name."""
 
 _MODULAR = PLACEMENTS["LeastResourceUsageWithWeight"]
 
@@ -25,14 +27,14 @@ def place_line(
     memory: Any,
     rng: Random | None = None,
 ) -> tuple[dict[str, Any], Any]:
-    """Place the bundle of one parsed line of ``decide place``; returns the answer and the
-    strategy's memory for the next line.
+    """Place the bundle of one parsed line of ``decide place``.
 
-    The answer is ``{"broker", "admissible", "reason", "sentence", "rejections"}``; ``broker`` is
-    null if no broker can be chosen. ``activeBrokers`` in a line makes the strategy forget all other
-    brokers (``onActiveBrokersChange``). With ``strategy`` None, or if the line has ``loadData`` and
-    ``brokers``, the answer is that of the extensible load manager (LeastResourceUsageWithWeight,
-    `PlacementOptions`). Raises ``LoadDataError`` naming the field.
+    Returns the answer, and what the strategy remembers for the next line (``memory``). The answer
+    is ``{"broker", "admissible", "reason", "sentence", "rejections"}``; ``broker`` is null if no
+    broker can be chosen. ``activeBrokers`` in a line makes the strategy forget all other brokers
+    (``onActiveBrokersChange``). ``strategy`` None is that of the extensible load manager, with
+    `PlacementOptions`; LeastResourceUsageWithWeight is it as well if ``loadData`` has ``brokers``.
+    Raises ``LoadDataError`` naming the field that cannot be read.
     """
     line = read_object(value, "line")
     for field, expected in (("bundle", "a bundle's name"), ("loadData", "a LoadData object")):
@@ -61,7 +63,7 @@ def _read_view(data: Mapping[str, Any]) -> ClusterView:
 
 
 def _read_usage(data: Mapping[str, Any]) -> dict[str, float]:
-    """``weightedMaxEMA`` of each broker that has load data."""
+    """Read ``weightedMaxEMA`` of each broker in ``loadData`` that has ``brokerLoadData``."""
     usage = {}
     for name, entry in read_object(data.get("brokers"), "loadData.brokers").items():
         path = f"loadData.brokers[{name!r}]"

@@ -10,8 +10,9 @@ from counterpoise.load.fields import read_integer, read_object, read_texts
 def shed_line(
     value: object, shedder: Shedder[Any, Any, Any], options: Any, memory: Any
 ) -> tuple[dict[str, Any], Any]:
-    """A shedder's plan for one parsed line as JSON, and the memory for the next line.
+    """Let a shedder decide on the load data of one parsed line of ``decide shed``.
 
+    Returns its plan as JSON, and what it remembers for the next line (``memory``).
     ``activeBrokers`` in a line makes the shedder forget all other brokers
     (``onActiveBrokersChange``). Raises ``LoadDataError`` naming the field that cannot be read.
     """

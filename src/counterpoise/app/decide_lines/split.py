@@ -23,10 +23,10 @@ _LOAD_FIELDS = ("msgRateIn", "msgRateOut", "msgThroughputIn", "msgThroughputOut"
 
 
 def split_line(value: object, name: str, options: SplitOptions) -> dict[str, Any]:
-    """The boundaries at which an algorithm splits the bundle of one parsed line.
+    """Compute where the algorithm ``name`` splits the bundle of one parsed line.
 
-    Returns ``{"boundaries": ["0x…"], "reason", "sentence"}``, without boundaries if nothing is
-    split. Raises ``LoadDataError`` naming the field that cannot be read.
+    Returns ``{"boundaries": ["0x…"], "reason", "sentence"}``; the list of boundaries is empty if
+    the bundle is not split. Raises ``LoadDataError`` naming the field that cannot be read.
     """
     line = read_object(value, "line")
     bundle = _read_bundle(line)
@@ -64,7 +64,7 @@ def _read_topics(value: object) -> list[TopicPoint]:
 
 
 def _read_point(name: str) -> int:
-    """A topic's position on the hash ring; a complete name is hashed as it stands, as in Pulsar."""
+    """Return a topic's hash; a complete name is hashed unparsed, as in Pulsar."""
     if "://" in name:
         return topic_hash(name)
     try:

@@ -13,18 +13,21 @@ TIMEOUT_S = 10.0
 
 
 class AdminError(Exception):
-    """A failed request; the message says which, and the response."""
+    """A request failed; the message has its method, its URL and the reason."""
 
 
 def create_namespace(admin_url: str, namespace: NamespaceName, bundles: int) -> None:
-    """Create a namespace of so many bundles."""
+    """Create a namespace with ``bundles`` bundles; raises `AdminError`."""
     _call(
         "PUT", f"{admin_url}/admin/v2/namespaces/{namespace}", {"bundles": {"numBundles": bundles}}
     )
 
 
 def owner_of(admin_url: str, topic: str) -> str:
-    """The broker (host:webPort) that serves a topic; a bundle without an owner gets one."""
+    """Look up the broker (``host:webPort``) that serves a topic; raises `AdminError`.
+
+    If the topic's bundle has no owner, the lookup assigns one.
+    """
     name = TopicName.parse(topic)
     path = f"{name.domain}/{name.namespace_name}/{name.local_name}"
     found = _call("GET", f"{admin_url}/lookup/v2/topic/{path}")
@@ -32,7 +35,7 @@ def owner_of(admin_url: str, topic: str) -> str:
 
 
 def load_report(broker: str) -> LocalBrokerData:
-    """A broker's own load report."""
+    """Read the load report of a broker, ``host:webPort``; raises `AdminError`."""
     document = _call("GET", f"http://{broker}/admin/v2/broker-stats/load-report")
     return LocalBrokerData.from_json(document)
 

@@ -1,4 +1,4 @@
-"""Traffic through the official client, with a count of every single message."""
+"""Publishes and consumes the demo's messages by Pulsar's Python client, and counts each one."""
 
 import struct
 import threading
@@ -21,17 +21,19 @@ class Tally:
 
     sent: int
     acknowledged: int
+    """Messages for which the producer got a receipt."""
     failed: int
-    """Sends that the client gave up; these messages were never acknowledged."""
+    """Messages for which the producer got an error instead."""
     received: int
-    """Different messages that a consumer got."""
+    """Messages that a consumer got at least once."""
     duplicated: int
+    """Deliveries of messages that the consumer had got before."""
     lost: int
-    """Messages that were acknowledged and not received."""
+    """Messages for which the producer got a receipt, and that no consumer got."""
 
 
 class _Counts:
-    """One topic's messages by number."""
+    """What happened to each message of one topic, by the message's number from 0 on."""
 
     def __init__(self) -> None:
         self.sent = 0
@@ -70,7 +72,7 @@ class LoadGenerator:
             for load in loads
         ]
         self._producers = [
-            # No time limit: a bundle on the move makes a message late, not void.
+            # No send timeout: a message is late while its bundle moves, and must not fail.
             self._client.create_producer(
                 load.topic, send_timeout_millis=0, block_if_queue_full=True
             )
@@ -82,7 +84,7 @@ class LoadGenerator:
         self._pacer.start()
 
     def stop(self, drain_s: float) -> Tally:
-        """Stop publishing, wait at most `drain_s` for the last messages, return the counts."""
+        """Stop publishing, wait at most `drain_s` seconds for the last messages, return counts."""
         self._stopping.set()
         self._pacer.join()
         deadline = time.monotonic() + drain_s
@@ -96,7 +98,7 @@ class LoadGenerator:
         return tally
 
     def tally(self) -> Tally:
-        """The counts so far; acknowledged messages that are not received yet count as lost."""
+        """Return the counts so far; messages that are still on their way count as lost."""
         sums = Tally(0, 0, 0, 0, 0, 0)
         for counts in self._counts:
             acknowledged, received = bytes(counts.acknowledged), bytes(counts.received)

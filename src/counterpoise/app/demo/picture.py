@@ -6,7 +6,7 @@ from pathlib import Path
 from counterpoise.app.demo.watch import DemoRecord
 
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442")
-"""Colours that colour-blind people distinguish (Okabe and Ito)."""
+"""Colours that colour-blind people can distinguish (Okabe and Ito)."""
 
 
 def draw(record: DemoRecord, brokers: Sequence[str], path: Path) -> None:

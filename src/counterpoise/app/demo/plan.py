@@ -16,9 +16,9 @@ MESSAGE_BYTES = 4096
 BYTES_PER_S = 2_000_000.0
 """Bytes/s published to all topics together; each message is consumed once."""
 HOT_SHARE = 0.8
-"""The part of the load that goes to the bundles of one broker."""
+"""The part of the load on the topics of one broker, the hot one."""
 
-# Load is measured, and can be seen, every second.
+# Load is measured, and may be reported, every second.
 _EVERY_SECOND = {"loadBalancerReportUpdateMinIntervalMillis": "1000"}
 BROKER_SETTINGS: Mapping[str, str] = {
     **_EVERY_SECOND,
@@ -43,13 +43,13 @@ class DemoOptions:
 
     brokers: int = 3
     limit_s: float = 120.0
-    """Longest time from the pipeline's first round of decisions on."""
+    """The most seconds that the demo lasts after the balancer's first round."""
     spark_s: float = 240.0
-    """Longest time until that first round: a busy machine takes its time to start Spark."""
+    """The most seconds until the balancer's first round: on a busy machine Spark starts slowly."""
     settle_s: float = 8.0
-    """How long the imbalance must have been halved, without a decision, before the load ends."""
+    """The seconds without a decision after which the demo ends if the imbalance has halved."""
     drain_s: float = 30.0
-    """Longest time for the last messages to arrive."""
+    """The most seconds to wait for the last messages after the load has ended."""
     picture: Path = Path("counterpoise-demo.png")
     seed: int = 1
 
@@ -63,7 +63,10 @@ class SkewedTopic:
 
 
 def topics_by_bundle() -> Mapping[BundleName, Sequence[str]]:
-    """A few topics for each bundle of the demo's namespace, found by the hash of their names."""
+    """Return a few topics for each bundle of the demo's namespace.
+
+    Names are tried until enough of them hash into each bundle.
+    """
     ring = NamespaceBundles.of_count(NAMESPACE, BUNDLES)
     found: dict[BundleName, list[str]] = {bundle: [] for bundle in ring.bundles}
     number = 0
@@ -77,10 +80,10 @@ def topics_by_bundle() -> Mapping[BundleName, Sequence[str]]:
 
 
 def skewed_loads(owner_of: Mapping[str, str], seed: int) -> tuple[str, list[SkewedTopic]]:
-    """The broker to overload, and each topic's load, most of it on that broker's topics.
+    """Choose the broker to overload, and each topic's load: most of it on that broker's topics.
 
-    `owner_of` says which broker serves each topic. The busiest topics get about four times as much
-    as the quietest of the same broker.
+    `owner_of` has the broker that serves each topic. Within one group, that broker's topics or all
+    others, the busiest topic gets up to four times as much as the quietest.
     """
     rng = Random(seed)
     owned: dict[str, list[str]] = {}

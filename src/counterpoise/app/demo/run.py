@@ -1,4 +1,4 @@
-"""The demo from start to end."""
+"""Runs the demo from start to end."""
 
 import threading
 import time
@@ -23,7 +23,7 @@ from counterpoise.app.demo.watch import DemoRecord, DemoWatcher
 
 SAMPLE_EVERY_S = 1.0
 FALL = 0.5
-"""The imbalance has to fall to this part of what it was."""
+"""The imbalance has to fall to this fraction of what it was before the first move."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +32,13 @@ class DemoResult:
 
     tally: Tally
     moves: int
+    """The number of bundles that were moved."""
     before: float
+    """The imbalance (largest broker ÷ mean - 1) before the first move."""
     after: float
+    """The imbalance at the end."""
     picture: Path
+    """The file with the plot."""
 
     @property
     def problems(self) -> list[str]:
@@ -95,7 +99,7 @@ def _watch(
     names: dict[str, str],
     options: DemoOptions,
 ) -> None:
-    """Show what happens until the pipeline moves no more, or the time is up."""
+    """Show what happens until the demo `is_over`."""
     record, tick = watcher.record, threading.Event()
     while True:
         news = watcher.sample()
@@ -113,7 +117,11 @@ def _watch(
 
 
 def is_over(record: DemoRecord, elapsed: float, options: DemoOptions) -> bool:
-    """Whether the demo can end after `elapsed` seconds: load is even and quiet, or time is up."""
+    """Whether the demo can end after `elapsed` seconds of load.
+
+    It can if the imbalance has halved and the balancer has decided nothing for a while, or if its
+    time is up.
+    """
     if record.first_round_s is None:
         return elapsed >= options.spark_s
     if elapsed - record.first_round_s >= options.limit_s:

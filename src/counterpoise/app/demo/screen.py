@@ -22,10 +22,10 @@ class Screen(Protocol):
     """Where the demo shows its progress."""
 
     def say(self, sentence: str) -> None:
-        """Show a sentence permanently."""
+        """Show a sentence that stays."""
 
     def show(self, record: DemoRecord, tally: Tally) -> None:
-        """Show the present state."""
+        """Show the present loads, imbalance and message counts."""
 
 
 @contextmanager
@@ -43,7 +43,10 @@ def open_screen() -> Iterator[Screen]:
 
 
 def decided(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """A decision as one sentence; `names` has the brokers' short names by id."""
+    """Write a decision, a row of the journal, as one sentence.
+
+    `names` has the brokers' short names by id.
+    """
     sentence = (
         f"decide: {range_of(row['bundle'])} from {row['source']} to {row['destination']}, "
         f"because {row['sentence']}; {row['placement']}"
@@ -52,27 +55,30 @@ def decided(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
 
 
 def done(row: Mapping[str, Any], names: Mapping[str, str]) -> str:
-    """The outcome of a move as one sentence; `names` has the brokers' short names by id."""
+    """Write the outcome of a move, a row of the journal, as one sentence.
+
+    `names` has the brokers' short names by id.
+    """
     took = (row["ended_at_ms"] - row["started_at_ms"]) / 1000
     sentence = f"{row['status']}: {range_of(row['bundle'])}, owner {row['owner'] or 'none'}, "
     return renamed(f"{sentence}verified after {took:.2f} s {row['error']}".rstrip(), names)
 
 
 def renamed(sentence: str, names: Mapping[str, str]) -> str:
-    """The sentence with each broker's id replaced by its name."""
+    """Replace each broker's id in a sentence by its short name."""
     for broker, name in names.items():
         sentence = sentence.replace(broker, name)
     return sentence
 
 
 def bar(fraction: float, width: int = 30) -> str:
-    """A text bar whose filled part is `fraction`, at most all of its `width` characters."""
+    """Draw a bar of `width` characters of which `fraction`, from 0 to 1, is filled."""
     full = round(width * min(1.0, max(0.0, fraction)))
     return "█" * full + "·" * (width - full)
 
 
 def counted(tally: Tally) -> str:
-    """The message counts in one line."""
+    """Write the message counts as one line."""
     return (
         f"sent {tally.sent:,}  acknowledged {tally.acknowledged:,}  received {tally.received:,}  "
         f"duplicated {tally.duplicated:,}"
@@ -91,7 +97,7 @@ class PlainScreen:
         sys.stdout.flush()
 
     def show(self, record: DemoRecord, tally: Tally) -> None:
-        """Print the present state in one line, at every few calls."""
+        """Print the present loads, imbalance and counts in one line, at one call in a few."""
         self._shown += 1
         if record.moments and self._shown % PLAIN_EVERY == 1:
             moment = record.moments[-1]

@@ -1,4 +1,4 @@
-"""What the demo shows: each broker's load, and the balancer's decisions."""
+"""Collects what the demo shows: each broker's load, and the balancer's decisions and moves."""
 
 import re
 import time
@@ -17,9 +17,9 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.schema import JournalKind
 
 SMOOTHED_OVER = 3
-"""Samples that a figure for a person is the mean of."""
+"""The number of samples whose mean is shown as the imbalance."""
 RAMP_S = 3.0
-"""Seconds after which the load is at its full rate; earlier samples do not count."""
+"""Seconds after which the load has its full rate; earlier samples do not count."""
 _LOGGED = re.compile(r"\d\d:\d\d:\d\d |counterpoise: ")
 _SHOWN_ALREADY = re.compile(r"\d\d:\d\d:\d\d (decided|moved) ")
 
@@ -31,7 +31,7 @@ class Load:
     throughput: float
     """Bytes/s in and out."""
     usage: float
-    """The use of the network in the direction that is used more, as a fraction."""
+    """The use of the network, in or out, whichever is higher, as a fraction of its capacity."""
     bundles: int
     """The number of its bundles of the demonstration's namespace."""
 
@@ -41,11 +41,13 @@ class Moment:
     """The loads of all brokers at one moment."""
 
     at_s: float
+    """Seconds since the load began."""
     loads: Mapping[str, Load]
+    """By broker id."""
 
     @property
     def imbalance(self) -> float:
-        """The largest broker's bytes/s ÷ the mean - 1."""
+        """The largest broker's bytes/s ÷ the mean of all brokers - 1."""
         return imbalance([load.throughput for load in self.loads.values()])
 
 
@@ -54,23 +56,26 @@ class DemoRecord:
     """What the demo has sampled and read since its load began: loads, decisions, outcomes."""
 
     began_s: float
+    """When the load began, by `time.monotonic`."""
     moments: list[Moment] = field(default_factory=list)
     decisions: dict[str, Mapping[str, Any]] = field(default_factory=dict)
-    """Decisions by id, as in the history's table."""
+    """The balancer's decisions by move id, as rows of its journal."""
     outcomes: dict[str, Mapping[str, Any]] = field(default_factory=dict)
+    """The outcomes of moves by move id, as rows of the journal."""
     moved_at_s: dict[str, float] = field(default_factory=dict)
-    """When each move that was carried out ended, since the load began, by id."""
+    """By move id, when each move that was carried out ended, in seconds since the load began."""
     decided_at_s: float = 0.0
-    """When something was last decided."""
+    """When the balancer's last decision was seen, in seconds since the load began."""
     first_round_s: float | None = None
-    """When the pipeline decided for the first time, be it to do nothing."""
+    """When the balancer's first round was seen, in seconds since the load began, even if it moved
+    nothing; None before."""
 
     newest_round: int = 0
-    """The poll of the pipeline's latest round; 0 before the first."""
+    """The poll id of the balancer's latest round; 0 before the first."""
 
     @property
     def is_content(self) -> bool:
-        """Whether the balancer has nothing more to move: its latest round decided nothing."""
+        """Whether the balancer's latest round decided to move nothing."""
         decided = (int(row["poll_id"]) for row in self.decisions.values())
         return self.newest_round > max(decided, default=0)
 
@@ -88,12 +93,12 @@ class DemoRecord:
 
     @property
     def now(self) -> float:
-        """The latest imbalance (largest broker ÷ mean - 1), smoothed over a few samples."""
+        """The latest imbalance (largest broker ÷ mean - 1), the mean of a few samples."""
         smooth = self._smooth()
         return smooth[-1][1] if smooth else 0.0
 
     def _smooth(self) -> list[tuple[float, float]]:
-        """The imbalance over time, each value the mean of a few."""
+        """Return the imbalance over time, (seconds, imbalance), each the mean of a few samples."""
         values = [moment.imbalance for moment in self.moments]
         return [
             (self.moments[end - 1].at_s, sum(values[end - SMOOTHED_OVER : end]) / SMOOTHED_OVER)
@@ -148,7 +153,7 @@ class DemoWatcher:
         return News(decisions, outcomes, self._new_log_lines())
 
     def _new_log_lines(self) -> list[str]:
-        """New lines of the balancer's log, without decisions and moves."""
+        """Read the new lines of the balancer's log, except those about decisions and moves."""
         try:
             with (self._history / "balancer.log").open(encoding="utf-8") as log:
                 log.seek(self._log_read)

@@ -23,7 +23,7 @@ SIDES: Final[Mapping[str, BrokerFault]] = {
     "clients": BrokerFault.FROM_CLIENTS,
     "metadata": BrokerFault.FROM_METADATA,
 }
-"""The fault that cuts a broker off from each of these."""
+"""What a broker can be cut off from, each with the fault that does it."""
 SENTENCES: Final[Mapping[BrokerFault, str]] = {
     BrokerFault.FREEZE: "stands still",
     BrokerFault.FROM_CLIENTS: "is cut off from clients",
@@ -31,11 +31,15 @@ SENTENCES: Final[Mapping[BrokerFault, str]] = {
     BrokerFault.DISK_FULL: "has a full disk",
     BrokerFault.SLOW_DISK: "has a slow disk",
 }
-"""What is logged of a broker with the fault."""
+"""What the log says of a broker when the fault begins."""
 
 
 def switch(broker: EmbeddedBroker, fault: BrokerFault, *, on: bool, seconds: float = 0) -> None:
-    """Begin or end a fault of a broker. ``seconds``: of a slow disk. Raises `InvalidFault`."""
+    """Begin a fault of a broker, or end it if ``on`` is False.
+
+    ``seconds`` is by how much a slow disk delays each write. Raises `InvalidFault` if it is out of
+    range, or the metadata store cannot have the fault.
+    """
     match fault:
         case BrokerFault.FREEZE:
             broker.running.listener.freeze(frozen=on)
@@ -50,7 +54,7 @@ def switch(broker: EmbeddedBroker, fault: BrokerFault, *, on: bool, seconds: flo
         case BrokerFault.DISK_FULL:
             broker.disk.is_full = on
         case BrokerFault.SLOW_DISK:
-            # Not a number is refused, too: no comparison with it is true.
+            # NaN is refused, too: no comparison with it is true.
             if on and not 0 < seconds <= 3600:
                 raise InvalidFault(
                     f"a disk slower by {seconds} s: choose more than 0, at most 3600"
@@ -59,7 +63,10 @@ def switch(broker: EmbeddedBroker, fault: BrokerFault, *, on: bool, seconds: flo
 
 
 def session_of(broker: EmbeddedBroker) -> MemoryStore:
-    """A broker's session with metadata in memory or in a file; raises `InvalidFault`."""
+    """Return a broker's metadata session, if it is of ``memory:`` or ``sqlite:``.
+
+    Raises `InvalidFault` for another metadata store.
+    """
     session = broker.running.metadata
     if not isinstance(session, MemoryStore):
         raise InvalidFault("only a session with memory: or sqlite: can be lost on request")

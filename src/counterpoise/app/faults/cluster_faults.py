@@ -20,7 +20,7 @@ ADVANCE_MAX_S: Final = 10 * 366 * 86_400.0
 
 
 class BrokerInterceptor:
-    """Lets set faults strike one broker's operations, and logs what happened."""
+    """Applies the faults that are set to one broker's operations, and logs what happens."""
 
     def __init__(self, broker: str, engine: FaultEngine, log: ClusterLog) -> None:
         self.broker = broker
@@ -28,7 +28,10 @@ class BrokerInterceptor:
         self._log = log
 
     def on(self, occurrence: Occurrence) -> FaultEffect | None:
-        """Log an operation that begins; returns what a set fault does to it, None without one."""
+        """Log an operation that begins, and return the effect of a fault on it; None without one.
+
+        The broker calls it, and applies the effect.
+        """
         struck = self._engine.on(occurrence)
         effect = None if struck is None else struck[1]
         if effect is not None:
@@ -64,7 +67,10 @@ class ClusterFaults:
         return self.engine.add(fault)
 
     async def begin(self, broker: EmbeddedBroker, fault: BrokerFault, seconds: float = 0) -> None:
-        """Begin a broker's lasting fault. ``seconds``: of a slow disk. Raises `InvalidFault`."""
+        """Begin a fault of a broker, which lasts until `end`; raises `InvalidFault`.
+
+        ``seconds`` is by how much a slow disk delays each write.
+        """
         if not broker.alive:
             raise InvalidFault(f"{broker} is gone: no fault can be set there")
         switch(broker, fault, on=True, seconds=seconds)
@@ -92,8 +98,11 @@ class ClusterFaults:
         self.log.add(EventKind.BROKER, f"{name} {what}", broker=broker.id)
 
     async def advance(self, seconds: float) -> None:
-        """Advance the clock of all brokers' topics; raises `InvalidFault`."""
-        # Not a number is refused, too: no comparison with it is true.
+        """Advance the clock by which the topics of all brokers expire and deliver messages.
+
+        Raises `InvalidFault` if ``seconds`` is out of range.
+        """
+        # NaN is refused, too: no comparison with it is true.
         if not 0 < seconds <= ADVANCE_MAX_S:
             raise InvalidFault(f"{seconds} s later: choose more than 0, at most {ADVANCE_MAX_S:g}")
         for each in self.brokers.alive:
@@ -108,14 +117,14 @@ class ClusterFaults:
         self.log.add(EventKind.CLOCK, f"it is {seconds:g} s later")
 
     async def clear(self) -> None:
-        """Remove and end all faults."""
+        """Remove the faults of operations, and end those of brokers."""
         self.engine.clear()
         for (_, fault), broker in list(self._begun.items()):
             await self.end(broker, fault)
 
 
 def faults_of(brokers: EmbeddedBrokers) -> ClusterFaults:
-    """The faults of a cluster; the first call begins to intercept its brokers."""
+    """Return the faults of a cluster; the first call begins to intercept its brokers."""
     if not isinstance(brokers.watcher, ClusterFaults):
         brokers.watcher = ClusterFaults(brokers)
     return brokers.watcher

@@ -30,25 +30,30 @@ class EventKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ClusterEvent:
-    """One logged event; equal to another with the same content, whenever that happened."""
+    """One logged event.
+
+    Events are equal if kind, text and topic are: the logs of two runs of a test can be compared.
+    """
 
     kind: EventKind
     text: str
-    """What happened, without ports and times, so that two runs of a test can be compared."""
+    """What happened, without ports and times, which differ from run to run."""
     topic: str | None = None
     broker: str = field(default="", compare=False)
     """The broker's id."""
     client: tuple[str, ...] = field(default=(), compare=False)
     """Names of the client: address, version, and its producer's or consumer's name."""
     at_s: float = field(default=0.0, compare=False)
-    """Seconds since the cluster is watched."""
+    """Seconds since the log began."""
 
     def __str__(self) -> str:
         return f"{self.at_s:8.3f} s  {self.kind}: {self.text}"
 
 
 Expectation = Callable[[], str]
-"""A condition that a test waits for: what is still missing, in a sentence; empty once it is met."""
+"""A condition that a test waits for.
+
+It returns what is still missing, as a sentence; an empty text once the condition is met."""
 
 
 class ClusterLog:
@@ -65,7 +70,7 @@ class ClusterLog:
         #: By topic: the messages that were stored, each with its number from 1 on.
         self._stored: dict[str, dict[Position, int]] = {}
         self._delivered: dict[tuple[str, str], set[Position]] = {}
-        #: By topic and subscription: how many messages were stored when it was first seen.
+        #: By topic and subscription: how many messages were stored at its first SUBSCRIBE.
         self._since: dict[tuple[str, str], int] = {}
         self._names: dict[str, str] = {}
         self._changed = asyncio.Event()
@@ -76,7 +81,7 @@ class ClusterLog:
         return list(self._kept)
 
     def name(self, broker: str) -> str:
-        """The broker's name in texts: ``broker 1`` is the first one that occurred."""
+        """Return the name of a broker id in the log: ``broker 1`` for the first one asked for."""
         return self._names.setdefault(broker, f"broker {len(self._names) + 1}")
 
     def add(
@@ -99,7 +104,10 @@ class ClusterLog:
         self.add(EventKind.FAULT, text, occurrence.topic, occurrence.broker, occurrence.client)
 
     def begun(self, occurrence: Occurrence, *, arrives: bool) -> None:
-        """Note an operation that began; ``arrives``: no fault keeps it from being served."""
+        """Note what an operation shows: that a broker stored or delivers a message, and where.
+
+        ``arrives``: no fault prevents the operation.
+        """
         if occurrence.topic is None:
             return
         if occurrence.operation is Operation.SUBSCRIBE and occurrence.subscription is not None:
@@ -127,7 +135,7 @@ class ClusterLog:
         self._notify()
 
     def moved(self, topic: str, broker: str) -> None:
-        """Note that a broker serves a topic now; logged if another one did before."""
+        """Note that a broker serves a topic now; log a move if another one served it before."""
         before = self._serving.get(topic)
         self._serving[topic] = broker
         if before is not None and before != broker:
@@ -135,18 +143,18 @@ class ClusterLog:
             self.add(EventKind.MOVED, text, topic, broker)
 
     def disconnected(self, broker: str, address: str) -> None:
-        """Log that a client disconnected."""
+        """Log that a broker lost the connection of the client at an address."""
         text = f"a client of {self.name(broker)}"
         self.add(EventKind.DISCONNECTED, text, broker=broker, client=(address,))
 
     def of(self, kind: EventKind, topic: str | None = None) -> list[ClusterEvent]:
-        """The events of a kind, of one topic if it is named."""
+        """Return the events of a kind, only those about ``topic`` if it is given."""
         return [each for each in self._kept if each.kind is kind and topic in (None, each.topic)]
 
     def undelivered(self, topic: str, subscription: str) -> list[int]:
-        """The numbers of messages that were stored and never delivered to a subscription.
+        """Return the numbers of messages that were stored and never delivered to a subscription.
 
-        Messages stored before its first SUBSCRIBE are not expected there.
+        Messages that were stored before the subscription's first SUBSCRIBE are omitted.
         """
         delivered = self._delivered.get((topic, subscription), set())
         since = self._since.get((topic, subscription), 0)
@@ -154,11 +162,14 @@ class ClusterLog:
         return [n for at, n in stored.items() if n > since and at not in delivered]
 
     def stored(self, topic: str) -> int:
-        """The number of a topic's stored messages."""
+        """Return how many messages of a topic were stored since the log began."""
         return len(self._stored.get(topic, ()))
 
     async def expect(self, expectation: Expectation, within_s: float) -> None:
-        """Wait for an expectation; raises AssertionError with everything that happened instead."""
+        """Wait until an expectation is met, at most ``within_s`` seconds.
+
+        Then raises AssertionError, whose message lists what happened instead.
+        """
         try:
             async with asyncio.timeout(within_s):
                 while expectation():
@@ -173,7 +184,7 @@ class ClusterLog:
 
 @dataclass(frozen=True, slots=True)
 class Happened:
-    """Expects a number of events of a kind about a topic."""
+    """Expects at least ``times`` events of a kind about a topic."""
 
     log: ClusterLog
     kind: EventKind
@@ -211,7 +222,7 @@ class NothingLost:
 
 
 def story(missing: str, happened: Iterable[ClusterEvent]) -> str:
-    """A text for a failed expectation: what is missing, then everything that happened, in order."""
+    """Write the message of a failed expectation: what is missing, then the latest events."""
     events: Sequence[ClusterEvent] = list(happened)
     if not events:
         return f"{missing}. Nothing happened that is recorded."

@@ -34,7 +34,7 @@ class EmbeddedFaultControl:
         return faults_of(self._brokers)
 
     def faults(self) -> Sequence[JsonMap]:
-        """Every fault of operations that is set, and how often it struck an operation."""
+        """Every fault of operations that is set, and how many operations it matched and struck."""
         return [_shown(each) for each in self._faults.engine.faults]
 
     def events(self) -> Sequence[JsonMap]:
@@ -56,7 +56,7 @@ class EmbeddedFaultControl:
         return _shown(await self._faults.set(fault_of(requested)))
 
     async def remove(self, number: int) -> None:
-        """Remove the fault with this number; raises `LookupError`."""
+        """Remove the fault with this number; ignored if there is none."""
         self._faults.engine.remove(number)
 
     async def clear(self) -> None:
@@ -64,9 +64,9 @@ class EmbeddedFaultControl:
         await self._faults.clear()
 
     async def at_broker(self, requested: JsonMap) -> None:
-        """Begin or end the fault of a broker that `requested` names.
+        """Begin the fault of a broker that `requested` describes, or end it if that has ``end``.
 
-        Raises `InvalidFault` or `LookupError`.
+        Raises `InvalidFault`, or `LookupError` for an unknown broker.
         """
         broker, name = self._brokers.find(requested["broker"]), requested["fault"]
         if name == "lose-session":
@@ -82,7 +82,7 @@ class EmbeddedFaultControl:
             await self._faults.begin(broker, BrokerFault(name), requested.get("seconds") or 0)
 
     async def place(self, topic: str, broker: str) -> None:
-        """Have a broker serve a topic."""
+        """Make a broker the owner of a topic's bundle."""
         await self._brokers.place(topic, self._brokers.find(broker))
 
     async def advance(self, seconds: float) -> None:
@@ -90,7 +90,10 @@ class EmbeddedFaultControl:
         await self._faults.advance(seconds)
 
     async def expect(self, requested: JsonMap) -> None:
-        """Wait for the events that `requested` describes; raises AssertionError without them."""
+        """Wait for the events that `requested` describes.
+
+        Raises AssertionError if they do not happen in time, and `InvalidFault`.
+        """
         within_s = requested.get("within_s", 10.0)
         if not 0 <= within_s <= EXPECT_MAX_S:
             raise InvalidFault(f"within_s={within_s}: choose 0 to {EXPECT_MAX_S:g} seconds")
@@ -106,7 +109,7 @@ class EmbeddedFaultControl:
 
 
 def fault_of(requested: JsonMap) -> Fault:
-    """A fault from JSON; raises `InvalidFault`."""
+    """Make the fault of operations that a JSON object describes; raises `InvalidFault`."""
     kind = EffectKind(requested["effect"])
     effect = FaultEffect(kind)
     if kind is EffectKind.ERROR:

@@ -1,4 +1,4 @@
-"""The API by which a test chooses a fault, and the handle that it gets."""
+"""The methods by which a test chooses a fault, and the handle to a fault that is set."""
 
 from __future__ import annotations
 
@@ -35,7 +35,11 @@ class WatchedCluster(Protocol):
 
 
 class Scheduled:
-    """How often a fault strikes; may be called before or after its effect is chosen."""
+    """The methods that choose which of the matching operations a fault strikes.
+
+    They may be called before or after its effect is chosen, and raise `InvalidFault` if they
+    contradict each other.
+    """
 
     _schedule: Schedule = ALWAYS
 
@@ -63,8 +67,8 @@ class Scheduled:
 class FaultChoice(Scheduled):
     """The operations that a fault can strike, before its effect is chosen.
 
-    Nothing is set until one of `error`, `delay`, `drop` and `disconnect` is called. Each of the
-    methods raises `InvalidFault` if it is not possible.
+    The fault is set when one of `error`, `delay`, `drop` and `disconnect` is called. They raise
+    `InvalidFault` if the operation cannot have this effect.
     """
 
     def __init__(self, cluster: WatchedCluster, operation: Operation, target: FaultTarget) -> None:
@@ -73,19 +77,19 @@ class FaultChoice(Scheduled):
         self._target = target
 
     def error(self, code: str | ServerError, message: str = "") -> FaultHandle:
-        """The broker responds with an error of the protocol, such as ``"MetadataError"``."""
+        """Make the broker answer with an error of the protocol, such as ``"MetadataError"``."""
         return self._set(FaultEffect.error(code, message))
 
     def delay(self, seconds: float) -> FaultHandle:
-        """The broker serves the operation ``seconds`` later."""
+        """Make the broker serve the operation ``seconds`` later."""
         return self._set(FaultEffect.delay(seconds))
 
     def drop(self) -> FaultHandle:
-        """The operation is lost: the broker neither serves nor answers it."""
+        """Make the operation get lost: the broker neither serves nor answers it."""
         return self._set(FaultEffect(EffectKind.DROP))
 
     def disconnect(self) -> FaultHandle:
-        """The broker closes the client's connection instead of serving it."""
+        """Make the broker close the client's connection instead of serving the operation."""
         return self._set(FaultEffect(EffectKind.DISCONNECT))
 
     def _set(self, effect: FaultEffect) -> FaultHandle:
@@ -94,7 +98,7 @@ class FaultChoice(Scheduled):
 
 
 class FaultHandle(Scheduled):
-    """A fault that is set. As a context manager it is removed at the end of the block."""
+    """A fault that is set. It is a context manager, which removes the fault at its end."""
 
     def __init__(self, cluster: WatchedCluster, fault: Fault) -> None:
         self._cluster = cluster
@@ -117,7 +121,10 @@ class FaultHandle(Scheduled):
         self._cluster.do(self._remove())
 
     def wait(self, times: int = 1, within_s: float = 10.0) -> None:
-        """Wait until it has struck so often; raises AssertionError with what happened instead."""
+        """Wait until the fault has struck ``times`` operations, at most ``within_s`` seconds.
+
+        Then raises AssertionError, whose message lists what happened instead.
+        """
         self._cluster.do(self._faults.log.expect(StruckOften(self._set, times), within_s))
 
     def __enter__(self) -> FaultHandle:
@@ -142,7 +149,7 @@ class FaultHandle(Scheduled):
 
 @dataclass(frozen=True, slots=True)
 class StruckOften:
-    """Expects a fault to have struck at least a number of times."""
+    """Expects a fault to have struck at least ``times`` operations."""
 
     fault: SetFault
     times: int
@@ -185,15 +192,15 @@ class BrokerFaultHandle:
 
 
 class ClusterClock:
-    """The clock by which messages expire, delayed ones are due and backlogs grow old."""
+    """The clock by which messages expire, delayed messages are due, and backlogs age."""
 
     def __init__(self, cluster: WatchedCluster) -> None:
         self._cluster = cluster
 
     def advance(self, seconds: float) -> None:
-        """Advance the clock; returns when expired messages are acknowledged.
+        """Advance the clock by ``seconds``; returns when messages that expired are acknowledged.
 
-        Messages expire by ``messageTTL``, delayed ones are delivered, and limits on a backlog's age
-        are enforced. Rates, and time-outs of clients and connections, use clocks of their own.
+        Messages expire by their TTL, delayed ones are delivered, and limits on a backlog's age are
+        enforced. Rates, and timeouts of clients and connections, use other clocks.
         """
         self._cluster.do(self._cluster.watch().advance(seconds))

@@ -19,7 +19,7 @@ from counterpoise.faults import FaultTarget, InvalidFault, Operation, full_name,
 
 T = TypeVar("T")
 WITHIN_S = 10.0
-"""How long assertions wait for what they expect, unless they are given another time."""
+"""How many seconds assertions wait by default for what they expect."""
 
 
 class ClusterWithFaults:
@@ -54,14 +54,14 @@ class ClusterWithFaults:
         at = None if broker is None else self._brokers.find(broker).id
         return FaultChoice(self, operation_named(operation), FaultTarget(topic, client, at))
 
-    # Whole brokers. What lasts is over at the end of a with block, or when it is removed.
+    # Faults of whole brokers. One that lasts ends with its with block, or by `remove`.
 
     def freeze(self, broker: EmbeddedBroker | str) -> BrokerFaultHandle:
         """Freeze a broker: it reads nothing from its clients and writes nothing."""
         return self._begin(broker, BrokerFault.FREEZE)
 
     def thaw(self, broker: EmbeddedBroker | str) -> None:
-        """Let a frozen broker continue; ignored if it is not frozen."""
+        """End the freeze of a broker; ignored if it is not frozen."""
         self.do(self.watch().end(self._brokers.find(broker), BrokerFault.FREEZE))
 
     def partition(self, broker: EmbeddedBroker | str, from_: str) -> BrokerFaultHandle:
@@ -75,7 +75,7 @@ class ClusterWithFaults:
         return self._begin(broker, BrokerFault.DISK_FULL)
 
     def slow_disk(self, broker: EmbeddedBroker | str, seconds: float) -> BrokerFaultHandle:
-        """Delay each write of a broker's disk by so many seconds."""
+        """Delay each write to a broker's disk by ``seconds``."""
         return self._begin(broker, BrokerFault.SLOW_DISK, seconds)
 
     def lose_session(self, broker: EmbeddedBroker | str) -> None:
@@ -97,7 +97,7 @@ class ClusterWithFaults:
         """Remove every fault of operations, and end every fault of brokers."""
         self.do(self.watch().clear())
 
-    # What happened.
+    # Events and assertions.
 
     def watch(self) -> ClusterFaults:
         """Start logging `events`; setting any fault does so, too. Idempotent."""
@@ -105,11 +105,11 @@ class ClusterWithFaults:
 
     @property
     def events(self) -> list[ClusterEvent]:
-        """The events in order, logged since the first use of this property or of a fault."""
+        """The events in order, since the first use of this property, `watch` or any fault."""
         return self.watch().log.events
 
     def assert_moved(self, topic: str, within_s: float = WITHIN_S) -> None:
-        """Wait until one broker and then another has served a topic."""
+        """Wait until a topic has moved: one broker and then another has served it."""
         self._expect(Happened(self.watch().log, EventKind.MOVED, full_name(topic), 1), within_s)
 
     def assert_redelivered(self, topic: str, times: int = 1, within_s: float = WITHIN_S) -> None:
@@ -122,8 +122,8 @@ class ClusterWithFaults:
     ) -> None:
         """Wait until every stored message was delivered to a subscription.
 
-        Messages count from the first call of `watch`, and from the subscription's first
-        SUBSCRIBE.
+        Only messages count that were stored after the first call of `watch`, and after the
+        subscription's first SUBSCRIBE.
         """
         name = full_name(topic)
         self._expect(NothingLost(self.watch().log, name, subscription), within_s)

@@ -1,4 +1,4 @@
-"""The recording of ``counterpoise up --record``."""
+"""Writes the recording of ``counterpoise up --record``."""
 
 import itertools
 import logging
@@ -15,9 +15,10 @@ _log = logging.getLogger(__name__)
 
 
 class RecordingFile:
-    """A file that records the frames between clients and a broker, for a replay.
+    """A file that records the frames between clients and brokers, for a replay.
 
-    Each record is written at once, so that a kill costs at most the last one.
+    Each record is written at once, so that at most the last one is lost by a kill. Recording stops
+    when the file has its largest size or cannot be written; the brokers are not affected.
     """
 
     def __init__(self, path: Path, limit_mib: int = RECORD_MIB) -> None:
@@ -78,6 +79,6 @@ class RecordingFile:
             self._stop("the disk took a part of a record only")
 
     def _stop(self, why: str) -> None:
-        """Stop recording because of an error: the cluster continues without it."""
+        """Stop recording, and log why; the brokers continue without it."""
         self._file.close()
         _log.warning("Recording to %s stops here: %s. The cluster goes on.", self._path, why)

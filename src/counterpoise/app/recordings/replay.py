@@ -1,4 +1,4 @@
-"""Replays a recording of clients' commands, and compares the brokers' responses."""
+"""Replays clients' recorded commands against a broker, and compares its responses."""
 
 import asyncio
 import contextlib
@@ -56,8 +56,9 @@ class ReplayedConnection:
             await self._writer.drain()
 
     async def wait_for(self, key: AnswerKey, within_s: float) -> None:
-        """Wait for as many responses of this kind as were recorded so far; after `within_s`
-        seconds give the missing ones up.
+        """Wait until as many responses with this key have come as have been recorded so far.
+
+        After `within_s` seconds, or if the broker disconnects, gives up the missing ones.
         """
         log = self.log
         with contextlib.suppress(TimeoutError):
@@ -93,17 +94,17 @@ class ReplayedConnection:
 
 @dataclass(slots=True)
 class Replay:
-    """One run of a recording against one broker."""
+    """One replay of a recording against one broker."""
 
     options: ReplayOptions
     logs: dict[int, AnswerLog] = field(default_factory=dict)
     commands: int = 0
     _open: dict[int, ReplayedConnection] = field(default_factory=dict)
-    #: Where each message is now, by where it was then.
+    #: For positions of messages in the recording, (ledger id, entry id), those in the replay.
     positions: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
 
     async def run(self, records: Iterable[TrafficRecord]) -> None:
-        """Replay all records in order; raises `OSError` if there is no broker."""
+        """Replay all records in order; raises `OSError` if the broker cannot be reached."""
         loop = asyncio.get_running_loop()
         began = loop.time()
         try:
@@ -140,7 +141,11 @@ class Replay:
                 self._pair(answer, connection.log)
 
     def _again(self, frame: bytes, log: AnswerLog) -> bytes:
-        """A client's frame with its messages' present positions; empty: do not send it."""
+        """Return a recorded frame in which positions of messages are those of the replay.
+
+        Empty for a keep-alive, which is not sent. The log of its connection learns the names of
+        producers and consumers.
+        """
         [(command, _)] = cut_frames(frame)
         log.name_peers(command)
         if command.type in _KEEP_ALIVE:
@@ -154,7 +159,10 @@ class Replay:
         return frame_of(command)
 
     def _pair(self, then: Answer, log: AnswerLog) -> None:
-        """Note a message's present position: certain for receipts, likely for deliveries."""
+        """Note a message's position in the replay, from its receipt or else from its delivery.
+
+        A receipt names its message; deliveries are matched by their order, which may differ.
+        """
         now = log.counterpart(then.key)
         if now is None or now.position is None or then.position is None:
             return

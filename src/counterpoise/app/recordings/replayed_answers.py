@@ -1,4 +1,4 @@
-"""The responses on one connection: in the recording, and in the replay."""
+"""The brokers' responses on one connection, in the recording and in the replay."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -9,9 +9,12 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 
 AnswerKey = tuple[str, int, int]
-"""What an answer is about: ``send``, producer and sequence id; ``message`` and the consumer's id;
-``request`` and its id; numbers that a kind does not have are 0."""
+"""What a response is about, so that the recorded and the replayed one can be matched.
+
+One of ``("send", producer id, sequence id)``, ``("message", consumer id, 0)`` and ``("request",
+request id, 0)``; CONNECTED has ``("request", 0, -1)``."""
 Position = tuple[int, int]
+"""A message's ledger id and entry id."""
 _UNASKED: Final = (BaseCommand.CLOSE_PRODUCER, BaseCommand.CLOSE_CONSUMER)
 
 
@@ -23,6 +26,7 @@ class Answer:
     outcome: str
     """``done``, or the name of the error."""
     position: Position | None = None
+    """The position of the message that a receipt or a delivery is about."""
 
 
 class AnswerLog:
@@ -30,13 +34,16 @@ class AnswerLog:
 
     def __init__(self) -> None:
         self.then: defaultdict[AnswerKey, list[Answer]] = defaultdict(list)
+        """The recorded responses up to the present record."""
         self.now: defaultdict[AnswerKey, list[Answer]] = defaultdict(list)
+        """The responses in the replay so far."""
         self.unsent = 0
+        """How many commands were not sent, since the broker had disconnected."""
         self._given_up: Counter[AnswerKey] = Counter()
         self._names: dict[tuple[str, int], str] = {}
 
     def name_peers(self, command: BaseCommand) -> None:
-        """Remember by name the producer or consumer that a client's command opens."""
+        """Remember the topic or subscription of a producer or consumer that a command opens."""
         if command.type == BaseCommand.PRODUCER:
             opened = command.producer
             self._names["send", opened.producer_id] = f"a producer of {opened.topic}"
@@ -47,16 +54,19 @@ class AnswerLog:
             )
 
     def missing(self, key: AnswerKey) -> bool:
-        """Whether fewer responses of this kind came than were recorded, less those given up."""
+        """Whether responses with this key are missing: recorded, not replayed, not given up."""
         return len(self.now[key]) < len(self.then[key]) - self._given_up[key]
 
     def give_up(self, key: AnswerKey) -> None:
-        """Do not wait any longer for the missing responses of this kind."""
+        """Do not wait any longer for the missing responses with this key."""
         if self.missing(key):
             self._given_up[key] = len(self.then[key]) - len(self.now[key])
 
     def counterpart(self, key: AnswerKey) -> Answer | None:
-        """The replayed response that matches the last recorded one; None if it did not come."""
+        """Return the replayed response that matches the last recorded one with this key.
+
+        None if it has not come.
+        """
         at = len(self.then[key]) - 1
         return self.now[key][at] if at < len(self.now[key]) else None
 
@@ -90,7 +100,7 @@ def _outcomes(answers: list[Answer]) -> str:
 
 
 def answer_of(command: BaseCommand) -> Answer | None:
-    """The response that a broker's command is; None if it is not a response."""
+    """Read a broker's command as a response to compare; None if it is none."""
     if command.type == BaseCommand.SEND_RECEIPT:
         receipt = command.send_receipt
         key = ("send", receipt.producer_id, receipt.sequence_id)

@@ -13,7 +13,7 @@ from counterpoise.picture.treemap import TileKind
 
 SHEDS = "The cluster sheds load by itself, too (loadBalancerSheddingEnabled)."
 SHOWN = 30
-"""How many rounds, actions or changes are shown; the others scroll away."""
+"""How many rounds, actions or changes are shown; older ones are not."""
 
 
 def clock(at_ms: int) -> str:
@@ -28,7 +28,7 @@ def moment(at_ms: int, now_ms: int) -> str:
 
 
 def scrolled(label: str) -> ui.element:
-    """A scrollable list of cards, which a keyboard can scroll, too."""
+    """Make a list of cards that scrolls, also by keyboard."""
     return attributes(
         ui.element("ol").classes("rounds"), tabindex="0", role="list", aria_label=label
     )
@@ -98,7 +98,10 @@ class RoundList:
 
 
 def rounds_of(sources: Sources) -> tuple[RoundSummary, ...]:
-    """The rounds of an external balancer, and of the cluster's own leader, in order of time."""
+    """Return the rounds of a balancer in another process and of the cluster's own leader.
+
+    They are in the order of time.
+    """
     both = (*sources.rounds.summaries, *sources.watch.shed)
     return tuple(sorted(both, key=lambda made: made.at_ms))
 
@@ -142,7 +145,9 @@ class Decisions:
 
 
 class Activities:
-    """The section with this console's actions, and observed changes of ownership."""
+    """The section with this console's actions, bundles that are being moved, and moves that the
+    console observed.
+    """
 
     def __init__(self, session: PageSession) -> None:
         self._session = session
@@ -212,7 +217,7 @@ class Activities:
 
 
 class ReachedLimits:
-    """The section with the publish limits at which producers wait."""
+    """The section with the publish rate limits that throttle producers."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session
@@ -224,7 +229,7 @@ class ReachedLimits:
             )
 
     def show(self) -> None:
-        """Show the limits at which producers wait now."""
+        """Show the limits that throttle producers now."""
         self._grid.show(
             [
                 Row(

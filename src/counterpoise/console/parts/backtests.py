@@ -1,4 +1,4 @@
-"""Backtests on a trade-off plot, and in a table."""
+"""The results of backtests, as a plot of what each strategy moves and gains, and as a table."""
 
 from nicegui import ui
 

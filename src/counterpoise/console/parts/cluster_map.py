@@ -14,11 +14,15 @@ from counterpoise.picture.figures import in_words
 from counterpoise.picture.treemap import Area, TileKind
 
 PATIENCE_S = 15.0
-"""A browser that has not drawn what it was sent by then is sent all of it again."""
+"""Seconds after which a browser that has not finished drawing is sent the whole chart again."""
 
 
 class ClusterMap:
-    """The treemap of the cluster's load; it shows the same subject until that is changed."""
+    """The treemap of the cluster's load.
+
+    It shows all brokers until `show_only` or a click zooms into one of them, and then that one
+    until the operator zooms out, or it is gone.
+    """
 
     def __init__(self, session: PageSession) -> None:
         self._session = session
@@ -26,8 +30,9 @@ class ClusterMap:
         self._only = ""
         self._shown: Options = {}
         self._busy, self._sent_at = True, -math.inf
-        """Whether the browser has not yet drawn what it was sent, and when that was."""
+        """Whether the browser is still drawing, and since when (`time.monotonic`)."""
         self._waits = False
+        """Whether a newer picture was not sent, since the browser was still drawing."""
         with section("Map of the cluster", "card map"):
             with ui.element("div").classes("bar"):
                 Text("h2", "Where the load is")
@@ -62,12 +67,12 @@ class ClusterMap:
             return
         self._shown = series
         if self._busy:
-            # To change an option of the page is to send all of them.
+            # Changing one option of the element makes NiceGUI send all of them.
             self._chart.options["series"][0] |= series
         else:
-            # What changed, straight to the chart: as an option of the page it would be watched,
-            # figure by figure, and cost the browser several times as much. The browser reads it in
-            # one task and draws it in another, so that neither is long.
+            # Send only what changed, and straight to ECharts: in an element's options the page's
+            # framework would observe every figure, which costs the browser several times as much.
+            # With `lazyUpdate` the browser reads and draws in two tasks, so that neither is long.
             self._chart.run_chart_method("setOption", {"series": [series]}, {"lazyUpdate": True})
         self._busy, self._sent_at = True, now
         attributes(self._picture, aria_label=in_words(picture))

@@ -14,6 +14,7 @@ from counterpoise.picture.action_plans import ActionPlan
 Act = Callable[[ActionPlan], object]
 """Carries a plan out; may raise `BusyError`."""
 Choices = dict[str, str]
+"""Brokers to choose from: the text to show for each, by broker id."""
 SHEDS = (
     "the cluster sheds load by itself (loadBalancerSheddingEnabled), and may move again what is "
     "moved here"
@@ -66,7 +67,8 @@ class Confirm:
     ) -> None:
         """Show a plan, and call ``act`` once it is confirmed.
 
-        With ``choices`` the operator may choose another, for which ``remake`` makes the plan.
+        With ``choices`` the operator may choose another broker than ``chosen``, for which
+        ``remake`` makes the plan.
         """
         self._act, self._remake = act, None
         self._choice.set_visibility(bool(choices))

@@ -1,4 +1,4 @@
-"""One load over time: first as a history recorded it, then as the console observed it."""
+"""A chart of one load over time, as the history recorded it and the console observed it."""
 
 from nicegui import background_tasks, ui
 
@@ -19,19 +19,22 @@ SPANS = {
     24 * 3600: "recorded: 24 hours",
     7 * 24 * 3600: "recorded: 7 days",
 }
-"""How far back a curve reaches, s."""
+"""How far back a curve can reach: the label of each choice by its seconds.
+
+0: as far as the console itself has observed the load."""
 Asked = tuple[TileKind | None, str, int]
+"""What was read from the history: kind and name of the selection, and seconds back."""
 
 
 class Curve:
     """The chart of the load of the selected bundle or broker over time."""
 
     def __init__(self, session: PageSession, changed: Notify) -> None:
-        """`changed` is called when the history has responded."""
+        """`changed` is called when another span is chosen, and when the history has been read."""
         self._session, self._changed = session, changed
         self._drawn: LoadCurve | None = None
         self.recorded = RecordedLoad()
-        """What the history recorded of it."""
+        """What the history recorded of the selection; empty until it has been read."""
         self._asked: Asked = (None, "", 0)
         self._span = (
             ui.select(SPANS, value=0, on_change=changed)
@@ -47,7 +50,10 @@ class Curve:
             self._chart = ui.echart(empty, renderer="svg").classes("spark")
 
     def look_back(self) -> None:
-        """Start reading the selection's load from the history, unless that was read last."""
+        """Start to read the selection's load from the history, for as far back as is chosen.
+
+        Does nothing if the last reading was for the same selection and span.
+        """
         session = self._session
         shown = (session.what, session.key, int(self._span.value or 0))
         if shown == self._asked:
@@ -68,7 +74,10 @@ class Curve:
             self._changed()
 
     def show(self, seen: LoadCurve, name: str) -> None:
-        """Draw the load from the history, continued by `seen`, which the console polled itself."""
+        """Draw the load that the history recorded, then `seen`, which the console observed.
+
+        `name` is the broker's or bundle's.
+        """
         curve = self.recorded.with_seen(seen)
         if curve == self._drawn:
             return

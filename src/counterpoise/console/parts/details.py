@@ -1,4 +1,4 @@
-"""The selected broker or bundle: its load, its past, and the actions on it."""
+"""The details of the selected broker or bundle: load, past moves, decisions, and buttons."""
 
 import math
 from collections.abc import Callable
@@ -126,7 +126,10 @@ class Details:
         )
 
     def _happened(self, bundle: str) -> tuple[OwnerChange, ...]:
-        """The events of the selection, latest first: observed here, and before that recorded."""
+        """Return a bundle's changes of owner, latest first.
+
+        The console observed the later ones, and the history recorded those before.
+        """
         seen = self._session.sources.watch.past.of_bundle(bundle)
         first = seen[-1].at_ms if seen else math.inf
         return seen + tuple(e for e in reversed(self._curve.recorded.changes) if e.at_ms < first)
@@ -142,7 +145,7 @@ class Details:
 
 
 def holds(bundle: str, topic: str) -> bool:
-    """Whether a bundle contains a topic; False for texts that are no such names."""
+    """Whether a bundle contains a topic, both by name; False if either name is invalid."""
     try:
         return TopicName.parse(topic) in BundleName.parse(bundle)
     except InvalidName:

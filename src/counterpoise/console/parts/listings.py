@@ -1,4 +1,4 @@
-"""Brokers and bundles as tables, for a keyboard and a screen reader."""
+"""Searchable tables of brokers and bundles, which keyboards and screen readers can use."""
 
 from collections.abc import Sequence
 
@@ -66,7 +66,7 @@ class Listing:
         self._grid.show(found.rows)
 
     def look(self, search: str, page: int) -> ListedPage[Row]:
-        """Page number ``page`` of the rows that contain the words of ``search``."""
+        """Return page ``page`` (from 0) of the rows that contain the words of ``search``."""
         raise NotImplementedError
 
     def _first(self) -> None:
@@ -89,7 +89,7 @@ class Brokers(Listing):
     empty = "No broker has been seen, or none is like that."
 
     def look(self, search: str, page: int) -> ListedPage[Row]:
-        """Page number ``page`` of the brokers that contain the words of ``search``."""
+        """Return page ``page`` (from 0) of the brokers that contain the words of ``search``."""
         found = broker_page(self._session.picture, search, page)
         rows = [
             Row(
@@ -122,7 +122,7 @@ class Bundles(Listing):
     empty = "No bundle is reported by any broker, or none is like that."
 
     def look(self, search: str, page: int) -> ListedPage[Row]:
-        """Page number ``page`` of the bundles that contain the words of ``search``."""
+        """Return page ``page`` (from 0) of the bundles that contain the words of ``search``."""
         found = bundle_page(self._session.picture, search, page)
         rows = [
             Row(

@@ -1,4 +1,4 @@
-"""A page's credentials: the console's own, or a token for this page alone."""
+"""Signing in: a page uses the console's own credentials, or a token for this page alone."""
 
 from nicegui import ui
 
@@ -64,7 +64,7 @@ class SignIn:
 
 
 def default_operator(session: PageSession) -> Operator:
-    """The operator of a page to which no person has signed in."""
+    """Return a page's operator before sign-in: with the console's credentials, or with none."""
     options = session.sources.options
     console = options.watch.security
     return Operator(console if options.acts else console.as_another())

@@ -1,4 +1,4 @@
-"""The cluster in a line of figures."""
+"""The cluster's key figures in one line."""
 
 from nicegui import ui
 

@@ -1,4 +1,4 @@
-"""Parses admin addresses from the command line."""
+"""Parses admin URLs and addresses to listen on from the command line."""
 
 from urllib.parse import urlsplit
 
@@ -15,7 +15,7 @@ def admin_urls(text: str) -> tuple[str, ...]:
 
 
 def is_http_url(url: str) -> bool:
-    """Whether it is an HTTP URL with a host and, if it names a port, a valid one."""
+    """Whether a text is an HTTP URL with a host and, if it names a port, a valid one."""
     try:
         parts = urlsplit(url)
         return parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0

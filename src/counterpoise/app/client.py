@@ -15,7 +15,7 @@ _NAMES = Names(plugin="--auth-plugin", parameters="--auth-params", trust="--tls-
 
 
 def client_argv(args: argparse.Namespace) -> list[str]:
-    """The options for TLS and authentication again, to pass them to a child process."""
+    """Return a command's options for TLS and authentication as words, for a child process."""
     given = {
         "--auth-plugin": args.auth_plugin,
         "--auth-params": args.auth_params,
@@ -28,12 +28,14 @@ def client_argv(args: argparse.Namespace) -> list[str]:
 
 
 def client_session(args: argparse.Namespace) -> "aiohttp.ClientSession":
-    """A session for the admin API with a command's credentials; raises ``ConfigError``."""
+    """Open a session for the admin API with a command's credentials; raises ``ConfigError``."""
     return http_session(client_security(args), args.timeout or ANSWER_WITHIN_S)
 
 
 def client_security(args: argparse.Namespace) -> ClientSecurity:
-    """The credentials from a command's options, or from ``brokerClient…`` settings of ``--conf``.
+    """Read the credentials from a command's options, or else from ``brokerClient…`` settings.
+
+    These settings come from ``--conf`` and ``--set``, if the command has them.
 
     Raises ``ConfigError``.
     """

@@ -1,4 +1,4 @@
-"""Requests to a cluster's admin API, whose errors become sentences with the next step."""
+"""Sends requests to a cluster's admin API, and turns errors into sentences with advice."""
 
 import argparse
 import asyncio
@@ -24,9 +24,9 @@ from counterpoise.pipeline.collect.words import WHO, error_text, line
 T = TypeVar("T")
 Json = Any
 ANSWERS_WITHIN_S = 10.0
-"""How long a broker may take to answer a request that changes nothing."""
+"""How many seconds a broker may take to answer a GET."""
 UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError)
-"""The exceptions raised when a broker does not answer, or not by HTTP."""
+"""The exceptions that a request raises if the broker does not answer, or not by HTTP."""
 
 
 class ClusterAdmin:
@@ -46,12 +46,15 @@ class ClusterAdmin:
         self._lookup = BundleLookup(admin, partial(web_address, addresses=urls))
 
     async def ask(self, method: str, path: str, body: Json = None) -> Json:
-        """The response of the first broker that can be reached; raises `UserError`."""
+        """Request a path of the first broker that can be reached, and return its response.
+
+        Raises `UserError` if none can be reached, and as `ask_at` does.
+        """
         unreached = []
         for url in dict.fromkeys((self._first, *self.urls)):
             try:
                 answer = await self.ask_at(url, method, path, body)
-                self._first = url  # one that hangs is waited for once
+                self._first = url  # asked first from now on: one that hangs costs time only once
                 return answer
             except UNANSWERED as error:
                 unreached.append(f"{url}: {error_text(error)}")
@@ -61,20 +64,20 @@ class ClusterAdmin:
         )
 
     async def reach(self, url: str, method: str, path: str) -> Json:
-        """The response of the broker at `url`, as `ask_at`; raises `UserError` also without one."""
+        """Do as `ask_at`, but raise `UserError` also if the broker does not answer."""
         try:
             return await self.ask_at(url, method, path)
-        except (*UNANSWERED, ValueError) as error:  # of a name that makes no address
+        except (*UNANSWERED, ValueError) as error:  # ValueError: the host name is invalid
             raise UserError(f"{line(url)} cannot be reached: {error_text(error)}") from None
 
     async def brokers(self) -> list[str]:
-        """The ids of the active brokers; raises `UserError`."""
+        """Return the ids of the active brokers; raises `UserError`."""
         path = "/admin/v2/brokers"
         listed = await self.ask("GET", path)
         return broker_ids(self._first + path, listed)
 
     async def boundaries(self, namespace: str) -> list[str]:
-        """The bundle boundaries of a namespace, as hexadecimal texts; raises `UserError`."""
+        """Return the bundle boundaries of a namespace as ``0x…`` texts; raises `UserError`."""
         path = f"/admin/v2/namespaces/{namespace}/bundles"
         found = await self.ask("GET", path)
         try:
@@ -83,22 +86,22 @@ class ClusterAdmin:
             raise not_expected(self._first + path, "a namespace's boundaries", found) from None
 
     async def leader(self) -> str | None:
-        """The leader's id; None if there is none."""
+        """Return the leader's broker id; None if there is no leader, or no broker names it."""
         try:
             found = await self.ask("GET", "/admin/v2/brokers/leaderBroker")
         except UserError:
             return None
         if not isinstance(found, dict):
             return None
-        # Pulsar 2 has no brokerId, and the address of its web service for it.
+        # Pulsar 2 has no brokerId; there the web service's address is used instead.
         leader = found.get("brokerId") or found.get("serviceUrl") or ""
         return str(leader).rpartition("://")[2] or None
 
     async def owner(self, bundle: str, destination: str = "") -> str | None:
-        """The id of a bundle's owner; None if there is none or none answers.
+        """Look up the id of a bundle's owner; None if there is none, or no broker answers.
 
-        Asked by lookups (`pipeline/bundle_lookup.py`), so an unowned bundle gets an owner:
-        ``destination``, or the broker that the leader chooses.
+        As a lookup does, it assigns a bundle without an owner: to ``destination``, or to the broker
+        that the leader chooses (`pipeline/bundle_lookup.py`).
         """
         brokers = await self.brokers()
         asked = destination or next(iter(brokers), "")
@@ -108,7 +111,10 @@ class ClusterAdmin:
             return None
 
     async def until_owned(self, bundle: str, destination: str, wait_s: float) -> str | None:
-        """Wait at most `wait_s` seconds until the destination owns the bundle; gives the owner."""
+        """Wait until the destination owns the bundle, at most `wait_s` seconds.
+
+        Returns the id of the owner by then; None if there is none.
+        """
         owner, pause = None, 0.0
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(wait_s):
@@ -118,20 +124,20 @@ class ClusterAdmin:
         return owner
 
     async def ask_at(self, url: str, method: str, path: str, body: Json = None) -> Json:
-        """The response of the broker at `url`, or of the one to which it redirects: JSON, or a word
-        of text.
+        """Send a request to the broker at `url`; return the parsed JSON, or a text of one word.
 
-        Raises `UserError` for an error status and for what no broker answers, such as a proxy's
-        page; one of `UNANSWERED` if the broker does not answer.
+        Redirects to other brokers are followed. Raises `UserError` for an error status and for
+        content that no broker sends, such as a proxy's page; one of `UNANSWERED` if the broker does
+        not answer.
         """
-        # Apache's brokers refuse a change whose body, be it empty, is not called JSON.
+        # Apache's brokers refuse a change without this content type, even without a body.
         content: dict[str, Any] = {"headers": {"Content-Type": "application/json"}}
         if method == "GET":
             within_s = min(self._answers_within_s, self._session.timeout.total or math.inf)
             content["timeout"] = aiohttp.ClientTimeout(total=within_s)
         if body is not None:
             content["data"] = json.dumps(body)
-        # yarl would decode what a topic's name has to have encoded.
+        # Without `encoded` yarl would decode characters that must stay encoded in a topic's name.
         target = URL(url + path, encoded=True)
         async with self._session.request(method, target, **content) as response:
             text = await response.text(errors="replace")
@@ -157,9 +163,9 @@ def with_cluster(args: argparse.Namespace, work: Callable[[ClusterAdmin], Awaita
 
 
 def broker_ids(asked: str, listed: Json) -> list[str]:
-    """The broker ids in a response; raises `UserError` if it is not a list of them.
+    """Return a response that is a list of broker ids; raises `UserError` if it is anything else.
 
-    ``asked`` is the URL that gave the response.
+    ``asked`` is the URL that the response is from.
     """
     if not (isinstance(listed, list) and all(isinstance(each, str) for each in listed)):
         raise not_expected(asked, "a list of brokers", listed)
@@ -169,9 +175,9 @@ def broker_ids(asked: str, listed: Json) -> list[str]:
 
 
 def not_expected(asked: str, what: str, answer: Json) -> UserError:
-    """The error for a response that is not what was expected; the caller raises it.
+    """Make the error for an unexpected response; the caller raises it.
 
-    ``asked`` is the URL, ``what`` the expected response, such as "a list".
+    ``asked`` is the URL, ``what`` describes the expected response, such as "a list".
     """
     shown = line(answer if isinstance(answer, str) else json.dumps(answer))[:80] or "nothing"
     return UserError(

@@ -1,4 +1,4 @@
-"""The strategy of `advise` and `balance`: Counterpoise, unless another is named."""
+"""Chooses the strategy of `advise` and `balance`: Counterpoise, unless another one is named."""
 
 import argparse
 
@@ -15,17 +15,18 @@ from counterpoise.pipeline.collect.admin import Admin, AdminOptions, RefusedErro
 from counterpoise.pipeline.collect.settings import settings_of_any
 
 CLUSTERS_OWN = "cluster"
-"""What ``--strategy`` calls the strategy that the cluster's own settings name."""
+"""The value of ``--strategy`` that means the strategy named by the cluster's own settings."""
 
 
 async def strategy_of(
     args: argparse.Namespace, addresses: tuple[str, ...]
 ) -> tuple[Strategy, Properties, str]:
-    """The strategy of a balancer, the settings that it uses, and a sentence to print about them, or
-    an empty one.
+    """Choose a balancer's strategy by its options and the cluster's settings.
 
-    Precedence: ``--set``, ``--conf``, the cluster's own settings, Pulsar's defaults. The cluster's
-    own strategy is used only with ``--strategy cluster``. Raises `UserError` or `ConfigError`.
+    Returns the strategy, the settings that it uses, and a sentence to print about both, or an empty
+    text. A setting is taken from ``--set``, else ``--conf``, else the cluster's own settings, else
+    Pulsar's defaults. The cluster's own strategy is used only with ``--strategy cluster``. Raises
+    `UserError` or `ConfigError`.
     """
 
     def own(conf: Properties) -> tuple[type, type]:
@@ -73,7 +74,7 @@ async def strategy_of(
 
 
 def _named(args: argparse.Namespace, given: Properties) -> str | None:
-    """The strategy to use; None for the one that the settings name."""
+    """Return the name of the strategy to use; None: the one that the settings name."""
     if args.strategy is None and strategies.SHEDDER_SETTING not in given.values:
         return Counterpoise.name
     return None if args.strategy == CLUSTERS_OWN else args.strategy

@@ -1,6 +1,7 @@
-"""The load that a cluster's brokers report, as table rows.
+"""Turns the load that a cluster's brokers report into rows of tables.
 
-From ``broker-stats/topics``, which has every loaded topic by bundle under either load manager.
+The source is ``broker-stats/topics``, which has every loaded topic by bundle with either load
+manager.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,7 +15,7 @@ Json = Any
 
 @dataclass(frozen=True, slots=True)
 class TopicRow:
-    """One loaded topic as a row; rates are per second, in Apache's brokers of the last minute."""
+    """One loaded topic as a row. Rates are per second; Apache's brokers average over a minute."""
 
     topic: str
     bundle: str
@@ -31,7 +32,7 @@ class TopicRow:
 
 @dataclass(frozen=True, slots=True)
 class BundleRow:
-    """One bundle that has loaded topics, as a row of sums."""
+    """One bundle as a row: the sums of its loaded topics."""
 
     bundle: str
     broker: str
@@ -47,7 +48,7 @@ class BundleRow:
 
 @dataclass(frozen=True, slots=True)
 class BrokerRow:
-    """One broker as a row of sums; ``error`` says why it did not answer."""
+    """One broker as a row: the sums of its loaded topics; ``error``: why it did not answer."""
 
     broker: str
     leader: bool
@@ -63,7 +64,10 @@ class BrokerRow:
 
 
 def topic_rows(broker: str, stats: Json) -> list[TopicRow]:
-    """The topics in a broker's ``broker-stats/topics``; raises `UserError` if it is malformed."""
+    """Read the topics from a broker's ``broker-stats/topics``.
+
+    Raises `UserError` if the response is malformed.
+    """
     try:
         return [
             _topic_row(broker, f"{namespace}/{bundle}", topic, stats)
@@ -122,7 +126,7 @@ def broker_row(broker: str, topics: Sequence[TopicRow], *, leader: bool) -> Brok
 
 
 def unasked(broker: str, error: str, *, leader: bool) -> BrokerRow:
-    """The row of a broker that did not answer."""
+    """Make the row of a broker that did not answer; ``error`` is the reason."""
     return BrokerRow(broker, leader, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, error)
 
 

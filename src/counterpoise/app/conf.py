@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def conf_argv(args: argparse.Namespace) -> list[str]:
-    """The options ``--conf`` and ``--set`` again, to pass them to a child process."""
+    """Return a command's options ``--conf`` and ``--set`` as words, for a child process."""
     argv = ["--conf", args.conf] if args.conf else []
     return argv + [text for each in args.settings for text in ("--set", each)]
 
@@ -23,7 +23,7 @@ def read_conf(
     settings: Sequence[str] = (),
     own: Callable[[Properties], Iterable[type]] = lambda _: (),
 ) -> Properties:
-    """The settings of a broker.conf at `path`, overridden by ``NAME=VALUE`` texts (``--set``).
+    """Read the settings of a broker.conf at `path`, overridden by ``NAME=VALUE`` texts (``--set``).
 
     ``own`` returns the option classes of an operator's own strategies, whose names are then known.
     Raises `UserError` when the file cannot be read or a text is malformed, and ``ConfigError`` for
@@ -31,7 +31,7 @@ def read_conf(
     """
     properties = given_conf(path, settings)
     if settings:
-        # Here, not above: the table imports every room, and most calls set nothing.
+        # Imported late: the table imports every room, and most calls have no --set.
         from counterpoise.app.settings.table import check_settings
 
         names = [each.partition("=")[0].strip() for each in settings]
@@ -41,7 +41,7 @@ def read_conf(
 
 
 def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
-    """The settings of a broker.conf, overridden by ``--set``; names are not checked."""
+    """Do as `read_conf`, without checking that the names of ``--set`` exist."""
     properties = parse_properties(read_text(path)) if path else Properties()
     overrides = {}
     for text in settings:
@@ -53,7 +53,10 @@ def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
 
 
 def changing_nothing(settings: Sequence[str], own: Iterable[type]) -> list[str]:
-    """A sentence for each ``--set`` without effect here: only brokers read it, and not ``own``."""
+    """Return a sentence for each ``--set`` that only brokers read, so that a balancer ignores it.
+
+    ``own`` are option classes whose settings are used: those of an operator's own strategies.
+    """
     if not settings:
         return []
     from counterpoise.app.settings.table import of_brokers_alone

@@ -1,4 +1,4 @@
-"""Files that the user names: read; or checked before the work, and written after it."""
+"""Reads and writes files that the user names; output files are checked before the work begins."""
 
 import contextlib
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ TABLE_FILES: Final = (".parquet", ".csv")
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file that the user names; raises `UserError`."""
+    """Read a text file in UTF-8; raises `UserError` if that fails."""
     try:
         return Path(path).read_text(encoding="utf-8-sig")
     except OSError as error:
@@ -24,7 +24,10 @@ def read_text(path: str | Path) -> str:
 
 
 def expect_writable(option: str, path: Path, endings: Sequence[str]) -> None:
-    """Raise `UserError` if a file to write has none of these endings, or no directory to be in."""
+    """Raise `UserError` if ``path`` has none of the ``endings``, or its directory does not exist.
+
+    ``option`` is the option that names the file.
+    """
     if path.suffix not in endings:
         raise UserError(f"{option} {path}: expected a name that ends with {' or '.join(endings)}")
     if not path.absolute().parent.is_dir():
@@ -33,7 +36,7 @@ def expect_writable(option: str, path: Path, endings: Sequence[str]) -> None:
 
 @contextlib.contextmanager
 def writing_file(path: Path) -> Iterator[None]:
-    """Turn errors while a file is written into `UserError`."""
+    """Turn an OSError during the block, in which a file is written, into a `UserError`."""
     try:
         yield
     except OSError as error:
@@ -41,7 +44,7 @@ def writing_file(path: Path) -> Iterator[None]:
 
 
 def write_table(table: "pa.Table", path: Path) -> None:
-    """Write a table as Parquet, or as CSV if the name says so."""
+    """Write a table as CSV if the file's name ends in ``.csv``, otherwise as Parquet."""
     from pyarrow import csv, parquet
 
     if path.suffix == ".csv":

@@ -1,4 +1,4 @@
-"""The file that names the clusters of a fleet."""
+"""Reads a fleet's file: TOML that names its clusters."""
 
 import re
 import tomllib
@@ -27,7 +27,7 @@ NAME_MOST = 60
 
 
 def read_fleet(path: str) -> tuple[FleetCluster, ...]:
-    """The clusters of a fleet's file; raises `UserError` with the file, the line and the key."""
+    """Read the clusters of a fleet's file; raises `UserError` with the file, line and key."""
     text = read_text(path)
     try:
         found = tomllib.loads(text)
@@ -56,7 +56,7 @@ class FleetEntry:
         self._table: Mapping[str, object] = table if isinstance(table, dict) else {}
 
     def cluster(self) -> FleetCluster:
-        """The cluster that the entry describes; raises `UserError`."""
+        """Make the cluster that the table describes; raises `UserError`."""
         if unknown := self._table.keys() - TEXTS - FLAGS:
             known = ", ".join(sorted(TEXTS | FLAGS))
             raise self.error(min(unknown), f"is unknown; known are {known}")
@@ -113,10 +113,13 @@ class FleetEntry:
         return value.strip()
 
     def error(self, key: str, what: str) -> UserError:
-        """The error to raise about one of the entry's keys, with its file and line."""
+        """Make the error about one of the table's keys, with file and line; the caller raises it.
+
+        ``what`` is wrong with it. An empty key means the whole table.
+        """
         lines = self._text.splitlines()
         heads = [n for n, line in enumerate(lines) if re.match(r"\s*\[\[\s*cluster\s*\]\]", line)]
-        # Tables can be written inline as well: then there is no line of its own.
+        # A table can also be written inline, where its line is not found.
         if self._place >= len(heads):
             return UserError(f"{self._path}, cluster {self._place + 1}: {key} {what}")
         begin, end = heads[self._place], (*heads, len(lines))[self._place + 1]

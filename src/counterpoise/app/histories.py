@@ -1,4 +1,4 @@
-"""Histories that a verb reads, or in which it records what an operator does."""
+"""Opens histories: for verbs that read them, and for those that record an operator's actions."""
 
 import asyncio
 import sys
@@ -17,10 +17,10 @@ T = TypeVar("T")
 
 
 def history_at(uri: str) -> Location:
-    """The location of a history; raises `UserError` if there is none."""
+    """Return the location of the history at a path or URI; raises `UserError` if there is none."""
     location = open_location(uri)
     names = names_below(location)
-    # A broker may be drained by hand before a balancer runs.
+    # Only actions are recorded if a broker was drained before any balancer ran.
     if not has_tables(names) and not any(name.startswith(PREFIX) for name in names):
         what = "no table of one is in it" if names else "nothing is in it"
         raise UserError(f"{location.address} is no history: {what}")
@@ -33,9 +33,10 @@ def open_history(uri: str) -> TablesReader:
 
 
 def trail_of(uri: str | None, *, may_be_new: bool = False) -> ActionTrail | None:
-    """The operators' actions recorded in the history at `uri`; None without a URI.
+    """Open the record of operators' actions in the history at `uri`; None without a URI.
 
-    Raises `UserError` if there is no history, unless it `may_be_new`.
+    Raises `UserError` if there is no history. If it `may_be_new`, prints a warning instead, and the
+    history begins with the first action.
     """
     if not uri:
         return None
@@ -51,7 +52,7 @@ def trail_of(uri: str | None, *, may_be_new: bool = False) -> ActionTrail | None
 
 
 def as_writer(location: Location, work: Callable[[TablesWriter], T]) -> T:
-    """The result of `work`, which runs in a thread as the only writer of a history.
+    """Run `work` in a thread, as the only writer of a history, and return its result.
 
     Raises `HistoryInUseError` and `HistoryFaultError`.
     """

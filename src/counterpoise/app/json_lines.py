@@ -14,10 +14,12 @@ def answer_lines(
     source: Iterable[str | bytes] | None = None,
     out: TextIO | None = None,
 ) -> None:
-    """Parse each line as JSON, and write the `answer` to it as a line; blank lines are skipped.
+    """Parse each line as JSON, and write what `answer` returns for it as a line of JSON.
 
-    ``source`` None is standard input, ``out`` None standard output. Raises `UserError` naming the
-    line, the field and what was expected there.
+    Blank lines are skipped.
+
+    ``source`` None is standard input, ``out`` None standard output. Raises `UserError`, which names
+    the line, the field and what was expected there.
     """
     out = out or sys.stdout
     for number, line in enumerate(_standard_input() if source is None else source, start=1):
@@ -34,7 +36,10 @@ def answer_lines(
 
 
 def _standard_input() -> Iterable[str] | Iterable[bytes]:
-    """Its raw lines, so that one that is not valid text can be named."""
+    """Return standard input's lines as bytes, so that an error can name a line that is not UTF-8.
+
+    They are texts if a test has replaced standard input.
+    """
     return getattr(sys.stdin, "buffer", sys.stdin)
 
 

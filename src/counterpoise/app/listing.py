@@ -1,4 +1,4 @@
-"""Prints rows: aligned columns, or JSON."""
+"""Prints rows as aligned columns or as JSON."""
 
 import argparse
 import dataclasses
@@ -14,7 +14,10 @@ _SCALE = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 def list_rows(rows: Sequence[Any], args: argparse.Namespace, empty: str) -> None:
-    """Print dataclasses as a table or JSON, sorted, as ``args`` say; for none, ``empty``."""
+    """Print dataclasses as a table, or as JSON with ``--json``, sorted by the field ``--sort``.
+
+    Numbers are in descending order. Without rows prints the sentence ``empty``, or an empty list.
+    """
     rows = sorted(rows, key=lambda row: _key(getattr(row, args.sort)))
     if args.json:
         sys.stdout.write(json.dumps([dataclasses.asdict(each) for each in rows], indent=2) + "\n")

@@ -1,11 +1,11 @@
-"""The command line: finds the verb, runs it, turns errors into sentences.
+"""The command line: finds the verb, runs it, and turns errors into sentences.
 
 Each verb has two modules of its name. The one in :mod:`counterpoise.app.arguments` declares
 ``DESCRIPTION``, ``EPILOG`` and ``add_arguments(parser)``; the one in :mod:`counterpoise.app.verbs`
 has ``run(args) -> int``, the exit status, and imports at its top whatever the verb needs.
 
-Only what the command line asks for is imported: ``counterpoise --help`` imports neither, the help
-of a verb its arguments. So a missing package is reported in one place.
+Only what a command line needs is imported: ``counterpoise --help`` imports neither module of any
+verb, and the help of a verb only the first. A package that is missing is reported in `Verb.run`.
 """
 
 import argparse
@@ -38,10 +38,10 @@ class Verb:
     summary: str
     """The verb's line in ``--help``."""
     extra: str = ""
-    """The extra of the package that the verb needs, if any."""
+    """The extra of this package that the verb needs, such as ``console``; empty for none."""
 
     def arguments(self) -> Any:
-        """The module that declares the command's arguments."""
+        """Import the module that declares the command's arguments."""
         return self._module("arguments")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -169,7 +169,8 @@ def _parser(words: Sequence[str]) -> argparse.ArgumentParser:
         if verb.name == verb_name:
             _add(verb, subparsers)
         elif not begins_with_one:
-            # Each takes a millisecond, and a line that begins with a verb shows no list of them.
+            # Not if the line begins with a verb: each takes a millisecond, and the list of verbs is
+            # not shown then.
             subparsers.add_parser(verb.name, help=verb.summary)
     return parser
 

@@ -1,4 +1,4 @@
-"""The webhook from a verb's options."""
+"""Reads a verb's options for notices to a webhook."""
 
 import argparse
 
@@ -7,7 +7,7 @@ from counterpoise.pipeline.notify.webhook import NotifyOptions, expect_url, read
 
 
 def notify_options(args: argparse.Namespace) -> NotifyOptions | None:
-    """The webhook to notify; None without ``--notify``. Raises `NotifyError`."""
+    """Return the webhook to notify, and how; None without ``--notify``. Raises `NotifyError`."""
     if args.notify is None:
         return None
     shape = NotifyFormat(args.notify_format)

@@ -1,4 +1,4 @@
-"""Prints progress and results of verbs."""
+"""Prints what verbs have to say, safely for a terminal and a closed pipe."""
 
 import contextlib
 import os
@@ -11,22 +11,25 @@ from typing import Final, TextIO, cast
 from counterpoise.names.callbacks import SentenceSink
 
 _COMMANDS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]")
-"""Characters by which a text commands a terminal, or is shown in another order than it has."""
+"""Terminal control characters, and those that change the direction of text."""
 
 
 class PlainOutput:
-    """A text stream that replaces terminal control characters in foreign texts by ``?``."""
+    """A text stream that replaces terminal control characters by ``?``.
+
+    Names that come from a cluster may contain them.
+    """
 
     def __init__(self, commanded: TextIO) -> None:
         self.commanded = commanded
-        """The stream itself, for what is to command the terminal."""
+        """The stream behind it, for this program's own control sequences."""
 
     def write(self, text: str) -> int:
-        """Write a text, with ``?`` in place of terminal control characters."""
+        """Write a text with ``?`` in place of terminal control characters."""
         return self.commanded.write(_COMMANDS.sub("?", text))
 
     def writelines(self, lines: Iterable[str]) -> None:
-        """Write texts, with ``?`` in place of terminal control characters."""
+        """Write texts with ``?`` in place of terminal control characters."""
         for line in lines:
             self.write(line)
 
@@ -36,7 +39,7 @@ class PlainOutput:
 
 @contextlib.contextmanager
 def plain_output() -> Iterator[None]:
-    """Replace terminal control characters in all that is printed during the block."""
+    """Replace terminal control characters by ``?`` in everything printed during the block."""
     with (
         contextlib.redirect_stdout(cast("TextIO", PlainOutput(sys.stdout))),
         contextlib.redirect_stderr(cast("TextIO", PlainOutput(sys.stderr))),
@@ -45,12 +48,12 @@ def plain_output() -> Iterator[None]:
 
 
 def commanded(stream: TextIO) -> TextIO:
-    """The stream behind a `PlainOutput`, for our own control sequences to a terminal."""
+    """Return the stream behind a `PlainOutput`, for this program's own control sequences."""
     return stream.commanded if isinstance(stream, PlainOutput) else stream
 
 
 def one_line(text: str) -> str:
-    """A text without line breaks, so that a name cannot imitate a line of our own output."""
+    """Join a text's lines by blanks, so that a name in it cannot imitate a line of output."""
     return " ".join(text.splitlines())
 
 
@@ -66,7 +69,10 @@ def say_with_time(sentence: str) -> None:
 
 
 def surviving_closed_output(write: SentenceSink) -> SentenceSink:
-    """A version of ``write`` that survives the end of its output's reader (``… | head``)."""
+    """Wrap ``write`` so that it raises no error after the pipe's reader has ended (``… | head``).
+
+    From then on all output is discarded.
+    """
 
     def write_or_discard(sentence: str) -> None:
         try:
@@ -78,5 +84,5 @@ def surviving_closed_output(write: SentenceSink) -> SentenceSink:
 
 
 def discard_output() -> None:
-    """Discard all further output, after its reader closed the pipe."""
+    """Discard all further standard output, for use after its reader has closed the pipe."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Turns a missing package of an extra into a sentence."""
+"""Turns the import error of an optional package into a sentence that says what to install."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,10 +8,10 @@ from counterpoise.app.errors import UserError
 
 @contextlib.contextmanager
 def needed_by(what: str, extra: str) -> Iterator[None]:
-    """Turn a missing optional package in a block of imports into a `UserError` that says what to
-    install.
+    """Turn a failed import during the block into a `UserError` that says what to install.
 
-    A missing module of this package is a failure of the program, and is not caught.
+    ``what`` needs the packages of the extra named ``extra``. A missing module of this package is a
+    failure of the program, and its error is not changed.
     """
     try:
         yield

@@ -10,9 +10,9 @@ EVERY_S: Final = 5.0
 
 
 async def while_waiting(work: Awaitable[T], what: object, every_s: float | None = None) -> T:
-    """The result of ``work``; meanwhile print what it waits for, every ``every_s`` seconds.
+    """Return the result of ``work``; meanwhile print ``what`` on stderr every ``every_s`` seconds.
 
-    ``what`` is evaluated each time, so it can include the progress of the work.
+    ``what`` is converted to text each time, so that an object can show the progress.
     """
     task = asyncio.ensure_future(work)
     every_s = every_s or EVERY_S

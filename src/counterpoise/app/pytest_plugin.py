@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 
 class _OwnModules:
-    """A finder that has this package's modules imported as they are without pytest.
+    """A finder by which this package's modules are imported without pytest's rewriting.
 
-    pytest rewrites the assertions of each module of a package with a plugin. Ours need none of
-    that, and its search for them was a seventh of a first test's time.
+    pytest rewrites the assertions of every module of a package that has a plugin. This package has
+    no use for it, and it takes a seventh of the first test's time.
     """
 
     @staticmethod
     def find_spec(
         name: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """Where a module of this package is; None for any other, for which pytest is asked."""
+        """Find a module of this package; None for any other, which pytest's finder then finds."""
         return PathFinder.find_spec(name, path) if name.startswith("counterpoise.") else None
 
 
@@ -60,25 +60,25 @@ def pulsar_cluster_options() -> dict[str, Any]:
 
 @pytest.fixture
 def pulsar_cluster(pulsar_cluster_options: dict[str, Any]) -> "Iterator[Cluster]":
-    """A Pulsar cluster of this test alone."""
+    """A running Pulsar cluster, for one test alone."""
     yield from _running(pulsar_cluster_options)
 
 
 @pytest.fixture(scope="module")
 def pulsar_cluster_module(pulsar_cluster_options: dict[str, Any]) -> "Iterator[Cluster]":
-    """A Pulsar cluster that the tests of a module share."""
+    """A running Pulsar cluster that the tests of a module share."""
     yield from _running(pulsar_cluster_options)
 
 
 @pytest.fixture(scope="session")
 def pulsar_cluster_session(pulsar_cluster_options: dict[str, Any]) -> "Iterator[Cluster]":
-    """A Pulsar cluster that all tests share."""
+    """A running Pulsar cluster that all tests share."""
     yield from _running(pulsar_cluster_options)
 
 
 @pytest.fixture
 def pulsar_namespace(pulsar_cluster_session: "Cluster") -> str:
-    """A namespace of this test alone, in the cluster that all tests share."""
+    """A new namespace for one test, in the cluster that all tests share."""
     return pulsar_cluster_session.new_namespace()
 
 
@@ -87,6 +87,6 @@ def _running(options: dict[str, Any]) -> "Iterator[Cluster]":
 
     with counterpoise.Cluster(**options) as cluster:
         yield cluster
-    # The official client leaves descriptors in cycles of objects, several for each test; those of
-    # this test are in the young generations, which take a few milliseconds.
+    # The official client leaves file descriptors open in cycles of objects, several for each test.
+    # Those of this test are in the young generations, which are collected in a few milliseconds.
     gc.collect(1)

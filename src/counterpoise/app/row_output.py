@@ -1,4 +1,4 @@
-"""Writes rows as they come, perhaps millions: as a table, JSON or Parquet."""
+"""Writes rows as they come, perhaps millions of them, as a table, JSON or Parquet."""
 
 import dataclasses
 import json
@@ -22,8 +22,9 @@ _TYPES: Final[Mapping[type, pa.DataType]] = {
 _GROUP_ROWS: Final = 50_000
 """Rows of a row group of a Parquet file."""
 _MEASURED_ROWS: Final = 1000
-"""How many rows decide how wide a table's columns are. Where they are all, what is empty in each
-is left out."""
+"""How many rows are collected to measure the width of a table's columns.
+
+If there are no more rows, columns without any value are omitted."""
 _WIDTH_MAX: Final = 80
 
 
@@ -34,9 +35,9 @@ RowSink = Callable[[Sequence[Any]], None]
 def row_output(
     row: type, *, as_json: bool, parquet: Path | None
 ) -> AbstractContextManager[RowSink]:
-    """An output for rows of a dataclass: a table, JSON, or a Parquet file.
+    """Open an output for rows of the dataclass ``row``: a Parquet file, JSON, or a table.
 
-    Raises `UserError` if the file is not writable.
+    JSON and tables go to standard output. Raises `UserError` if the file is not writable.
     """
     if parquet is not None:
         return _parquet_file(row, parquet)
@@ -45,7 +46,7 @@ def row_output(
 
 @contextmanager
 def _json_list(out: TextIO) -> Iterator[RowSink]:
-    """A JSON list with one object on each line; without its end when something failed."""
+    """Write a JSON list with one object on each line; its end is missing if the block fails."""
     before = "["
 
     def write(rows: Sequence[Any]) -> None:
@@ -60,7 +61,7 @@ def _json_list(out: TextIO) -> Iterator[RowSink]:
 
 @contextmanager
 def _parquet_file(row: type, path: Path) -> Iterator[RowSink]:
-    """A Parquet file; an unfinished one is removed."""
+    """Write a Parquet file, which is removed if the block fails."""
     hints = get_type_hints(row)
     schema = pa.schema([(each.name, _TYPES[hints[each.name]]) for each in dataclasses.fields(row)])
     begun = path.with_name(f"{path.name}.part")
@@ -93,7 +94,7 @@ def _parquet_file(row: type, path: Path) -> Iterator[RowSink]:
 
 @contextmanager
 def _table(row: type, out: TextIO) -> Iterator[RowSink]:
-    """Aligned columns; the first rows decide their width, and which are left out as empty."""
+    """Write aligned columns, whose width is that of the first `_MEASURED_ROWS` rows."""
     names = [field.name for field in dataclasses.fields(row)]
     hints = get_type_hints(row)
     right = {name for name in names if hints[name] in (int, float)}
@@ -137,7 +138,7 @@ def _table(row: type, out: TextIO) -> Iterator[RowSink]:
 
 
 def _cell(value: Any) -> str:
-    """A value for a person; empty if unknown."""
+    """Format a value for a person; empty for a negative number, which means unknown."""
     if isinstance(value, bool):
         return "yes" if value else ""
     if isinstance(value, float):
@@ -145,5 +146,5 @@ def _cell(value: Any) -> str:
     if isinstance(value, int):
         return "" if value < 0 else str(value)
     text = str(value)
-    # Entries and nodes hold what others wrote: it must not command a terminal.
+    # The text may come from a client's message: it must not control the terminal.
     return text if text.isprintable() else "".join(c if c.isprintable() else "?" for c in text)

@@ -10,7 +10,10 @@ T = TypeVar("T")
 
 
 async def until_signal(run: Callable[[asyncio.Event], Awaitable[T]]) -> T:
-    """The result of `run`; SIGTERM or Ctrl-C sets its event. Call it on the main thread."""
+    """Return the result of `run`, whose event is set by SIGTERM or Ctrl-C.
+
+    On another thread than the main one, signals are not handled.
+    """
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     if threading.current_thread() is threading.main_thread():

@@ -1,4 +1,4 @@
-"""Spark for verbs that start it: its settings, a session, and where its errors are written."""
+"""Starts Spark for verbs: its settings, its session, and a file for the traceback of errors."""
 
 import argparse
 import os
@@ -19,7 +19,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 
 def spark_conf(args: argparse.Namespace) -> dict[str, str]:
-    """The settings of ``--spark-conf``; raises `UserError`."""
+    """Parse the settings of ``--spark-conf NAME=VALUE``; raises `UserError`."""
     found = {}
     for text in args.spark_conf:
         name, equals, value = text.partition("=")
@@ -35,7 +35,7 @@ def spark_session(
     settings: Mapping[str, str] = NOTHING,
     strategies: Sequence[object] = (),
 ) -> "Iterator[SparkSession]":
-    """A Spark session on ``--master`` during the block; raises `UserError`.
+    """Run a Spark session on ``--master`` during the block; raises `UserError`.
 
     ``--spark-conf`` overrides ``settings``; executors get the code of the ``strategies``.
     """
@@ -52,7 +52,7 @@ def spark_session(
 
 
 def written(error: BaseException) -> str:
-    """Write an error's traceback to a new temporary file, and return the file's name."""
+    """Write an error's traceback to a new temporary file, and return the file's path."""
     handle, name = tempfile.mkstemp(prefix="counterpoise-", suffix=".log")
     with os.fdopen(handle, "w", encoding="utf-8") as file:
         file.writelines(traceback.format_exception(error))

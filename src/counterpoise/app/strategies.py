@@ -29,17 +29,20 @@ DEFAULT_PLACEMENT = "LeastLongTermMessageRate"
 
 
 def find_shedder(name: str | None, conf: Properties) -> Shedder[Any, Any, Any]:
-    """The named shedder, or for None the one that the settings name; raises `ConfigError`."""
+    """Find the shedder of this name, or for None the one that the settings name.
+
+    Raises `ConfigError` if there is none.
+    """
     if name is None:
         name = conf.values.get(SHEDDER_SETTING) or DEFAULT_SHEDDER
     return _find(SHEDDERS, name)
 
 
 def as_load_manager_reads(running: Properties) -> Properties:
-    """A cluster's settings with the shedder that its load manager really starts.
+    """Return a cluster's settings with the shedder that its load manager really uses.
 
-    The extensible one replaces any strategy of the modular one by TransferShedder
-    (``ExtensibleLoadManagerImpl.createNamespaceUnloadStrategy``).
+    The extensible load manager uses TransferShedder if the settings name a strategy of the modular
+    one (``ExtensibleLoadManagerImpl.createNamespaceUnloadStrategy``).
     """
     named = running.values.get(SHEDDER_SETTING, DEFAULT_SHEDDER).rpartition(".")[2]
     manager = running.values.get(LOAD_MANAGER_SETTING, "")
@@ -49,7 +52,7 @@ def as_load_manager_reads(running: Properties) -> Properties:
 
 
 def find_placement(name: str) -> PlacementStrategy[Any, Any]:
-    """The named placement strategy; raises `ConfigError`."""
+    """Find the placement strategy of this name; raises `ConfigError` if there is none."""
     return _find(PLACEMENTS, name)
 
 
@@ -63,9 +66,10 @@ def strategy_from(
     thrash_span_s: float = 0.0,
     costly_span_s: float = 0.0,
 ) -> Strategy:
-    """The strategy that these settings describe; raises `UserError` or `ConfigError`.
+    """Make the strategy that settings and options describe; raises `UserError` or `ConfigError`.
 
-    ``loadBalancerSheddingEnabled`` is ignored: brokers turn off what they leave to a balancer.
+    ``loadBalancerSheddingEnabled`` is ignored: it is false where brokers leave shedding to a
+    balancer.
     """
     chosen, placer = find_shedder(shedder, conf), find_placement(placement)
     return Strategy(
@@ -91,7 +95,7 @@ def as_pulsar(
     placement: str | None = None,
     thrash_span_s: float = 0.0,
 ) -> Strategy:
-    """The strategy that Pulsar's own leader uses under these settings, for a backtest."""
+    """Make the strategy that Pulsar's own leader uses with these settings, for a backtest."""
     by_stores = is_extensible(conf.values.get(LOAD_MANAGER_SETTING, ""))
     configured = LeastUsage.name if by_stores else conf.values.get(PLACEMENT_SETTING)
     chosen = placement or configured or DEFAULT_PLACEMENT
@@ -99,14 +103,14 @@ def as_pulsar(
     is_enabled = settings_from(BalanceOptions, conf).shedding_enabled
     balance = replace(made.balance, shedding_enabled=is_enabled)
     filters = settings_from(FilterOptions, conf)
-    if by_stores:  # whose brokers count no bundles
+    if by_stores:  # the extensible load manager does not even out the number of bundles
         filters = replace(filters, distribute_evenly=False)
     return replace(made, balance=balance, as_leader=filters)
 
 
 def _find(registry: Registry[S], name: str) -> S:
     if ":" in name and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # where an operator's own strategy most likely is
+        sys.path.insert(0, str(Path.cwd()))  # an operator's own strategy is most likely there
     return registry.find(name)
 
 

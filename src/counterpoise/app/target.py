@@ -13,14 +13,15 @@ from counterpoise.names.topic import TopicName
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A bundle, topic or namespace; ``topic`` and ``range`` are empty for a namespace."""
+    """A bundle, topic or namespace; for a namespace neither ``range`` nor ``topic`` is set."""
 
     namespace: str
     range: str = ""
+    """The bundle's hash range, ``0x…_0x…``, if a bundle is the target."""
     topic: TopicName | None = None
 
     async def bundle(self, cluster: ClusterAdmin) -> str | None:
-        """The bundle's name, or that of the topic's bundle; None for a namespace."""
+        """Return the bundle's name, or that of the topic's bundle; None for a namespace."""
         if self.range:
             return f"{self.namespace}/{self.range}"
         if self.topic is None:
@@ -29,7 +30,7 @@ class Target:
         return str(BundleName.parse(f"{self.namespace}/{found}"))
 
     def no_destination(self, broker: str | None) -> None:
-        """Raise `UserError` if a destination is given, for a target that is a namespace."""
+        """Raise `UserError` if a destination is given; called for a namespace, which has none."""
         if broker is not None:
             raise UserError(f"--to {broker}: name one bundle, or a topic in it")
 
@@ -49,6 +50,9 @@ def with_target(
     args: argparse.Namespace,
     work: Callable[[ClusterAdmin, Target, argparse.Namespace], Awaitable[int]],
 ) -> int:
-    """Run `work` on the target that options name; its exit status. Raises as `target_of`."""
+    """Run `work` on the target that the options name, and return its exit status.
+
+    Raises as `target_of` and `with_cluster` do.
+    """
     target = target_of(args.target)
     return with_cluster(args, lambda cluster: work(cluster, target, args))

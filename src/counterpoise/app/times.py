@@ -63,7 +63,10 @@ def moment_or_ago_ms(text: str, now_ms: int) -> int:
 
 
 def span_ms(first: str, last: str) -> tuple[int, int]:
-    """Parse ``--from`` and ``--to`` to ms since 1970; raises `UserError`, for an empty span too."""
+    """Parse ``--from`` and ``--to`` to ms since 1970.
+
+    Raises `UserError` if a time is malformed, or the first is not before the last.
+    """
     begin, end = moment_ms(first, 0), moment_ms(last, EVER)
     if begin >= end:
         raise UserError(f"--from {first or '1970'} --to {last}: expected an earlier time first")

@@ -31,10 +31,10 @@ async def make_broker(
     process: SharedProcess | None = None,
     web: AdminServerFactory | None = None,
 ) -> Broker:
-    """A broker with a metadata session of its own, ready to be started.
+    """Make a broker with a metadata session of its own, ready to be started.
 
-    ``tree`` is the metadata that brokers of one process share when it is ``memory:`` or
-    ``sqlite:``; ``process`` is shared by them so that each reports its part of the process's usage.
+    ``tree`` is the metadata that the brokers of one process share, if it is in ``memory:`` or
+    ``sqlite:``. They share ``process``, too, so that each reports its part of the process's usage.
     ``web`` makes the server of the admin API (default: `make_web_server`).
     """
     metadata = await open_store(
@@ -62,18 +62,18 @@ def make_web_server(broker: Broker, faults: "FaultControl | None" = None) -> Adm
 
 
 def known_settings() -> Iterable[Option]:
-    """Every setting that may be changed while brokers run."""
-    # Imported late: the table reaches into every room, which a cluster rarely needs.
+    """Return every setting that may be changed while brokers run."""
+    # Imported late: the table imports every room, and a cluster rarely needs it.
     from counterpoise.app.settings.accepted import dynamic_settings
 
     return dynamic_settings()
 
 
 def check_setting(name: str, value: str) -> None:
-    """Raise `ConfigError` for a dynamic setting's value that is of the right type but unusable.
+    """Check a dynamic setting's value, of the right type, that the admin API is to accept.
 
-    The admin API accepts only built-in strategies; a module to import has to be named where the
-    broker is started.
+    Raises `ConfigError` for a shedder that is not built in: an operator's own class can only be
+    named when a broker is started. Logs a warning for a setting that no broker reads.
     """
     from counterpoise.app.settings.accepted import set_and_unread, warning
     from counterpoise.decide.shedding.registry import SHEDDERS
@@ -87,14 +87,14 @@ def check_setting(name: str, value: str) -> None:
 def config_of(
     settings: Mapping[str, object], defaults: Mapping[str, object] | None = None
 ) -> BrokerConfig:
-    """A broker's configuration from Pulsar's names and Python's values.
+    """Make a broker's configuration from settings by Pulsar's names, with Python's values.
 
     Names of Pulsar's broker.conf that no broker here reads are skipped. Raises :class:`ConfigError`
     for any other name, and for an invalid value.
     """
     known = {each.conf for each in all_options(BrokerConfig)}
     if others := settings.keys() - known:
-        # Only then: the table imports every room, and a cluster should start at once.
+        # Imported late: the table imports every room, and a cluster should start quickly.
         from counterpoise.app.settings.table import check_names
 
         check_names(others)
@@ -103,14 +103,15 @@ def config_of(
 
 
 def broker_config(properties: Properties, conf: str | None, warn: SentenceSink) -> BrokerConfig:
-    """A broker's configuration from the file ``conf`` and settings on top of it.
+    """Make a broker's configuration from ``properties``, which were read from the file ``conf``.
 
-    ``warn`` gets a sentence about settings that do nothing. Raises :class:`ConfigError`.
+    ``warn`` is called with sentences about settings that have no effect. Raises
+    :class:`ConfigError`.
     """
     config = from_conf(BrokerConfig, properties.values, properties.lines)
     config = with_own_shedder(config, properties)
     if properties.values:
-        # Only then: the table imports every room, and a cluster should start at once.
+        # Imported late: the table imports every room, and a cluster should start quickly.
         from counterpoise.app.settings.accepted import warnings
 
         for sentence in warnings(properties.values, conf, own_settings(config)):
@@ -119,10 +120,10 @@ def broker_config(properties: Properties, conf: str | None, warn: SentenceSink) 
 
 
 def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConfig:
-    """The configuration with the settings of an operator's own shedder, if it names one."""
+    """Return the configuration with the settings of an operator's own shedder, if it names one."""
     if ":" not in config.shedding.strategy:
         return config
-    # Imported late: few name one.
+    # Imported late: few configurations name one.
     from counterpoise.app.conf import settings_from
     from counterpoise.app.strategies import find_shedder
 
@@ -132,24 +133,24 @@ def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConf
 
 
 def own_settings(config: BrokerConfig) -> list[type]:
-    """The options class of an operator's own shedder, if one is configured."""
+    """Return the options class of an operator's own shedder; an empty list without one."""
     return [] if config.shedding.own is None else [type(config.shedding.own)]
 
 
 def shedding_by_others(config: BrokerConfig) -> BrokerConfig:
-    """The configuration of a broker that sheds no load itself, since a balancer on Spark does."""
+    """Return the configuration with shedding turned off, since a balancer on Spark does it."""
     balance = replace(config.shedding.balance, shedding_enabled=False)
     return replace(config, shedding=replace(config.shedding, balance=balance))
 
 
 def shedding_every(config: BrokerConfig, seconds: float) -> BrokerConfig:
-    """The configuration with a round of shedding every so many seconds, not whole minutes."""
+    """Return the configuration with a round of shedding every ``seconds``, not whole minutes."""
     balance = replace(config.shedding.balance, interval_ms=round(seconds * 1000))
     return replace(config, shedding=replace(config.shedding, balance=balance))
 
 
 def conf_text(settings: Mapping[str, object]) -> dict[str, str]:
-    """Settings with Python's values spelt as in broker.conf: ``true``, ``a,b``, ``10``."""
+    """Convert settings' Python values to broker.conf's text: ``true``, ``a,b``, ``10``."""
     return {name: _text(value) for name, value in settings.items()}
 
 

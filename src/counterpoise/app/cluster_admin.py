@@ -64,7 +64,7 @@ class ClusterAdmin:
         )
 
     async def reach(self, url: str, method: str, path: str) -> Json:
-        """Do as `ask_at`, but raise `UserError` also if the broker does not answer."""
+        """Request as `ask_at` does, but raise `UserError` also if the broker does not answer."""
         try:
             return await self.ask_at(url, method, path)
         except (*UNANSWERED, ValueError) as error:  # ValueError: the host name is invalid

@@ -26,8 +26,8 @@ def read_conf(
     """Read the settings of a broker.conf at `path`, overridden by ``NAME=VALUE`` texts (``--set``).
 
     ``own`` returns the option classes of an operator's own strategies, whose names are then known.
-    Raises `UserError` when the file cannot be read or a text is malformed, and ``ConfigError`` for
-    a ``--set`` whose name no program knows.
+    Raises `UserError` if the file cannot be read or a text is malformed, and ``ConfigError`` for a
+    ``--set`` whose name no program knows, or whose value is invalid.
     """
     properties = given_conf(path, settings)
     if settings:
@@ -41,7 +41,7 @@ def read_conf(
 
 
 def given_conf(path: str | None, settings: Sequence[str] = ()) -> Properties:
-    """Do as `read_conf`, without checking that the names of ``--set`` exist."""
+    """Read the settings as `read_conf` does, without checking the names and values of ``--set``."""
     properties = parse_properties(read_text(path)) if path else Properties()
     overrides = {}
     for text in settings:

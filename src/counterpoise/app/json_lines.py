@@ -1,4 +1,4 @@
-"""Verbs that answer each line of JSON with one line of JSON."""
+"""Answers each line of JSON with one line of JSON, for verbs that read from a pipe."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""Carries out confirmed actions, at most one for each bundle, and logs what happens."""
+"""Carries out confirmed actions, at most one at a time for each bundle, and logs what happens."""
 
 import asyncio
 import itertools
@@ -25,10 +25,11 @@ from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.tables.faults import HistoryFaultError
 
 KEPT = 200
+"""How many actions are listed; older ones that have ended are dropped."""
 STALE_AFTER_S = 300.0
-"""A plan for which the cluster was polled longer ago than this is not carried out any more.
+"""A plan is carried out only if the poll that it is based on is at most this many seconds old.
 
-The operator has to make a new one."""
+Otherwise the operator has to make a new plan."""
 
 
 class ActionState(StrEnum):

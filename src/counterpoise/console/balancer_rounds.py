@@ -15,7 +15,7 @@ log = logging.getLogger(__name__)
 
 READ_EVERY_S = 3.0
 WINDOW_MS = 6 * 3600 * 1000
-"""How far back a page shows rounds, in milliseconds."""
+"""How far back rounds are read, in milliseconds."""
 
 
 class BalancerRounds:
@@ -28,7 +28,7 @@ class BalancerRounds:
         self._reader = reader
         self._clock_ms = clock_ms
         self.summaries: tuple[RoundSummary, ...] = ()
-        """The rounds of the last `WINDOW_MS`, oldest first."""
+        """The balancer's latest rounds, oldest first."""
         self.state = (
             ""
             if reader

@@ -30,10 +30,10 @@ class HistoryReader:
         """The poll ids of rounds that are read again, since not all of their moves have ended."""
 
     def read(self, after_ms: int) -> tuple[tuple[round_summary.RoundSummary, ...], str]:
-        """Return the rounds decided after `after_ms` (ms since 1970), oldest first, and a sentence.
+        """Read the rounds decided after `after_ms` (ms since 1970).
 
-        The sentence is the order that forbids moves, or the history's address. Raises
-        `HistoryFaultError`.
+        Returns them and those that former calls read, oldest first, and a sentence: the order that
+        forbids moves, or the history's address. Raises `HistoryFaultError`.
         """
         self._read_new(after_ms)
         control = read_control(self._location)

@@ -20,7 +20,7 @@ ASKED = "/admin/v2/brokers/configuration/runtime"
 A GET of it changes nothing. Only a superuser may read it, and only a superuser may unload and
 split."""
 PATIENCE_S = 5.0
-"""Seconds that a broker may take to answer it."""
+"""Seconds that a broker may take to answer this request."""
 SHOWN: Mapping[str, str] = MappingProxyType(
     {"token": "token", "basic": "password", "tls": "certificate"}
 )

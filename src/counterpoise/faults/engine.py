@@ -39,7 +39,7 @@ class SetFault:
     def on(self, occurrence: Occurrence) -> FaultEffect | None:
         """Return the fault's effect on an operation that it strikes; None for any other operation.
 
-        Counts the operation as matched or struck.
+        Counts the operation if it matches the fault's target, and if the fault strikes it.
         """
         fault = self.fault
         if (
@@ -59,7 +59,10 @@ class SetFault:
 
 
 class FaultEngine:
-    """The faults that are set, oldest first: the first one that strikes an operation decides."""
+    """The faults that are set, oldest first; the first one that strikes an operation takes effect.
+
+    Later ones do not count this operation.
+    """
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
@@ -94,10 +97,7 @@ class FaultEngine:
         return list(self._set.values())
 
     def on(self, occurrence: Occurrence) -> tuple[SetFault, FaultEffect] | None:
-        """Return the first fault that strikes an operation, and its effect; None if none does.
-
-        Each fault that is asked counts the operation.
-        """
+        """Return the first fault that strikes an operation, and its effect; None if none does."""
         for each in self._set.values():
             effect = each.on(occurrence)
             if effect is not None:

@@ -159,8 +159,9 @@ def full_name(topic: str) -> str:
 class Schedule:
     """Which of the matching operations a fault strikes; by default every one.
 
-    ``every``: each nth. ``times``: at most so many. ``probability``: each with this chance, by a
-    generator seeded with ``seed``, so that a run can be repeated.
+    With ``every`` = n it strikes each nth one; with ``times`` = n, at most n. With a
+    ``probability`` it strikes each one with this chance, by a random generator that starts from
+    ``seed``, so that a run can be repeated.
     """
 
     times: int | None = None

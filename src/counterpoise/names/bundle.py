@@ -19,7 +19,10 @@ _DECIMAL = re.compile(r"[0-9]+")
 
 
 def parse_boundary(text: str) -> int:
-    """Parse one boundary of a bundle's hash range: hexadecimal, octal or decimal, as in Java."""
+    """Parse one boundary of a bundle's hash range: hexadecimal, octal or decimal, as in Java.
+
+    Raises `InvalidName` for any other text, and for a number outside of the hash ring.
+    """
     value = -1
     if hexadecimal := _HEX.fullmatch(text):
         value = int(hexadecimal[1], 16)

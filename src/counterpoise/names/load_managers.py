@@ -1,4 +1,4 @@
-"""The names of the load managers, each with its ownership protocol."""
+"""The class names of Pulsar's two load managers, as ``loadManagerClassName`` has them."""
 
 from typing import Final
 

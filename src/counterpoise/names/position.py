@@ -13,4 +13,4 @@ class Position(NamedTuple):
 
 
 NO_POSITION: Final = Position(-1, -1)
-"""The last message id of an empty log."""
+"""The position of the last entry in a log that has no entries."""

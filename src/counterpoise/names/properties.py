@@ -62,7 +62,7 @@ def _escaped(character: str) -> str:
         return _NAMED[character]
     if character in "\\=:#! ":
         return f"\\{character}"
-    # Escaped, since some programs end a line at such a character.
+    # A character that is not printable is escaped: some programs would end the line at it.
     if character.isprintable() or ord(character) > 0xFFFF:
         return character
     return f"\\u{ord(character):04x}"

@@ -26,8 +26,8 @@ def raised_limit() -> int:
 def within(config: BrokerConfig, descriptors: int) -> BrokerConfig:
     """Return the settings with limits on connections that fit a limit of file descriptors.
 
-    `FOR_FILES` of them stay free for files: a broker without a free descriptor serves no clients,
-    not even connected ones.
+    `FOR_FILES` of them, or half of all if that is less, stay free for files: a broker without a
+    free descriptor serves no clients, not even connected ones.
     """
     left = max(descriptors - FOR_FILES, descriptors // 2)
     web = min(config.http_connections_max or left, left // 4)

@@ -56,7 +56,7 @@ class Cluster(ClusterWithFaults):
     ``tokens``: clients have to show a token (``security.token("alice")``) and may do what its role
     was granted; the role ``admin`` may do everything.
     ``faults_over_http``: the admin API has ``/admin/v2/faults``, for tests in other languages.
-    ``record``: a file that does not exist yet, which keeps what clients do, for
+    ``record``: a file that does not exist yet, to record the clients' traffic in for
     ``counterpoise replay``; at most ``record_mib`` MiB of it.
     """
 

@@ -59,7 +59,7 @@ def _feature_release(version: str) -> int | None:
     parts = re.findall(r"\d+", version)
     if not parts:
         return None
-    # Until Java 8 the number that counts came second: 1.8.0_302.
+    # Up to Java 8 the feature release is the second number: 1.8.0_302.
     return int(parts[1]) if parts[0] == "1" and len(parts) > 1 else int(parts[0])
 
 

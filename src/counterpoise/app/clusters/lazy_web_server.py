@@ -18,13 +18,14 @@ class LazyWebServer:
     """Serves the admin API, whose modules are imported only at the first connection.
 
     The admin API and its HTTP library are a third of what an embedded cluster imports, and many
-    tests never use them. Until they are imported, the first client waits in the socket's backlog. A
-    broker process imports everything at its start: if the package were upgraded while it runs,
-    modules of two versions would mix.
+    tests never use them. Until they are imported, the first client waits in the socket's backlog.
+
+    A broker that is a process of its own imports everything at its start instead: if the package
+    were upgraded while it runs, modules of two versions would mix.
     """
 
     def __init__(self, broker: Broker, faults: "FaultControl | None" = None) -> None:
-        """``faults``: the cluster's faults, if the API shall serve them."""
+        """``faults``: sets faults for HTTP clients; None: the API has no endpoints for faults."""
         self._broker = broker
         self._faults = faults
         self._sockets: Sequence[ServerSocket] = ()
@@ -49,7 +50,7 @@ class LazyWebServer:
 
     async def _serve(self, sockets: Sequence[ServerSocket]) -> None:
         await _until_connection([each.socket for each in sockets])
-        # In a thread: connections that are being served shall not wait for it.
+        # In a thread, so that clients of the brokers do not wait for the import.
         await asyncio.to_thread(importlib.import_module, "counterpoise.admin.server")
         server = make_web_server(self._broker, self._faults)
         await server.start(sockets)

@@ -11,9 +11,9 @@ from counterpoise.load.fields import LoadDataError, read_number, read_object, re
 from counterpoise.load.view import ClusterView
 
 EXTENSIBLE = "org.apache.pulsar.broker.loadbalance.extensions.strategy.LeastResourceUsageWithWeight"
-"""The class of the extensible load manager's placement, which reads lines of its own kind.
+"""The full name of the extensible load manager's placement strategy.
 
-Its short name means the modular load manager's class of the same name."""
+Its short name means the modular load manager's strategy, which has the same one."""
 
 _MODULAR = PLACEMENTS["LeastResourceUsageWithWeight"]
 
@@ -32,9 +32,10 @@ def place_line(
     Returns the answer, and what the strategy remembers for the next line (``memory``). The answer
     is ``{"broker", "admissible", "reason", "sentence", "rejections"}``; ``broker`` is null if no
     broker can be chosen. ``activeBrokers`` in a line makes the strategy forget all other brokers
-    (``onActiveBrokersChange``). ``strategy`` None is that of the extensible load manager, with
-    `PlacementOptions`; LeastResourceUsageWithWeight is it as well if ``loadData`` has ``brokers``.
-    Raises ``LoadDataError`` naming the field that cannot be read.
+    (``onActiveBrokersChange``). ``strategy`` None means the extensible load manager's, with
+    `PlacementOptions`; so does LeastResourceUsageWithWeight, the short name of both load managers'
+    strategies, if ``loadData`` has ``brokers``. Raises ``LoadDataError`` naming the field that
+    cannot be read.
     """
     line = read_object(value, "line")
     for field, expected in (("bundle", "a bundle's name"), ("loadData", "a LoadData object")):

@@ -122,7 +122,7 @@ class LiveScreen:
         self._render()
 
     def show(self, record: DemoRecord, tally: Tally) -> None:
-        """Redraw the table with the present state."""
+        """Redraw the table with the present loads and message counts."""
         if record.moments:
             self._table = _table(record.moments[-1], record, tally)
             self._render()

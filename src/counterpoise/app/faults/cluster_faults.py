@@ -28,9 +28,9 @@ class BrokerInterceptor:
         self._log = log
 
     def on(self, occurrence: Occurrence) -> FaultEffect | None:
-        """Log an operation that begins, and return the effect of a fault on it; None without one.
+        """Log an operation that begins, and return the effect of the fault that strikes it.
 
-        The broker calls it, and applies the effect.
+        None if no fault does. The broker calls this for each operation, and applies the effect.
         """
         struck = self._engine.on(occurrence)
         effect = None if struck is None else struck[1]

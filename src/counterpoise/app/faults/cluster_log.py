@@ -166,9 +166,10 @@ class ClusterLog:
         return len(self._stored.get(topic, ()))
 
     async def expect(self, expectation: Expectation, within_s: float) -> None:
-        """Wait until an expectation is met, at most ``within_s`` seconds.
+        """Wait until an expectation is met.
 
-        Then raises AssertionError, whose message lists what happened instead.
+        If it is not met within ``within_s`` seconds, raises AssertionError, whose message lists
+        what happened instead.
         """
         try:
             async with asyncio.timeout(within_s):

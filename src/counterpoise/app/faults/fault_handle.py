@@ -65,7 +65,7 @@ class Scheduled:
 
 
 class FaultChoice(Scheduled):
-    """The operations that a fault can strike, before its effect is chosen.
+    """A fault whose effect is not chosen yet: the operations that it can strike, and how often.
 
     The fault is set when one of `error`, `delay`, `drop` and `disconnect` is called. They raise
     `InvalidFault` if the operation cannot have this effect.
@@ -98,7 +98,7 @@ class FaultChoice(Scheduled):
 
 
 class FaultHandle(Scheduled):
-    """A fault that is set. It is a context manager, which removes the fault at its end."""
+    """A fault that is set. As a context manager it removes the fault at the end of the block."""
 
     def __init__(self, cluster: WatchedCluster, fault: Fault) -> None:
         self._cluster = cluster
@@ -121,9 +121,10 @@ class FaultHandle(Scheduled):
         self._cluster.do(self._remove())
 
     def wait(self, times: int = 1, within_s: float = 10.0) -> None:
-        """Wait until the fault has struck ``times`` operations, at most ``within_s`` seconds.
+        """Wait until the fault has struck ``times`` operations.
 
-        Then raises AssertionError, whose message lists what happened instead.
+        If it has not within ``within_s`` seconds, raises AssertionError, whose message lists what
+        happened instead.
         """
         self._cluster.do(self._faults.log.expect(StruckOften(self._set, times), within_s))
 

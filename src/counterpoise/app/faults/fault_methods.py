@@ -90,7 +90,7 @@ class ClusterWithFaults:
 
     @property
     def clock(self) -> ClusterClock:
-        """The clock of the brokers' topics: ``cluster.clock.advance(3600)``."""
+        """The clock by which messages expire; ``cluster.clock.advance(3600)`` adds an hour."""
         return ClusterClock(self)
 
     def clear_faults(self) -> None:

@@ -33,7 +33,7 @@ class ReplayOptions:
     """How fast to replay: 1 keeps the recorded pauses between commands; None: as soon as answers
     allow."""
     patience_s: float
-    """How long to wait for an answer that was recorded."""
+    """How many seconds to wait for each response that was recorded."""
 
 
 class ReplayedConnection:
@@ -47,7 +47,7 @@ class ReplayedConnection:
         self._reading = asyncio.create_task(self._read())
 
     async def send(self, frame: bytes) -> None:
-        """Send a frame; if the broker has closed the connection, the frame is only counted."""
+        """Send a frame; if the broker has closed the connection, count it as not sent instead."""
         if self._reading.done():
             self.log.unsent += 1
             return

@@ -15,7 +15,7 @@ _NAMES = Names(plugin="--auth-plugin", parameters="--auth-params", trust="--tls-
 
 
 def client_argv(args: argparse.Namespace) -> list[str]:
-    """Return a command's options for TLS and authentication as words, for a child process."""
+    """Return a command's options for TLS and authentication as arguments for a child process."""
     given = {
         "--auth-plugin": args.auth_plugin,
         "--auth-params": args.auth_params,

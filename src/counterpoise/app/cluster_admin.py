@@ -26,7 +26,7 @@ Json = Any
 ANSWERS_WITHIN_S = 10.0
 """How many seconds a broker may take to answer a GET."""
 UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError)
-"""The exceptions that a request raises if the broker does not answer, or not by HTTP."""
+"""The exceptions that a request raises if no response comes, or one that is not HTTP."""
 
 
 class ClusterAdmin:
@@ -54,7 +54,7 @@ class ClusterAdmin:
         for url in dict.fromkeys((self._first, *self.urls)):
             try:
                 answer = await self.ask_at(url, method, path, body)
-                self._first = url  # asked first from now on: one that hangs costs time only once
+                self._first = url  # asked first from now on: a hanging one delays one request
                 return answer
             except UNANSWERED as error:
                 unreached.append(f"{url}: {error_text(error)}")
@@ -64,7 +64,7 @@ class ClusterAdmin:
         )
 
     async def reach(self, url: str, method: str, path: str) -> Json:
-        """Request as `ask_at` does, but raise `UserError` also if the broker does not answer."""
+        """Send a request as `ask_at` does; raise `UserError` also if the broker does not answer."""
         try:
             return await self.ask_at(url, method, path)
         except (*UNANSWERED, ValueError) as error:  # ValueError: the host name is invalid
@@ -111,9 +111,10 @@ class ClusterAdmin:
             return None
 
     async def until_owned(self, bundle: str, destination: str, wait_s: float) -> str | None:
-        """Wait until the destination owns the bundle, at most `wait_s` seconds.
+        """Look the bundle up until the destination owns it, for at most `wait_s` seconds.
 
-        Returns the id of the owner by then; None if there is none.
+        Each lookup assigns a bundle without an owner to the destination. Returns the id of the last
+        owner that was found; None if there was none.
         """
         owner, pause = None, 0.0
         with contextlib.suppress(TimeoutError):
@@ -163,9 +164,9 @@ def with_cluster(args: argparse.Namespace, work: Callable[[ClusterAdmin], Awaita
 
 
 def broker_ids(asked: str, listed: Json) -> list[str]:
-    """Return a response that is a list of broker ids; raises `UserError` if it is anything else.
+    """Check that the response ``listed`` is a list of broker ids, and return it.
 
-    ``asked`` is the URL that the response is from.
+    ``asked`` is the URL that it is from. Raises `UserError` for any other response.
     """
     if not (isinstance(listed, list) and all(isinstance(each, str) for each in listed)):
         raise not_expected(asked, "a list of brokers", listed)

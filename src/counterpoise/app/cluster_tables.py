@@ -1,7 +1,7 @@
 """Turns the load that a cluster's brokers report into rows of tables.
 
-The source is ``broker-stats/topics``, which has every loaded topic by bundle with either load
-manager.
+The source is the admin API's ``broker-stats/topics``, which lists the loaded topics by bundle,
+whichever load manager the cluster uses.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -64,7 +64,7 @@ class BrokerRow:
 
 
 def topic_rows(broker: str, stats: Json) -> list[TopicRow]:
-    """Read the topics from a broker's ``broker-stats/topics``.
+    """Make a row for each topic in a broker's response to ``broker-stats/topics``.
 
     Raises `UserError` if the response is malformed.
     """

@@ -13,7 +13,7 @@ T = TypeVar("T")
 
 
 def conf_argv(args: argparse.Namespace) -> list[str]:
-    """Return a command's options ``--conf`` and ``--set`` as words, for a child process."""
+    """Return a command's options ``--conf`` and ``--set`` as arguments for a child process."""
     argv = ["--conf", args.conf] if args.conf else []
     return argv + [text for each in args.settings for text in ("--set", each)]
 
@@ -31,7 +31,7 @@ def read_conf(
     """
     properties = given_conf(path, settings)
     if settings:
-        # Imported late: the table imports every room, and most calls have no --set.
+        # Imported late: the settings table imports every package, and most calls have no --set.
         from counterpoise.app.settings.table import check_settings
 
         names = [each.partition("=")[0].strip() for each in settings]

@@ -115,11 +115,11 @@ class FleetEntry:
     def error(self, key: str, what: str) -> UserError:
         """Make the error about one of the table's keys, with file and line; the caller raises it.
 
-        ``what`` is wrong with it. An empty key means the whole table.
+        ``what`` says what is wrong with the key. An empty key means the whole table.
         """
         lines = self._text.splitlines()
         heads = [n for n, line in enumerate(lines) if re.match(r"\s*\[\[\s*cluster\s*\]\]", line)]
-        # A table can also be written inline, where its line is not found.
+        # An inline table (`cluster = [{…}]`) has no [[cluster]] line, so no line is named.
         if self._place >= len(heads):
             return UserError(f"{self._path}, cluster {self._place + 1}: {key} {what}")
         begin, end = heads[self._place], (*heads, len(lines))[self._place + 1]

@@ -20,7 +20,7 @@ def history_at(uri: str) -> Location:
     """Return the location of the history at a path or URI; raises `UserError` if there is none."""
     location = open_location(uri)
     names = names_below(location)
-    # Only actions are recorded if a broker was drained before any balancer ran.
+    # A history without tables may hold operators' actions, of a drain before any balancer ran.
     if not has_tables(names) and not any(name.startswith(PREFIX) for name in names):
         what = "no table of one is in it" if names else "nothing is in it"
         raise UserError(f"{location.address} is no history: {what}")

@@ -38,7 +38,7 @@ def answer_lines(
 def _standard_input() -> Iterable[str] | Iterable[bytes]:
     """Return standard input's lines as bytes, so that an error can name a line that is not UTF-8.
 
-    They are texts if a test has replaced standard input.
+    If a test has replaced standard input by a text stream, the lines are texts.
     """
     return getattr(sys.stdin, "buffer", sys.stdin)
 
@@ -61,7 +61,7 @@ def _parsed(number: int, text: str) -> Any:
         ) from None
     except RecursionError:
         raise UserError(f"line {number}: the JSON is nested too deeply") from None
-    except ValueError:  # Python reads no integer of thousands of digits
+    except ValueError:  # Python refuses integers of more than 4300 digits
         raise UserError(f"line {number}: a number has too many digits") from None
     if "\\u" in text or not text.isascii():
         try:

@@ -16,10 +16,10 @@ def loading() -> Iterator[None]:
     try:
         yield
     finally:
-        # Only after imports: `get_freeze_count` counts the frozen objects one by one.
+        # Only if modules were imported: `get_freeze_count` is slow, it counts each frozen object.
         if len(sys.modules) > modules and not gc.get_freeze_count():
-            # Both together move all objects to the oldest generation. Otherwise the next collection
-            # would go through them as young ones.
+            # The two calls move all objects to the oldest generation. Otherwise the next collection
+            # of the young generation would go through them.
             gc.freeze()
             gc.unfreeze()
         if collects:

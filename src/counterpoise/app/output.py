@@ -22,7 +22,7 @@ class PlainOutput:
 
     def __init__(self, commanded: TextIO) -> None:
         self.commanded = commanded
-        """The stream behind it, for this program's own control sequences."""
+        """The stream that this one wraps, for this program's own control sequences."""
 
     def write(self, text: str) -> int:
         """Write a text with ``?`` in place of terminal control characters."""
@@ -48,7 +48,7 @@ def plain_output() -> Iterator[None]:
 
 
 def commanded(stream: TextIO) -> TextIO:
-    """Return the stream behind a `PlainOutput`, for this program's own control sequences."""
+    """Return the stream that a `PlainOutput` wraps, to write control sequences to the terminal."""
     return stream.commanded if isinstance(stream, PlainOutput) else stream
 
 

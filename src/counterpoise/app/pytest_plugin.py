@@ -88,5 +88,5 @@ def _running(options: dict[str, Any]) -> "Iterator[Cluster]":
     with counterpoise.Cluster(**options) as cluster:
         yield cluster
     # The official client leaves file descriptors open in cycles of objects, several for each test.
-    # Those of this test are in the young generations, which are collected in a few milliseconds.
+    # The cycles of this test are in the young generations, whose collection takes milliseconds.
     gc.collect(1)

@@ -1,4 +1,4 @@
-"""Writes rows as they come, perhaps millions of them, as a table, JSON or Parquet."""
+"""Writes rows, perhaps millions of them, as they arrive: as a table, JSON or Parquet."""
 
 import dataclasses
 import json
@@ -20,11 +20,11 @@ _TYPES: Final[Mapping[type, pa.DataType]] = {
     float: pa.float64(),
 }
 _GROUP_ROWS: Final = 50_000
-"""Rows of a row group of a Parquet file."""
+"""From this many buffered rows on, they are written as a row group of the Parquet file."""
 _MEASURED_ROWS: Final = 1000
-"""How many rows are collected to measure the width of a table's columns.
+"""The number of first rows from which the width of a table's columns is measured.
 
-If there are no more rows, columns without any value are omitted."""
+If the table has no more rows than these, columns without any value are omitted."""
 _WIDTH_MAX: Final = 80
 
 
@@ -46,7 +46,7 @@ def row_output(
 
 @contextmanager
 def _json_list(out: TextIO) -> Iterator[RowSink]:
-    """Write a JSON list with one object on each line; its end is missing if the block fails."""
+    """Write a JSON list, one object a line; if the block fails, the closing bracket is missing."""
     before = "["
 
     def write(rows: Sequence[Any]) -> None:
@@ -61,7 +61,7 @@ def _json_list(out: TextIO) -> Iterator[RowSink]:
 
 @contextmanager
 def _parquet_file(row: type, path: Path) -> Iterator[RowSink]:
-    """Write a Parquet file, which is removed if the block fails."""
+    """Write a Parquet file under a temporary name; if the block fails, the file is removed."""
     hints = get_type_hints(row)
     schema = pa.schema([(each.name, _TYPES[hints[each.name]]) for each in dataclasses.fields(row)])
     begun = path.with_name(f"{path.name}.part")

@@ -110,7 +110,7 @@ def as_pulsar(
 
 def _find(registry: Registry[S], name: str) -> S:
     if ":" in name and str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))  # an operator's own strategy is most likely there
+        sys.path.insert(0, str(Path.cwd()))  # where an operator's own strategy probably is
     return registry.find(name)
 
 

@@ -30,7 +30,7 @@ class Target:
         return str(BundleName.parse(f"{self.namespace}/{found}"))
 
     def no_destination(self, broker: str | None) -> None:
-        """Raise `UserError` if a destination is given; called for a namespace, which has none."""
+        """Raise `UserError` if ``broker`` (``--to``) is given: a namespace has no destination."""
         if broker is not None:
             raise UserError(f"--to {broker}: name one bundle, or a topic in it")
 

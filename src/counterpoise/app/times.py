@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.clock import EVER
 
-FROM_HELP = "only from then on, such as 2026-11-22 or 2026-11-22T10:30, UTC"
-TO_HELP = "up to then, likewise"
+FROM_HELP = "only from this time on, such as 2026-11-22 or 2026-11-22T10:30, UTC"
+TO_HELP = "up to this time, likewise"
 AGO_S = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "": 1.0}
 

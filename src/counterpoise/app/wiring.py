@@ -63,7 +63,7 @@ def make_web_server(broker: Broker, faults: "FaultControl | None" = None) -> Adm
 
 def known_settings() -> Iterable[Option]:
     """Return every setting that may be changed while brokers run."""
-    # Imported late: the table imports every room, and a cluster rarely needs it.
+    # Imported late: the settings table imports every package, and a cluster rarely needs it.
     from counterpoise.app.settings.accepted import dynamic_settings
 
     return dynamic_settings()
@@ -94,7 +94,7 @@ def config_of(
     """
     known = {each.conf for each in all_options(BrokerConfig)}
     if others := settings.keys() - known:
-        # Imported late: the table imports every room, and a cluster should start quickly.
+        # Imported late: the settings table imports every package, and clusters must start fast.
         from counterpoise.app.settings.table import check_names
 
         check_names(others)
@@ -111,7 +111,7 @@ def broker_config(properties: Properties, conf: str | None, warn: SentenceSink) 
     config = from_conf(BrokerConfig, properties.values, properties.lines)
     config = with_own_shedder(config, properties)
     if properties.values:
-        # Imported late: the table imports every room, and a cluster should start quickly.
+        # Imported late: the settings table imports every package, and clusters must start fast.
         from counterpoise.app.settings.accepted import warnings
 
         for sentence in warnings(properties.values, conf, own_settings(config)):
@@ -123,7 +123,7 @@ def with_own_shedder(config: BrokerConfig, properties: Properties) -> BrokerConf
     """Return the configuration with the settings of an operator's own shedder, if it names one."""
     if ":" not in config.shedding.strategy:
         return config
-    # Imported late: few configurations name one.
+    # Imported late: few configurations name a shedder of their own.
     from counterpoise.app.conf import settings_from
     from counterpoise.app.strategies import find_shedder
 

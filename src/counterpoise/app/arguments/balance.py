@@ -27,6 +27,7 @@ Exit status: 0 when stopped, 2 for an error to correct, 3 when the stream failed
 """
 
 _OF_PLANS = ("valid_for", "partial")
+"""Options that have an effect only with ``--plan``."""
 
 _NOT_OF_PLANS = (
     "strategy",
@@ -46,7 +47,7 @@ _NOT_OF_PLANS = (
     "retain_days",
     "time_travel_days",
 )
-"a plan contains its own moves"
+"""Options without effect with ``--plan``, since a plan contains its own moves."""
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -8,7 +8,7 @@ from counterpoise.app.numbers import count
 from counterpoise.app.times import FROM_HELP, TO_HELP, seconds, some_time
 
 ReadText = Callable[[str], object]
-"""Makes a value of what stands behind an option; raises `argparse.ArgumentTypeError`."""
+"""Parses the text given for an option; raises `argparse.ArgumentTypeError`."""
 
 
 def flag(to: argparse._ActionsContainer, name: str, text: str) -> None:
@@ -37,18 +37,18 @@ def number(
     text: str,
     unit: str = "",
 ) -> None:
-    """Add a number option; its help is `text` with the default, followed by `unit`."""
+    """Add an option that takes a number; its help is `text`, and the default in its `unit`."""
     shown = f"{text} ({default:g}{unit})"
     to.add_argument(name, type=kind, default=default, metavar=metavar, help=shown)
 
 
 def add_json(parser: argparse.ArgumentParser, what: str) -> None:
-    """Add ``--json``; ``what`` names in its help what is written as JSON."""
+    """Add ``--json``; ``what`` names what is written as JSON, for the help."""
     flag(parser, "--json", f"{what} as JSON, for a script")
 
 
 def add_history(parser: argparse.ArgumentParser, what: str, *, required: bool = True) -> None:
-    """Add ``--history``; ``what`` describes in its help whose it is, and what for."""
+    """Add ``--history``; its help is ``what``: which history it is, and for what."""
     parser.add_argument("--history", required=required, metavar="URI", help=what)
 
 
@@ -82,7 +82,7 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
 def add_thrash_span(
     parser: argparse.ArgumentParser, default_s: float, note: str = "0: never"
 ) -> None:
-    """Add ``--thrash-span``; `note` says in its help what 0 means."""
+    """Add ``--thrash-span``; `note` says what 0 means, for the help."""
     default = f"{default_s / 3600:g}h" if default_s else "0"
     parser.add_argument(
         "--thrash-span",
@@ -139,7 +139,7 @@ def add_notify(parser: argparse.ArgumentParser, *, required: bool = False) -> No
         "--notify-format",
         choices=("json", "slack", "alertmanager"),
         default="json",
-        help="what it expects (json)",
+        help="the format that the webhook expects (json)",
     )
     file(
         group,
@@ -218,8 +218,8 @@ def add_trail(parser: argparse.ArgumentParser) -> None:
 
 def add_who_and_why(parser: argparse.ArgumentParser) -> None:
     """Add ``--who`` and ``--why``."""
-    parser.add_argument("--who", default="", metavar="NAME", help="(this account)")
-    parser.add_argument("--why", default="", metavar="TEXT", help="kept in the history")
+    parser.add_argument("--who", default="", metavar="NAME", help="who acts (this account)")
+    parser.add_argument("--why", default="", metavar="TEXT", help="the reason, kept in the history")
 
 
 def add_execute(parser: argparse.ArgumentParser) -> None:

@@ -37,7 +37,7 @@ _AGO = re.compile(r"-\d+(\.\d*)?[smhdw]?$")
 
 def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``history import``."""
-    # So that `--from -30d` is a time and no option.
+    # argparse takes a word that begins with - for an option, unless this pattern matches it (-30d).
     parser._negative_number_matcher = _AGO
     _add_source_arguments(parser.add_argument_group("source of the metrics (one of these)"))
     _add_span_arguments(parser.add_argument_group("what is imported"))

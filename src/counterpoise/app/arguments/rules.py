@@ -22,7 +22,7 @@ RULES = (
     "window",
     "leave_alone",
 )
-"""What they are called among a verb's arguments."""
+"""The names of these options in argparse's namespace."""
 
 
 def add_rules(parser: argparse.ArgumentParser) -> None:
@@ -121,5 +121,5 @@ def refuse_idle(args: argparse.Namespace, idle: dict[str, Any], why: str) -> Non
 
 
 def usual(parser: argparse.ArgumentParser, names: Iterable[str]) -> dict[str, Any]:
-    """The default values of these options, by name."""
+    """Return the default values of these options, by name."""
     return {name: parser.get_default(name) for name in names}

@@ -19,14 +19,14 @@ _POSITIONS = "specified_positions_divide"
 _RANGE = "range_equally_divide"
 
 BUNDLES_PER_BROKER = 4
-"""Fewer than this leaves a strategy little to choose from."""
+"""Fewer bundles per broker than this leave a shedder little to choose from."""
 
 OVERFLOW_MBYTES = 2048
-"""From here on the bandwidth limit leaves 32 bits."""
+"""From this many MiB/s on, the limit in bytes overflows Pulsar's 32-bit integer."""
 
 
 def fewer_than_brokers(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a namespace with too few bundles for the cluster."""
+    """Find too few bundles for the number of brokers."""
     brokers = setup.brokers
     bundles = setup.get(_BUNDLES) if setup.bundles is None else setup.bundles
     if not brokers or brokers == 1 or bundles >= brokers * BUNDLES_PER_BROKER:
@@ -64,7 +64,7 @@ def bandwidth_overflow(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def algorithm(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a default split algorithm that is not supported, or cannot split by itself."""
+    """Find a default split algorithm that automatic splits, or the load manager, cannot use."""
     name = setup.get(_ALGORITHM)
     if name not in setup.get(_SUPPORTED):
         yield finding(
@@ -85,7 +85,7 @@ def algorithm(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def flow_not_default(setup: Setup) -> Iterator[Diagnosis]:
-    """Find the flow split algorithm configured but not as default, so that its splits fail."""
+    """Find ``flow_or_qps_equally_divide`` not configured as default, where its splits fail."""
     if setup.get(_ALGORITHM) == _FLOW or not setup.changed(_DIFFERENCE):
         return
     yield finding(
@@ -94,7 +94,7 @@ def flow_not_default(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def maximum(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a maximum of bundles that is reached from the start, so that none is ever split."""
+    """Find a maximum of bundles that a namespace has from the start, so that none is ever split."""
     start = setup.get(_BUNDLES) if setup.bundles is None else setup.bundles
     limit = setup.get(_MAXIMUM)
     if setup.get(_AUTO) and start >= limit:
@@ -108,7 +108,7 @@ def maximum(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def split_without_unload(setup: Setup) -> Iterator[Diagnosis]:
-    """Find automatic splits without unload: all parts stay on their broker."""
+    """Find automatic splits whose parts stay on the broker, and one broker, which never splits."""
     if setup.get(_AUTO) and not setup.get(_UNLOAD) and setup.manager == "modular":
         yield finding("split-stays", setup.show(_AUTO, _UNLOAD), {_UNLOAD: "true"})
     if setup.get(_AUTO) and setup.brokers == 1 and setup.manager == "modular":

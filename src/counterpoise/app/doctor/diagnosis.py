@@ -12,7 +12,7 @@ ISSUE_URL = "https://github.com/apache/pulsar/issues/"
 
 
 class Severity(StrEnum):
-    """How certain it is that a finding harms the cluster."""
+    """How serious a finding is."""
 
     PROBLEM = "problem"
     """The setting does not do what its name says, or works against another setting."""
@@ -24,9 +24,9 @@ class Severity(StrEnum):
 class Diagnosis:
     """One finding about a configuration.
 
-    ``rule`` is a short label. ``settings`` are the values that cause it, by name; ``change`` is
-    what to set instead, by name. ``issues`` are Apache Pulsar's public issue or pull-request
-    numbers.
+    ``rule`` is its short label, ``title`` says what is wrong, ``why`` explains it. ``settings`` are
+    the values that cause it, by name; ``change`` is what to set instead, by name; ``advice`` is
+    what else to do. ``issues`` are numbers of Apache Pulsar's public issues or pull requests.
     """
 
     rule: str
@@ -40,11 +40,11 @@ class Diagnosis:
 
     @property
     def links(self) -> list[str]:
-        """The public issues about the finding."""
+        """The URLs of the public issues about the finding."""
         return [f"{ISSUE_URL}{number}" for number in self.issues]
 
     def to_json(self) -> dict[str, Any]:
-        """The finding as ``--json`` writes it."""
+        """Return the finding as ``counterpoise doctor --json`` writes it."""
         return {
             "rule": self.rule,
             "severity": self.severity.value,
@@ -62,7 +62,7 @@ class Diagnosis:
 
 @cache
 def catalogue() -> Mapping[str, Mapping[str, Any]]:
-    """The texts of all findings, by rule and variant."""
+    """Return the texts of all findings (``findings.toml``) by rule, or by ``rule/variant``."""
     found = files("counterpoise.app.doctor").joinpath("findings.toml").read_text("utf-8")
     return tomllib.loads(found)
 
@@ -75,7 +75,10 @@ def finding(
     severity: Severity | None = None,
     **figures: object,
 ) -> Diagnosis:
-    """A finding whose texts stand in the `catalogue` under ``key``, with ``figures`` in them."""
+    """Make the finding whose texts the `catalogue` has under ``key``, ``rule`` or ``rule/variant``.
+
+    ``figures`` fill the placeholders in the texts; ``severity`` overrides the catalogue's.
+    """
     texts = catalogue()[key]
     return Diagnosis(
         key.partition("/")[0],
@@ -91,7 +94,7 @@ def finding(
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """A setting's value as text, and its source: a line, ``--set``, or the default."""
+    """A setting's value as text, and its source: a line of the file, ``--set``, or the default."""
 
     value: str
     line: int | None = None

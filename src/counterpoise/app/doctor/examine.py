@@ -15,6 +15,6 @@ CHECKS = (
 
 
 def examine(setup: Setup) -> list[Diagnosis]:
-    """All findings about a configuration, problems first."""
+    """Run all checks on a configuration, and return the findings, problems first."""
     found = [finding for check in CHECKS for finding in check(setup)]
     return sorted(found, key=lambda finding: finding.severity is not Severity.PROBLEM)

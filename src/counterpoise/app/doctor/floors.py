@@ -1,4 +1,4 @@
-"""Checks of thresholds and floors below which a shedder never moves."""
+"""Checks of thresholds and minimum loads ("floors") below which a shedder moves nothing."""
 
 from collections.abc import Iterator
 
@@ -6,7 +6,9 @@ from counterpoise.app.doctor.diagnosis import Diagnosis, Severity, finding
 from counterpoise.app.doctor.setup import SHEDDER, Setup
 
 SMALL_CLUSTER = 5
-"""Up to this many brokers, floors made for large clusters are a problem, not advice."""
+"""With at most this many brokers, the default floors are a problem, not advice.
+
+They suit large clusters."""
 
 _THRESHOLD = "loadBalancerBrokerThresholdShedderPercentage"
 _FLOOR = "loadBalancerBundleUnloadMinThroughputThreshold"
@@ -21,7 +23,9 @@ _BYTE_THRESHOLD = "loadBalancerMsgThroughputMultiplierDifferenceShedderThreshold
 _OVERLOADED = "loadBalancerBrokerOverloadedThresholdPercentage"
 
 _SLACK = 0.05
-"""What OverloadShedder and ThresholdShedder move beyond the threshold, as a share."""
+"""The fraction of its load that a broker sheds beyond what exceeds the threshold.
+
+OverloadShedder and ThresholdShedder do so (their ``ADDITIONAL_THRESHOLD_PERCENT_MARGIN``)."""
 
 
 def _small(setup: Setup) -> bool:
@@ -46,7 +50,7 @@ def throughput_floor(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def message_floor(setup: Setup) -> Iterator[Diagnosis]:
-    """Find minimums below which UniformLoadShedder and AvgShedder move nothing."""
+    """Find minimum rates (or a share of 0) that keep UniformLoadShedder or AvgShedder idle."""
     if setup.shedder not in ("UniformLoadShedder", "AvgShedder") or not setup.sheds:
         return
     share = setup.number(_SHARE)
@@ -77,7 +81,7 @@ def message_floor(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def swing(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a share of more than half of the difference: two brokers then exchange their roles."""
+    """Find ``maxUnloadPercentage`` above a half: the fuller broker then becomes the emptier one."""
     if setup.shedder in ("UniformLoadShedder", "AvgShedder") and setup.number(_SHARE) > 0.5:
         yield finding(
             "moves-more-than-half",
@@ -102,7 +106,7 @@ def uniform_off(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def lower_boundary(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a ThresholdShedder by which an idle broker never gets anything."""
+    """Find ThresholdShedder without ``lowerBoundarySheddingEnabled``: idle brokers get no load."""
     if setup.shedder != "ThresholdShedder" or not setup.sheds or setup.get(_LOWER):
         return
     threshold = setup.number(_THRESHOLD)
@@ -122,7 +126,7 @@ def lower_boundary(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def overload_only(setup: Setup) -> Iterator[Diagnosis]:
-    """Find OverloadShedder, which balances nothing below its fixed limit."""
+    """Find OverloadShedder, which moves nothing while no broker exceeds its fixed threshold."""
     if setup.shedder == "OverloadShedder" and setup.sheds:
         limit = setup.get(_OVERLOADED)
         yield finding(
@@ -135,7 +139,7 @@ def overload_only(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def history(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a weight of past usage by which the moving average lags, or never changes."""
+    """Find a weight of past usage so large that the moving average lags, or never changes."""
     uses = setup.shedder == "ThresholdShedder" or setup.placement == "LeastResourceUsageWithWeight"
     share = setup.number(_HISTORY)
     if not uses or setup.manager == "simple":

@@ -27,7 +27,7 @@ def bad_values(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def misspelled(setup: Setup) -> Iterator[Diagnosis]:
-    """Find names that Pulsar does not know but that look like one it does."""
+    """Find names that Pulsar does not know, but that resemble one of its settings."""
     for name, value in setup.properties.values.items():
         if name in table() or name in broker_conf_names():
             continue
@@ -53,7 +53,7 @@ def repeated(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def deprecated(setup: Setup) -> Iterator[Diagnosis]:
-    """Find names that have no effect any more."""
+    """Find settings that have no effect in Pulsar any more."""
     for name, entry in table().items():
         if not setup.changed(name):
             continue
@@ -89,7 +89,7 @@ def copies(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def unknown_names(setup: Setup) -> list[str]:
-    """The names of settings, misspelled ones too, that neither Pulsar nor this program knows."""
+    """Return the names, misspelled ones too, that neither Pulsar nor this program knows."""
     return unknown(setup.properties.values)
 
 

@@ -1,4 +1,4 @@
-"""Checks of the load manager and the two strategies it is to use."""
+"""Checks of the load manager and of its shedding and placement strategies."""
 
 from collections.abc import Iterator
 
@@ -32,7 +32,10 @@ def load_manager(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def _certainty(name: str) -> Severity:
-    """Whether a class is an operator's own: it has a package, and not Pulsar's."""
+    """Return an unknown strategy class's severity: advice for an operator's own, else a problem.
+
+    A class is an operator's own if it is in a package other than Pulsar's.
+    """
     own = "." in name and not name.startswith("org.apache.pulsar.")
     return Severity.ADVICE if own else Severity.PROBLEM
 
@@ -94,7 +97,7 @@ def avg_shedder_pair(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def placement_undoes_shedder(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a placement that may move bundles back, since it does not use the shedder's figures."""
+    """Find a placement that may undo moves, since it does not use the shedder's measure of load."""
     if setup.manager != "modular" or not setup.sheds:
         return
     by_usage = setup.shedder in ("ThresholdShedder", "OverloadShedder")
@@ -114,7 +117,7 @@ def placement_undoes_shedder(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def even_distribution(setup: Setup) -> Iterator[Diagnosis]:
-    """Find the filter by bundle count enabled, which decides before any load is compared."""
+    """Find the filter by bundle count, which chooses brokers before any load is compared."""
     if setup.manager != "modular" or not setup.sheds or not setup.get(EVEN):
         return
     planned = setup.shedder == "AvgShedder" == setup.placement

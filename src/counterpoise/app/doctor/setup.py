@@ -1,4 +1,4 @@
-"""A configuration for the checks: typed values with their sources, and the cluster's size."""
+"""The configuration that is checked: typed values with their sources, and the cluster's size."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Setup:
     properties: Properties
     brokers: int | None = None
     bundles: int | None = None
-    """Bundles of the cluster, or of its one large namespace; without it, of a new namespace."""
+    """Bundles of the cluster, or of its one large namespace; None: those of a new namespace."""
 
     @cached_property
     def _read(self) -> tuple[Mapping[str, Any], tuple[ConfigError, ...]]:
@@ -58,20 +58,20 @@ class Setup:
 
     @property
     def errors(self) -> tuple[ConfigError, ...]:
-        """The invalid values; the checks use the default instead."""
+        """The errors of invalid values; the checks use the defaults in their place."""
         return self._read[1]
 
     def get(self, name: str) -> Any:
-        """The effective value of a setting, in the option's type."""
+        """Return the effective value of a setting, in the option's type."""
         return self._read[0][name]
 
     def number(self, name: str) -> float:
-        """The effective value of a numeric setting."""
+        """Return the effective value of a numeric setting."""
         value: float = self.get(name)
         return value
 
     def given(self, name: str) -> bool:
-        """Whether the setting is set, to any value."""
+        """Whether the setting is given with a value that is not blank, perhaps its default."""
         return bool(self.properties.values.get(name, "").strip())
 
     def changed(self, name: str) -> bool:
@@ -82,11 +82,11 @@ class Setup:
         return self.given(name) and self.get(name) != table()[name].option.default
 
     def show(self, *names: str) -> dict[str, Shown]:
-        """The values of these settings with where they are from, for a `Diagnosis`."""
+        """Return these settings' effective values with their sources, for a `Diagnosis`."""
         return {name: self._shown(name) for name in names}
 
     def written(self, *names: str) -> dict[str, Shown]:
-        """These settings as they were given, also under names that Pulsar does not know."""
+        """Return these settings as they were given; the names may be unknown to Pulsar."""
         values, lines = self.properties.values, self.properties.lines
         return {name: Shown(values[name], lines.get(name)) for name in names}
 
@@ -101,7 +101,7 @@ class Setup:
     @property
     def manager(self) -> str:
         """Which load manager Pulsar 4.0.7 starts: ``modular``, ``extensible`` or ``simple``."""
-        # A name with a blank value reads as the simple manager in Pulsar.
+        # With a blank value Pulsar starts the simple load manager.
         if MANAGER in self.properties.values and not self.given(MANAGER):
             return "simple"
         name = self.get(MANAGER)

@@ -50,7 +50,7 @@ def grace_period(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def stale_measurements(setup: Setup) -> Iterator[Diagnosis]:
-    """Find shedding rounds that come faster than new measurements."""
+    """Find measurements or load reports that come more rarely than rounds of shedding."""
     if not setup.sheds:
         return
     interval = setup.number(_INTERVAL) * 60
@@ -109,7 +109,7 @@ def later_versions(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def transfer_target(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a TransferShedder whose target deviation hardly any cluster exceeds."""
+    """Find settings with which TransferShedder hardly ever moves a bundle, or never does."""
     if setup.manager != "extensible":
         return
     if setup.number(_TARGET) >= _WORST_DEVIATION:

@@ -1,4 +1,4 @@
-"""Checks of how resources count."""
+"""Checks of the weights with which resources count as a broker's load."""
 
 from collections.abc import Iterator
 
@@ -15,7 +15,7 @@ _PAIRS = (
 
 
 def memory(setup: Setup) -> Iterator[Diagnosis]:
-    """Find memory counted as load."""
+    """Find weights above 0 for memory, which then counts as load."""
     for name in (_DIRECT, _MEMORY):
         if setup.number(name) <= 0:
             continue
@@ -26,7 +26,7 @@ def memory(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def spelling(setup: Setup) -> Iterator[Diagnosis]:
-    """Find bandwidth weights set under Pulsar's misspelled names, which may override others."""
+    """Find weights under Pulsar's misspelled ``Bandwith`` names, which may override others."""
     for right, wrong in _PAIRS:
         fixed = setup.number(right)
         legacy = setup.number(wrong)

@@ -1,1 +1,1 @@
-"""All settings: who reads each, and what is accepted without effect."""
+"""All settings of broker.conf: which packages read each, and which have no effect."""

@@ -1,7 +1,7 @@
 """Settings that are accepted without effect, and the warnings about them.
 
-A setting that is accepted and changes nothing is worse than one that is refused. Brokers log those
-they were given at their start, ``doctor`` reports them, and ``docs/UNREAD.md`` lists them.
+A setting without effect must not go unnoticed: brokers log those they were given when they start,
+``counterpoise doctor`` reports them, and ``docs/UNREAD.md`` lists all of them.
 """
 
 import shlex
@@ -14,12 +14,12 @@ from counterpoise.app.settings.table import table, unknown
 from counterpoise.names.options import Option
 
 READ_ELSEWHERE = frozenset({"loadBalancerLoadSheddingStrategy", "zookeeperServers"})
-"""Names that are read without being declared by a room."""
+"""Settings that are read although no package declares them as an option."""
 
 
 @cache
 def unread() -> Mapping[str, str]:
-    """By name, every Pulsar setting without effect here, with an explanation (may be empty)."""
+    """Return the explanation (or "") of every Pulsar setting without effect here, by name."""
     found = {}
     for name in pulsar_settings():
         entry = table().get(name)
@@ -30,7 +30,7 @@ def unread() -> Mapping[str, str]:
 
 
 def set_and_unread(values: Mapping[str, str]) -> list[str]:
-    """The given settings that differ from Pulsar's default and have no effect."""
+    """Return the names of settings that differ from Pulsar's default and have no effect."""
     return sorted(
         name
         for name, value in values.items()
@@ -39,7 +39,7 @@ def set_and_unread(values: Mapping[str, str]) -> list[str]:
 
 
 def warning(names: Iterable[str]) -> str:
-    """The sentence that warns of settings without effect; empty without any."""
+    """Return a sentence that warns of these settings without effect; empty for none."""
     listed = ", ".join(names)
     return f"accepted, and read by nothing here (docs/UNREAD.md): {listed}" if listed else ""
 
@@ -47,9 +47,10 @@ def warning(names: Iterable[str]) -> str:
 def warnings(
     values: Mapping[str, str], conf: str | None, own: Iterable[type] = ()
 ) -> Iterator[str]:
-    """The sentences that warn at a start of settings that have no effect or are unknown.
+    """Return a broker's warnings at its start: of settings without effect, and of unknown ones.
 
-    ``conf`` is the file with the settings, ``own`` the options of an operator's own strategy.
+    ``values`` are the settings, ``conf`` the file that they are from, ``own`` the options classes
+    of an operator's own strategies, whose names are known.
     """
     if sentence := warning(set_and_unread(values)):
         yield sentence
@@ -62,7 +63,7 @@ def warnings(
 
 
 def dynamic_settings() -> list[Option]:
-    """Every setting that may be changed while brokers run, with or without effect here."""
+    """Return every setting that may be changed while brokers run, with or without effect here."""
     read = [entry.option for entry in table().values() if entry.option.dynamic]
     known = {each.conf for each in read}
     return read + [

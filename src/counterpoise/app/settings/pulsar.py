@@ -15,7 +15,7 @@ class PulsarSetting:
     default: str
     """The default as text; empty if there is none, or if it depends on the machine."""
     dynamic: bool
-    """Whether it changes while brokers run."""
+    """Whether it can be changed while brokers run."""
 
     def is_changed(self, value: str) -> bool:
         """Whether a value differs from the default; a blank value counts as the default."""
@@ -31,7 +31,7 @@ class PulsarSetting:
 
 @cache
 def pulsar_settings() -> Mapping[str, PulsarSetting]:
-    """All settings of Pulsar's broker.conf, by name."""
+    """Return all settings of Pulsar's broker.conf, by name."""
     text = files("counterpoise.app.settings").joinpath("pulsar_settings.tsv").read_text("utf-8")
     found = {}
     for line in text.splitlines():

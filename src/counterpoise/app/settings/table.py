@@ -1,4 +1,4 @@
-"""The table of broker.conf names and the rooms that read them."""
+"""The table of broker.conf names and the packages ("rooms") that read them."""
 
 import ast
 import difflib
@@ -24,7 +24,7 @@ from counterpoise.security.options import ClientOptions
 
 @cache
 def explanations(settings: type) -> Mapping[str, str]:
-    """The explanation of each option of a settings class and its sections, by broker.conf name."""
+    """Return the explanation of each option of a settings class, by broker.conf name."""
     strings = _strings_below_fields(settings)
     found = {each.conf: each.why or strings.get(name, "") for name, each in options_of(settings)}
     for _, section in sections_of(settings):
@@ -33,7 +33,7 @@ def explanations(settings: type) -> Mapping[str, str]:
 
 
 def _strings_below_fields(settings: type) -> dict[str, str]:
-    """By field name; empty if the source is not installed."""
+    """Return the docstrings below a class's fields, by field; empty without the source code."""
     try:
         module = ast.parse(inspect.getsource(sys.modules[settings.__module__]))
     except OSError:
@@ -56,7 +56,7 @@ ROOMS: tuple[tuple[str, type], ...] = (
     ("pipeline", BalanceOptions),
     ("broker", BrokerConfig),
 )
-"""Every settings dataclass that is read from a broker.conf."""
+"""Every settings dataclass that is read from a broker.conf, with the package that reads it."""
 
 
 BALANCER_ROOMS = frozenset({"decide.shedding", "decide.placement", "pipeline"})
@@ -64,7 +64,7 @@ BALANCER_ROOMS = frozenset({"decide.shedding", "decide.placement", "pipeline"})
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A setting's option, and the rooms (top packages) that read it; none: it is only known."""
+    """A setting's option, and the packages that read it; without any, it has no effect."""
 
     option: Option
     rooms: tuple[str, ...]
@@ -72,13 +72,13 @@ class Entry:
 
     @property
     def why(self) -> str:
-        """The setting's explanation."""
+        """What the setting does, or why it has no effect; from the docstring of its field."""
         return explanations(self.declared_by)[self.option.conf]
 
 
 @cache
 def table() -> Mapping[str, Entry]:
-    """Every setting for load balancing or rates by its broker.conf name, and who reads it."""
+    """Return every setting for load balancing or rate limits, by its broker.conf name."""
     entries: dict[str, Entry] = {}
     for room, settings in ROOMS:
         for option in all_options(settings):
@@ -91,7 +91,7 @@ def table() -> Mapping[str, Entry]:
 
 
 def read_by_balancer(name: str) -> bool:
-    """Whether the balancer, a program beside the brokers, reads a setting."""
+    """Whether the balancer (``counterpoise balance``, outside the brokers) reads a setting."""
     found = table().get(name)
     return name == "loadBalancerLoadSheddingStrategy" or (
         found is not None and not BALANCER_ROOMS.isdisjoint(found.rooms)
@@ -99,9 +99,9 @@ def read_by_balancer(name: str) -> bool:
 
 
 def of_brokers_alone(settings: Sequence[str], own: Iterable[type] = ()) -> list[str]:
-    """A sentence for each of these ``NAME=VALUE`` that has no effect on a balancer.
+    """Return a sentence for each of these ``NAME=VALUE`` that has no effect on a balancer.
 
-    Options of the classes ``own``, an operator's own strategies, have an effect.
+    ``own`` are the options classes of an operator's own strategies, whose options have an effect.
     """
     mine = {each.conf for cls in (ClientOptions, *own) for each in all_options(cls)}
     names = dict.fromkeys(text.partition("=")[0].strip() for text in settings)
@@ -114,21 +114,21 @@ def of_brokers_alone(settings: Sequence[str], own: Iterable[type] = ()) -> list[
 
 @cache
 def broker_conf_names() -> frozenset[str]:
-    """Every name that Pulsar 4.0.7 reads from broker.conf."""
+    """Return every name that Pulsar 4.0.7 reads from broker.conf."""
     return frozenset(pulsar_settings())
 
 
 @cache
 def known_names() -> frozenset[str]:
-    """Every name that this product or Pulsar's broker.conf knows."""
+    """Return every name that this product or Pulsar reads from broker.conf."""
     return frozenset({entry.option.conf for entry in table().values()} | broker_conf_names())
 
 
 def check_settings(settings: Mapping[str, str], own: Iterable[type] = ()) -> None:
     """Raise `ConfigError` for an unknown name or an invalid value.
 
-    Known are this product's names, those of ``own`` and those of broker.conf. For settings on a
-    command line; a whole broker.conf may hold names of other programs.
+    Known are this product's names, those of the options classes ``own`` and those of broker.conf.
+    For settings on a command line; a whole broker.conf may hold names of other programs.
     """
     own = list(own)
     check_names(settings, own)
@@ -140,7 +140,7 @@ def check_settings(settings: Mapping[str, str], own: Iterable[type] = ()) -> Non
 
 
 def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
-    """Raise `ConfigError` for a name that neither this product, ``own`` nor broker.conf knows.
+    """Raise `ConfigError` for a name that neither this product, Pulsar nor ``own`` has as option.
 
     For settings on a command line; a whole broker.conf may hold names of other programs.
     """
@@ -153,7 +153,7 @@ def check_names(names: Iterable[str], own: Iterable[type] = ()) -> None:
 
 
 def unknown(names: Iterable[str], own: Iterable[type] = ()) -> list[str]:
-    """Those of these names that neither this product, ``own`` nor broker.conf knows, sorted."""
+    """Return, sorted, the names that neither this product, Pulsar nor ``own`` has as option."""
     return sorted(set(names) - _known_with(own))
 
 

@@ -1,4 +1,4 @@
-"""Pulsar's balancing and rate settings that no room reads: known, checked, explained."""
+"""Pulsar's settings for balancing and rates that no package reads: checked and explained."""
 
 from dataclasses import make_dataclass
 from importlib.resources import files
@@ -8,7 +8,7 @@ from counterpoise.names.options import option
 
 
 def _field(line: str) -> tuple[str, type, Any]:
-    """A field of the dataclass from a line of ``unread_settings.tsv``."""
+    """Make a field of `UnreadOptions` from a line of ``unread_settings.tsv``."""
     name, text, unit, low, high, choices, traits, why = line.split("\t")
     default = int(text) if text.lstrip("-").isdigit() else text
     declared = option(

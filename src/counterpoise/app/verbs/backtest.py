@@ -45,7 +45,7 @@ MOST_TIMES = 8
 """The largest multiple of the present number of brokers that is tried."""
 PICTURES = (".png", ".svg", ".pdf")
 MOST_STEPS = 2_000_000
-"""Steps of all spans together: four years, minute by minute."""
+"""The largest number of steps that is replayed: almost four years, minute by minute."""
 NO_POLICIES = (
     "isolation policies and anti-affinity groups are not modelled: recorded load has none, and "
     "`balance` may find fewer brokers for a bundle than a replay does\n"
@@ -142,7 +142,7 @@ def _sentence(
 
 
 def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> report.Optimum:
-    """Print the best possible balance below the table."""
+    """Compute the best possible balance, print each result's distance from it, and return it."""
     with needed_by("--optimum", "optimum"):
         best = report.optimum_of(backtest_source.changed_source(args).open(), results)
     if not args.json:
@@ -151,7 +151,7 @@ def _optimum(args: argparse.Namespace, results: Sequence[BacktestResult]) -> rep
 
 
 def _check(args: argparse.Namespace) -> None:
-    """Raise `UserError` for options that are wrong whatever the trace."""
+    """Raise `UserError` for options that are invalid for any trace."""
     if args.spans < 1 or not 0 < args.step < math.inf:
         raise UserError("--spans and --step must be more than 0")
     expect_move_seconds(args.move_seconds)
@@ -171,7 +171,7 @@ def _check(args: argparse.Namespace) -> None:
 
 
 class _ReplayLines:
-    """Shows on stderr how many replays are done."""
+    """Prints the number of finished replays on stderr."""
 
     def __init__(self, replays: int) -> None:
         self._replays = replays
@@ -206,7 +206,7 @@ def _results_of(
             [candidate], source, parts=args.spans, move_s=move_s, seed=args.seed, followed=followed
         )
     ]
-    # The side that is cut has the most bundles.
+    # The last source has the most bundles: with --compare, its bundles may be split.
     much = not is_little(replays[-1][1].open(), len(replays))
     if args.master is None and (much or args.spark_conf):
         args.master = "local[*]"
@@ -235,7 +235,7 @@ def _results_of(
 
 
 def _replays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]:
-    """The candidates and the trace of each replay."""
+    """Return the replays to make, each as a candidate and the source of its trace."""
     source = backtest_source.changed_source(args)
     if not args.compare:
         followed = [AS_RECORDED] if backtest_source.has_moves(source) else []

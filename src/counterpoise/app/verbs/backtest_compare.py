@@ -28,7 +28,7 @@ VERSIONS = MappingProxyType(
             "loadBalancerLoadPlacementStrategy": f"{_IMPL}LeastLongTermMessageRate",
             BUNDLES: "4",
         },
-        # P#26609 and P#26610, merged in September 2026 for the version after that.
+        # apache/pulsar#26609 and #26610, merged in September 2026 for the next version.
         "pulsar-next": {
             "loadBalancerLoadSheddingStrategy": f"{_IMPL}AvgShedder",
             "loadBalancerLoadPlacementStrategy": f"{_IMPL}AvgShedder",
@@ -36,7 +36,7 @@ VERSIONS = MappingProxyType(
         },
     }
 )
-"""The defaults that matter here and that differ between Pulsar's versions."""
+"""The defaults that differ between Pulsar's versions and affect a replay, by version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Side:
 
 
 def sides_of(args: argparse.Namespace) -> tuple[Side, Side]:
-    """The two configurations that ``--compare`` names; --set and --conf override their defaults."""
+    """Return the two configurations of ``--compare``; --conf and --set override their settings."""
     now, then = (
         Side(f"{word}: {name}", _conf(name, args))
         for word, name in zip(("now", "then"), args.compare, strict=True)
@@ -71,10 +71,10 @@ def _conf(name: str, args: argparse.Namespace) -> Properties:
 
 
 def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
-    """The strategy that Pulsar's own leader would use under a configuration, for replay.
+    """Make a replay's candidate: the strategy of Pulsar's own leader with this configuration.
 
-    It makes rounds and placements as the leader does. ``thrash_span_s``: seconds for which a bundle
-    is not moved back to a broker that it left.
+    ``thrash_span_s``: seconds for which a bundle is not moved back to a broker that it left. Raises
+    `UserError`.
     """
     try:
         return BacktestCandidate(side.label, as_pulsar(side.conf, thrash_span_s=thrash_span_s))
@@ -83,7 +83,11 @@ def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
 
 
 def cut_of(now: Side, then: Side) -> int:
-    """Into how many parts each bundle is split if ``then`` has more for each namespace; else 1."""
+    """Return into how many parts each recorded bundle is split for the replay of ``then``.
+
+    More than 1 if ``then`` gives a new namespace more bundles than ``now`` does. Raises
+    `UserError`.
+    """
     try:
         few, many = (int(side.conf.values.get(BUNDLES) or 4) for side in (now, then))
     except ValueError as error:
@@ -92,12 +96,12 @@ def cut_of(now: Side, then: Side) -> int:
 
 
 def sources_of(source: Source, cut: int) -> tuple[Source, Source]:
-    """The traces to replay for ``now`` and ``then``; the latter with split bundles if `cut` > 1."""
+    """Return the traces to replay for ``now`` and ``then``; then's bundles are split into `cut`."""
     return source, (CutSource(source, cut) if cut > 1 else source)
 
 
 def differences(now: Side, then: Side, cut: int) -> list[str]:
-    """Sentences: which settings differ between the two, and what the replay assumes."""
+    """Return sentences on the settings that differ, and on what the replay assumes."""
     before, after = now.conf.values, then.conf.values
     changed = [
         f"{name}: {_short(before.get(name, 'default'))} -> {_short(after.get(name, 'default'))}"

@@ -1,4 +1,4 @@
-"""``counterpoise backtest --strategies --grid``: each strategy with each combination."""
+"""``counterpoise backtest --strategies --grid``: every strategy with every set of settings."""
 
 import argparse
 import itertools
@@ -21,7 +21,7 @@ NO_MOVES = "no moves"
 
 
 def candidates_of(args: argparse.Namespace) -> list[BacktestCandidate]:
-    """The baseline without moves, and each strategy with each combination of its settings.
+    """Return the baseline without moves, and each strategy with each combination of settings.
 
     Raises `UserError`, also for a setting that none of the strategies reads.
     """
@@ -46,7 +46,7 @@ def candidates_of(args: argparse.Namespace) -> list[BacktestCandidate]:
 
 
 def unplayed(args: argparse.Namespace) -> list[str]:
-    """A sentence for each ``--set`` that has no effect on a backtest."""
+    """Return a sentence for each ``--set`` that has no effect on a backtest."""
     filters = [FilterOptions] if args.as_pulsar else []
     return changing_nothing(args.settings, [*_own_options(_named(args), Properties()), *filters])
 
@@ -54,7 +54,7 @@ def unplayed(args: argparse.Namespace) -> list[str]:
 def grid(
     texts: Iterable[str], own: Callable[[Properties], Iterable[type]] = lambda _: ()
 ) -> list[Mapping[str, str]]:
-    """Every combination of the values in texts ``NAME=V1,V2``; one empty combination without texts.
+    """Return all combinations of the values in texts ``NAME=V1,V2``; without texts, an empty one.
 
     ``own`` returns the option classes of an operator's own strategies. Raises `UserError`.
     """
@@ -72,13 +72,13 @@ def grid(
 
 
 def _named(args: argparse.Namespace) -> list[str]:
-    """The strategies that are tried, each once."""
+    """Return the names in ``--strategies``, each once."""
     names = EVERY if args.strategies is None else str(args.strategies)
     return list(dict.fromkeys(filter(None, map(str.strip, names.split(",")))))
 
 
 def _own_options(named: Sequence[str], conf: Properties) -> list[type]:
-    """The options of the strategies that are tried, an operator's own among them."""
+    """Return the options classes of the strategies in ``named``, built in or an operator's own."""
     found: list[type] = []
     for name in named:
         shedder, _, placement = name.partition("/")
@@ -100,11 +100,12 @@ def _strategy(args: argparse.Namespace, conf: Properties, shedder: str, placemen
 
 
 def _read_by(strategy: Strategy, placement: str) -> frozenset[str]:
-    """The settings that change what a strategy does in a replay."""
+    """Return the names of the settings that change what a strategy does in a replay."""
     leads = strategy.as_leader is not None
     sections: list[type] = [type(strategy.options), type(strategy.placement_options)]
     sections += [BalanceOptions, FilterOptions] if leads else [BalanceOptions]
     names = {each.conf for section in sections for each in all_options(section)}
-    # A replay sheds even if the brokers are configured not to; a placement may be named already.
+    # A balancer's replay ignores whether the brokers shed. A placement given as SHEDDER/PLACEMENT
+    # overrides the setting.
     names -= set() if leads else {"loadBalancerSheddingEnabled"}
     return frozenset(names if placement else {*names, strategies.PLACEMENT_SETTING})

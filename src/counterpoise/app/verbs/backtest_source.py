@@ -1,4 +1,4 @@
-"""The load that ``counterpoise backtest`` replays: recorded or synthetic, with changes."""
+"""Opens the load that ``counterpoise backtest`` replays: recorded or synthetic, with changes."""
 
 import argparse
 from collections.abc import Callable
@@ -16,11 +16,11 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.schema import JournalKind
 
 MOST = 100_000_000
-"""The largest number of a synthetic load; a larger one is a mistake."""
+"""The limit of a number in ``synthetic:…``, such as of bundles; a larger one is a mistake."""
 
 
 def change_of(args: argparse.Namespace) -> Change:
-    """The differences from the trace's cluster that the options ask for."""
+    """Return the changes to the trace's cluster that the options ask for (``--brokers`` …)."""
     return Change(
         added=args.brokers,
         without=tuple(args.without),
@@ -31,13 +31,13 @@ def change_of(args: argparse.Namespace) -> Change:
 
 
 def changed_source(args: argparse.Namespace) -> Source:
-    """The trace with the changes that the options ask for, if any."""
+    """Return the source of the trace, with the changes that the options ask for."""
     change = change_of(args)
     return ChangedSource(plain_source(args), change) if change != Change() else plain_source(args)
 
 
 def plain_source(args: argparse.Namespace) -> SyntheticTrace | Recording:
-    """The recording or synthetic trace that the options name; raises `UserError`."""
+    """Return the recording or synthetic trace that the options name; raises `UserError`."""
     head, colon, rest = args.source.partition(":")
     if head != "synthetic" or not colon:
         return Recording(args.source, *span_ms(args.first, args.last))
@@ -74,7 +74,10 @@ def has_moves(source: Source) -> bool:
 
 
 def move_seconds_of(args: argparse.Namespace) -> float:
-    """For how many seconds a move makes a bundle unavailable: as given, or as recorded."""
+    """Return for how many seconds a move makes a bundle unavailable.
+
+    This is ``--move-seconds``, else what the history recorded, else one second.
+    """
     if args.move_seconds is not None:
         return float(args.move_seconds)
     if args.source.startswith("synthetic:"):

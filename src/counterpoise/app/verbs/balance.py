@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _console(args: argparse.Namespace) -> Iterator[None]:
-    """The console beside the balancer, if one was asked for."""
+    """Run a console in a child process during the block, if ``--console`` is given."""
     if args.console is None:
         yield
         return

@@ -94,7 +94,7 @@ async def _started(broker: Broker) -> bool:
 
 
 async def _unless_stopping(stopping: asyncio.Event, work: Coroutine[Any, Any, T]) -> T | None:
-    """The result of ``work``; if a stop is requested first, ``work`` is cancelled and this is None.
+    """Return the result of ``work``; if ``stopping`` is set first, cancel it and return None.
 
     So an operator can stop a broker whose metadata store does not respond.
     """
@@ -109,7 +109,7 @@ async def _unless_stopping(stopping: asyncio.Event, work: Coroutine[Any, Any, T]
 
 
 def _restarting(balancer: LeaderProgram, broker: Broker) -> Notify:
-    """A callback that restarts the balancer when a setting that it reads has changed."""
+    """Return a callback that restarts the balancer if a dynamic setting that it reads changed."""
     before: Mapping[str, str] = dict(broker.live.changed)
 
     def changed() -> None:
@@ -126,7 +126,7 @@ def _restarting(balancer: LeaderProgram, broker: Broker) -> Notify:
 def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
     # The former leader's balancer may take a moment to release the history.
     options = ["--wait-for-history", "60s", *conf_argv(args)]
-    # The cluster's word on shedding is about its brokers: while they shed, it waits.
+    # loadBalancerSheddingEnabled is about the brokers' own shedding, so it is not passed on.
     options += [
         f"--set={name}={value}"
         for name, value in broker.live.changed.items()
@@ -136,7 +136,7 @@ def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
 
 
 def _asked_at(broker: Broker) -> str:
-    """The address at which programs of this cluster ask a broker, as brokers ask each other."""
+    """Return the broker's admin URL for the balancer: HTTPS if brokers use TLS among themselves."""
     tls = broker.addresses.web_url_tls
     return tls if tls is not None and broker.config.client.tls else broker.web_url
 

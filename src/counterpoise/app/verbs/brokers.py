@@ -20,7 +20,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def brokers_of(cluster: ClusterAdmin) -> list[BrokerRow]:
-    """A row for each active broker, including those that do not answer."""
+    """Return a row for each active broker, including those that do not answer."""
     active = await cluster.brokers()
     leader = await cluster.leader()
 

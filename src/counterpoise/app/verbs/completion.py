@@ -1,4 +1,4 @@
-"""``counterpoise completion``: what makes a shell complete verbs and options."""
+"""``counterpoise completion``: a script by which a shell completes verbs and options."""
 
 import argparse
 import sys

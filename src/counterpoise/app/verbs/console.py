@@ -85,10 +85,10 @@ def _address(listening: socket.socket) -> str:
 
 
 def strategy_of(settings: Mapping[str, str], own: Properties = NOTHING) -> tuple[Strategy, str]:
-    """The strategy by which a console advises, and a sentence about the choice.
+    """Return the strategy by which a console advises, and a sentence about the choice.
 
-    Made from the cluster's `settings`; the console's own (``own``) override them. If they are
-    invalid, a default strategy is used.
+    It is made from the cluster's `settings`, which the console's own (``own``) override. If they
+    are invalid, it is Pulsar's default shedder with its defaults.
     """
     running = strategies.as_load_manager_reads(Properties(settings))
     known = _known({**running.values, **own.values})
@@ -101,9 +101,10 @@ def strategy_of(settings: Mapping[str, str], own: Properties = NOTHING) -> tuple
 
 
 def drain_rules_of(settings: Mapping[str, str], own: Properties = NOTHING) -> DrainRules:
-    """The rules by which the console drains a broker.
+    """Return the rules by which the console drains a broker.
 
-    Made from the cluster's `settings`, overridden by ``own``; the defaults if these are invalid.
+    They are made from the cluster's `settings`, which ``own`` overrides; the defaults if these are
+    invalid.
     """
     placement = strategies.find_placement(LeastUsage.name)
     try:
@@ -116,7 +117,7 @@ def drain_rules_of(settings: Mapping[str, str], own: Properties = NOTHING) -> Dr
 
 
 def _known(settings: Mapping[str, str]) -> Properties:
-    """Without the packages that Pulsar's settings name strategies with."""
+    """Return the settings with the shedder's Java class shortened to its name without package."""
     names = (strategies.SHEDDER_SETTING,)
     short = {name: settings[name].rpartition(".")[2] for name in names if name in settings}
     return Properties({**settings, **short})

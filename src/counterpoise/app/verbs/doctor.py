@@ -45,7 +45,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _settings() -> str:
-    """Every balancing and rate setting: default, what is allowed, who reads it, and why."""
+    """Return a text on every balancing and rate setting: what it does, default, range, readers."""
     lines = []
     for name, entry in sorted(table().items()):
         option = entry.option

@@ -59,7 +59,7 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
 
 
 def drain_action(args: argparse.Namespace) -> NewAction:
-    """The action to record: the drain of a broker or its release, by whom and why.
+    """Return the action to record: a drain or the end of a cordon, with ``--who`` and ``--why``.
 
     Raises `UserError`. A drain may begin a new history, since a broker may be drained before any
     balancer runs.
@@ -69,7 +69,7 @@ def drain_action(args: argparse.Namespace) -> NewAction:
 
 
 def _release(args: argparse.Namespace, action: NewAction) -> int:
-    """End a cordon."""
+    """End the broker's cordon, so that a balancer may give it bundles again; moves nothing."""
     if args.execute:
         raise UserError("--release moves nothing: leave --execute out")
     if action.trail is None:
@@ -85,9 +85,9 @@ def _release(args: argparse.Namespace, action: NewAction) -> int:
 async def drain_rules(
     reader: SnapshotReader, addresses: tuple[str, ...], args: argparse.Namespace
 ) -> DrainRules:
-    """The rules of a drain, from the cluster's settings and the options.
+    """Return the rules of a drain, from the cluster's settings and the options.
 
-    Raises `UserError` if it is to be carried out while the cluster sheds load by itself.
+    Raises `UserError` if the drain is to be carried out while the cluster sheds load by itself.
     """
     if args.execute and (reason := await sheds_by_itself(reader.admin, addresses)):
         raise UserError(reason)
@@ -112,13 +112,17 @@ async def _drain(drain: BrokerDrain, args: argparse.Namespace, action: NewAction
 
 
 def _read(drain: BrokerDrain) -> tuple[Mapping[str, str], tuple[str, ...]]:
-    """The brokers that do not answer, with why, and the bundles that end with the broker."""
+    """Return the brokers that do not answer, with reasons, and the bundles that are not moved.
+
+    These are bundles such as heartbeats, which end or move when the broker stops. Both are empty if
+    the cluster was not read.
+    """
     snapshot = drain.snapshot
     return ({}, ()) if snapshot is None else (snapshot.silent, drain.goal.bound(snapshot))
 
 
 def _messages_out(drain: BrokerDrain, plan: Round) -> float:
-    """What the consumers of the plan's bundles are sent in a second."""
+    """Return how many messages a second are sent to consumers of the plan's bundles."""
     if drain.snapshot is None:
         return 0.0
     view = drain.snapshot.view

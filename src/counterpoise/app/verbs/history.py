@@ -49,7 +49,7 @@ def _check(args: argparse.Namespace, location: Location) -> int:
 
 
 def _repair(args: argparse.Namespace, location: Location) -> int:
-    # Before the tables can be opened.
+    # First, since tables with a damaged log cannot be opened.
     logs = repair_logs(location)
     found = as_writer(location, lambda writer: repair(writer, wall_clock_ms()))
     _report(found)

@@ -1,4 +1,4 @@
-"""``counterpoise history import``: a history from a cluster's metrics in a Prometheus."""
+"""``counterpoise history import``: make a history from a cluster's metrics in Prometheus."""
 
 import argparse
 import asyncio
@@ -40,7 +40,7 @@ from counterpoise.security.client import ClientSecurity, Names, http_session
 from counterpoise.security.options import ClientOptions
 
 FIRST_PAUSE_S = 1.0
-"""Seconds before a query is sent again for the first time."""
+"""Seconds to wait before a failed query is sent again for the first time."""
 STEP_S = 60.0
 _NAMES = Names(
     plugin="--prometheus-user-file",
@@ -79,14 +79,14 @@ def _grid_of(args: argparse.Namespace) -> TimeGrid:
     first_ms = moment_or_ago_ms(args.first or ("" if args.file else "-30d"), now_ms)
     last_ms = moment_or_ago_ms(args.last, now_ms)
     if args.file:
-        # What the files have, whatever the clock says.
+        # Without --from and --to, all that the files contain, even later than this clock's time.
         first_ms, last_ms = (first_ms if args.first else 0), (last_ms if args.last else EVER)
     if last_ms <= first_ms:
         raise UserError(
             f"--from {args.first} --to {args.last or 'now'}: expected an earlier time first"
         )
     step_ms = max(1, round((args.step or STEP_S) * 1000))
-    # On whole steps, so that an import that goes on later meets the same moments.
+    # Aligned to whole steps, so that a later import of the same metrics has the same times.
     first_ms = -(-first_ms // step_ms) * step_ms
     return TimeGrid(first_ms, step_ms, max(1, (last_ms - first_ms) // step_ms + 1))
 
@@ -119,7 +119,7 @@ async def _source(args: argparse.Namespace) -> AsyncIterator[SeriesSource]:
 
 
 def _prometheus_security(args: argparse.Namespace) -> ClientSecurity:
-    """The credentials for the Prometheus; raises `UserError` and `ConfigError`."""
+    """Return the credentials for Prometheus; raises `UserError` and `ConfigError`."""
     plugin = parameters = ""
     if args.prometheus_token_file and args.prometheus_user_file:
         raise UserError("--prometheus-token-file and --prometheus-user-file: give one of them")

@@ -1,4 +1,4 @@
-"""``counterpoise notify``: try the webhook that an operator is notified by."""
+"""``counterpoise notify``: test the webhook to which notices for an operator are sent."""
 
 import argparse
 import asyncio
@@ -14,7 +14,7 @@ from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.notify.webhook import NotifyOptions, deliver, notice_of_a_test
 
 ANSWER_WITHIN_S = 10.0
-"""How long the webhook may take; it is tried once, since a person waits for it."""
+"""Seconds that the webhook may take; it is tried once, since a person waits for the result."""
 
 
 def run(args: argparse.Namespace) -> int:

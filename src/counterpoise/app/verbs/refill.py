@@ -1,4 +1,4 @@
-"""``counterpoise refill``: give load to brokers that carry too little, as no threshold would."""
+"""``counterpoise refill``: move bundles to brokers that carry too little, whatever thresholds."""
 
 import argparse
 import asyncio
@@ -131,7 +131,7 @@ async def _carry_out(
         approved = ApprovedPlan(session, addresses, writer, plan, wall_clock_ms, say, options)
         carried = await approved.carry_out()
         action = NewAction(trail_of(args.history, may_be_new=True), ActionKind.REFILL)
-        # In a pause it was cut short, and leaves the brokers as they were.
+        # While moves are paused no action is recorded, so that cordoned brokers stay cordoned.
         with contextlib.suppress(ActionRefusedError):
             for broker in args.broker:
                 async with action.recorded(wall_clock_ms, broker) as log:

@@ -22,14 +22,14 @@ SHOWN_MAX = 50
 def run(args: argparse.Namespace) -> int:
     """Run ``replay``: replay a recording and print the differences; status 1 if there are any."""
     for name in ("speed", "patience"):
-        # Not a number is refused, too: no comparison with it is true.
+        # `not … > 0` refuses NaN too, with which every comparison is false.
         if getattr(args, name) is not None and not getattr(args, name) > 0:
             raise UserError(f"--{name} {getattr(args, name):g}: must be more than 0.")
     faults = [_fault(text) for text in args.fault]
     if faults and args.url:
         raise UserError("--fault is for the fresh cluster: leave --url out, or set it over HTTP.")
     try:
-        # Damage anywhere is found before anything is replayed.
+        # Read all of the file first, so that damage is found before anything is replayed.
         with args.file.open("rb") as file:
             records, whole = 0, len(HEADER)
             for record in read_recording(file):
@@ -62,7 +62,7 @@ def run(args: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _target(url: str | None, faults: Sequence[Fault]) -> Iterator[str]:
-    """The broker's URL, of a fresh cluster with these faults if none was named."""
+    """Yield ``url``; if None, run a new cluster with these faults, and yield its service URL."""
     if url is not None:
         if not url.startswith("pulsar://"):
             raise UserError(f"--url {url}: give pulsar://host:port of one broker.")

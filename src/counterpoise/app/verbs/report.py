@@ -1,4 +1,4 @@
-"""``counterpoise report``: a week of a history as a page."""
+"""``counterpoise report``: a page about a week, or other days, of a history."""
 
 import argparse
 import sys
@@ -18,7 +18,7 @@ def run(args: argparse.Namespace) -> int:
     expect_writable("--html", args.html, PAGES)
     first_ms, last_ms = span_ms(args.first, args.last)
     first = _day(first_ms) if args.first else None
-    # Up to midnight is up to the end of the day before.
+    # --to is exclusive: up to midnight means up to the day before.
     last = _day(last_ms - 1) if args.last else None
     shown = read_days(open_location(args.history), first, last)
     with writing_file(args.html):

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def _until_stopped(args: argparse.Namespace, trail: ActionTrail, stop: asyncio.Event) -> int:
-    """Its exit status; a stop ends it, and the command that it runs."""
+    """Return the restart's exit status; if ``stop`` is set, cancel it and its restart command."""
     running, stopping = asyncio.create_task(_run(args, trail)), asyncio.create_task(stop.wait())
     await asyncio.wait((running, stopping), return_when=asyncio.FIRST_COMPLETED)
     if running.done():

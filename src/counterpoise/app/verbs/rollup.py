@@ -1,4 +1,4 @@
-"""``counterpoise rollup``: the gold tables of a history, by Spark."""
+"""``counterpoise rollup``: update a history's gold tables (summaries of days) with Spark."""
 
 import argparse
 import sys

@@ -1,4 +1,4 @@
-"""The approval rules that a verb was given."""
+"""Reads a verb's options on moves: approval rules, and how moves are carried out."""
 
 import argparse
 from dataclasses import replace
@@ -10,7 +10,7 @@ from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 
 
 def rules_of(args: argparse.Namespace) -> ApprovalRules:
-    """The limits on moves without approval that the options set."""
+    """Return the limits on moves without approval that the options set."""
     return ApprovalRules(
         moves_a_round=args.max_moves_a_round,
         moves_an_hour=args.max_moves_an_hour,
@@ -23,7 +23,7 @@ def rules_of(args: argparse.Namespace) -> ApprovalRules:
 
 
 def moves_of(args: argparse.Namespace) -> ExecutorOptions:
-    """How the options have bundles moved: how many at once, and when moves pause or stop."""
+    """Return how moves are carried out: how many at once, and when they pause or stop."""
     made = ExecutorOptions(
         latency=LatencyWatchOptions(LatencyLimit(times=args.stop_at_latency)),
         warm_up_s=args.warm_up,

@@ -15,7 +15,7 @@ HEARD_WITHIN_S = 5.0
 POLL_S = 0.05
 EXIT_WHOLE = 1
 WHOLE = 2
-"""The boundaries of a bundle that is not cut."""
+"""The number of boundaries of a bundle that was not split."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -49,7 +49,11 @@ async def _split(cluster: ClusterAdmin, target: Target, args: argparse.Namespace
 
 
 async def _edges(cluster: ClusterAdmin, namespace: str, whole: BundleRange) -> list[str]:
-    """Where the bundle is cut now; the broker that is asked may hear of it a moment later."""
+    """Return the boundaries within the former bundle ``whole``, in order.
+
+    The broker that is asked may learn of the split late, so it is asked until there are more than
+    two, for at most `HEARD_WITHIN_S` seconds.
+    """
     deadline = asyncio.get_running_loop().time() + HEARD_WITHIN_S
     while True:
         found = await cluster.boundaries(namespace)

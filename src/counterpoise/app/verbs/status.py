@@ -1,4 +1,4 @@
-"""``counterpoise status``: what a balancer is doing, by its history."""
+"""``counterpoise status``: what a balancer, or a fleet's balancers, are doing."""
 
 import argparse
 import asyncio
@@ -61,7 +61,7 @@ def _show_fleet(args: argparse.Namespace, states: Sequence[ClusterState]) -> int
 
 
 def sentences(found: BalancerStatus) -> list[str]:
-    """A balancer's status as lines for a person."""
+    """Return a balancer's status as lines for a person."""
     lines = [f"history {found.history}"]
     if found.in_force:
         lines.append(found.in_force)
@@ -104,7 +104,7 @@ def sentences(found: BalancerStatus) -> list[str]:
 
 
 def actions_text(actions: Sequence[OperatorAction], now_ms: int) -> list[str]:
-    """Sentences on cordoned brokers, and on operators' actions of the last hour."""
+    """Return sentences on cordoned brokers, and on operators' actions of the last hour."""
     lines = [
         f"cordoned: {broker}, drained by {drain.who}{f': {drain.why}' if drain.why else ''} "
         f"(counterpoise refill {broker}, or counterpoise drain {broker} --release)"
@@ -131,12 +131,12 @@ def _gone(move: ActionMove) -> str:
 
 
 def _ends(counts: Mapping[str, int]) -> str:
-    """How many moves ended in which way."""
+    """Return the number of moves for each status, as a text."""
     return ", ".join(f"{count} {MoveStatus(status).words}" for status, count in counts.items())
 
 
 def actions_json(actions: Sequence[OperatorAction], now_ms: int) -> dict[str, object]:
-    """The cordoned brokers, and operators' actions of the last hour, as JSON."""
+    """Return the cordoned brokers, and operators' actions of the last hour, for JSON."""
     lately = [each.to_json() for each in actions if each.at_ms >= now_ms - HOUR_MS]
     return {"cordoned": sorted(cordoned(actions)), "actions": lately}
 

@@ -38,11 +38,11 @@ from counterpoise.storage.managed.bookie_tls import BookieTlsFiles, bookie_tls
 
 EXIT_FOUND: Final = 3
 TIMEOUT_S: Final = 10.0
-"""How long the metadata store may take to answer one request."""
+"""Seconds that the metadata store may take to answer one request."""
 
 
 RowSource = Callable[[LedgerCluster, argparse.Namespace], AsyncIterator[Sequence[Any]]]
-"""Reads the rows of one subject from the storage, in parts."""
+"""Reads the rows of one subject from the storage, in batches."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class StorageSubject:
     row: type
     rows: RowSource
     alarm: str = ""
-    """The flag of a row for which the exit status is `EXIT_FOUND`."""
+    """A boolean field: if it is true in any row, the exit status is `EXIT_FOUND`; empty: none."""
 
 
 def run(args: argparse.Namespace) -> int:
@@ -86,7 +86,10 @@ async def _show(args: argparse.Namespace, counts: ReadCounts) -> int:
 
 
 def _tls(args: argparse.Namespace) -> BookieTlsFiles | None:
-    """How bookies are reached, by the settings of brokers; raises `UserError`, `ConfigError`."""
+    """Return the files for TLS to bookies, by the brokers' settings; None without TLS or bookies.
+
+    Raises `UserError` and `ConfigError`.
+    """
     properties = read_conf(args.conf, args.settings)
     read = {each.conf for each in all_options(BookieClientOptions)}
     for text in args.settings:
@@ -194,7 +197,10 @@ async def _orphans(
 
 
 def _position(text: str, ledger: int | None) -> Position:
-    """The entry that ``--from`` names; raises `UserError`."""
+    """Return the position of the entry that ``--from`` names; raises `UserError`.
+
+    ``text`` is ``LEDGER:ENTRY``, or ``ENTRY`` with a ``ledger``; if empty, it is `NO_POSITION`.
+    """
     if not text:
         return NO_POSITION
     parts = text.split(":")

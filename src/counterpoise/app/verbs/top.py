@@ -1,4 +1,4 @@
-"""``counterpoise top``: which limits throttle whom, live."""
+"""``counterpoise top``: which rate limits throttle which clients, live."""
 
 import argparse
 import asyncio
@@ -31,7 +31,7 @@ Limit = Mapping[str, Any]
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run ``top``: show the most used publish limits, until interrupted."""
+    """Run ``top``: show the rate limits at which clients wait, until interrupted."""
     if args.interval <= 0:
         raise UserError("--interval must be more than 0")
     urls, security = admin_urls(args.admin_url), client_security(args)
@@ -60,8 +60,10 @@ def run(args: argparse.Namespace) -> int:
 async def limits_of(
     urls: Sequence[str], security: ClientSecurity = ANONYMOUS, timeout_s: float = TIMEOUT_S
 ) -> tuple[list[tuple[str, Limit]], list[str], int]:
-    """Every limit of every broker, with the broker's id; a sentence for each broker that does not
-    list its limits; and how many brokers do.
+    """Ask every broker for its rate limits.
+
+    Returns the limits with their brokers' ids, a sentence for each broker that does not list its
+    limits, and the number of brokers that do. Raises `UserError` if no address answers.
     """
     found: list[tuple[str, Limit]] = []
     complaints, answered = [], 0
@@ -88,7 +90,7 @@ async def limits_of(
 
 
 async def _brokers(admin: Admin, urls: Sequence[str]) -> list[str]:
-    """What the first of the addresses that answers lists; raises `UserError` if none does."""
+    """Return the broker ids that the first responding address lists; raises `UserError`."""
     refusals = []
     for url in urls:
         try:
@@ -107,10 +109,10 @@ def screen(
     everything: bool = False,
     answered: int = 1,
 ) -> list[str]:
-    """The lines that ``top`` shows of these limits.
+    """Return the lines that ``top`` shows of these limits; without ``everything``, of those in use.
 
-    Rates are the difference to the counters in ``before``, ``seconds`` ago; ``answered`` brokers
-    listed their limits.
+    A limit is in use if a client waits at it. Rates are the difference to the counters of messages
+    and bytes in ``before``, ``seconds`` ago; ``answered`` is how many brokers listed their limits.
     """
     lines = [f"{'LIMIT':<21} {'OF':<42} {'RATE':>24} {'PASSES':>24} {'WAITING':>8} {'WAITED':>10}"]
     shown = 0
@@ -140,7 +142,7 @@ def screen(
 
 
 def _waiting(limit: Limit) -> list[str]:
-    """A line for each who waits."""
+    """Return a line for each producer and subscription that waits at a limit."""
     return [
         f"  {each['name'][-38:]:<38} {each['address']} on {each['topic']}: "
         f"{each['held_entries']} entries, {each['held_bytes']:,} bytes, for {each['seconds']:.1f} s"

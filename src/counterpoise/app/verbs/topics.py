@@ -22,7 +22,10 @@ def run(args: argparse.Namespace) -> int:
 
 
 async def topics_of(cluster: ClusterAdmin, namespace: str | None) -> list[TopicRow]:
-    """The loaded topics of every broker; raises `UserError` if one cannot be asked."""
+    """Return the loaded topics of every broker, or those of a namespace.
+
+    Raises `UserError` if a broker cannot be asked, or the namespace does not exist.
+    """
     if namespace is not None:
         NamespaceName.parse(namespace)
         await cluster.boundaries(namespace)

@@ -22,7 +22,7 @@ def run(args: argparse.Namespace) -> int:
 
 async def _unload(cluster: ClusterAdmin, target: Target, args: argparse.Namespace) -> int:
     bundle = await target.bundle(cluster)
-    # Nothing is kept of what a cluster was never asked for.
+    # Check the target first: a request that the cluster never got is not recorded.
     if bundle is None:
         target.no_destination(args.to)
         await cluster.boundaries(target.namespace)
@@ -72,7 +72,10 @@ async def _carry_out(
 def _outcome(
     bundle: str, before: str | None, destination: str, after: str | None, began_ms: int
 ) -> MoveOutcome:
-    """What became of an unload; a bundle that its old broker has again was moved all the same."""
+    """Return the outcome of an unload, with the owner ``after`` it.
+
+    Without a destination every owner counts as moved to, even the former one.
+    """
     status = MoveStatus.MOVED if after and after == (destination or after) else MoveStatus.ELSEWHERE
     return MoveOutcome(
         f"{began_ms}-unload",

@@ -43,7 +43,7 @@ def run(args: argparse.Namespace) -> int:
     if args.brokers < 1:
         raise UserError(f"--brokers {args.brokers}: a cluster needs at least one broker.")
     properties = read_conf(args.conf, args.settings)
-    # Here, where the line can be named, rather than in the log of a broker that does not start.
+    # Checked here, so that the error names the line, and is not in the log of a failed broker.
     broker_config(properties, args.conf, _warn)
     if args.balance_every <= 0:
         raise UserError(f"--balance-every {args.balance_every:g}: must be more than 0.")
@@ -112,25 +112,25 @@ def _run_here(args: argparse.Namespace, options: LocalClusterOptions) -> int:
             spec = balancer_spec(cluster.admin_url, options.history, options.balance_options)
             undo.callback(Child(spec).stop)
         undo.enter_context(_shown(cluster, options, args))
-        # Goes through all objects: the addresses are printed before.
+        # It goes through all objects, which takes a moment, so the addresses are printed before.
         collect_seldom()
         threading.Event().wait()
     return 0
 
 
 def _cluster(options: LocalClusterOptions) -> Cluster:
-    """A cluster in this process with its data in a directory."""
+    """Make a cluster whose brokers run in this process, with its data in a directory."""
     known = known_names() if options.settings else ()
     config: dict[str, object] = {
         "brokerServicePort": options.first_port,
         "webServicePort": options.first_web_port,
-        # Without what a broker.conf may hold for other programs.
+        # Without settings that a broker.conf may hold for other programs.
         **{name: value for name, value in options.settings.items() if name in known},
     }
     if options.metadata_url:
         config["metadataStoreUrl"] = options.metadata_url
     if options.balance:
-        # Two who move bundles would undo each other's work.
+        # Otherwise the leader and the balancer on Spark would undo each other's moves.
         config["loadBalancerSheddingEnabled"] = False
     return Cluster(
         options.brokers,
@@ -147,7 +147,7 @@ def _cluster(options: LocalClusterOptions) -> Cluster:
 def _shown(
     cluster: LaunchedCluster, options: LocalClusterOptions, args: argparse.Namespace
 ) -> Iterator[None]:
-    """Print the addresses of a cluster that runs, of its console too."""
+    """Print the addresses of a running cluster, and run its console during the block, if any."""
     with _console(cluster, options, args) as console_url:
         _print_addresses(cluster, options, args, console_url)
         yield
@@ -167,14 +167,14 @@ def _balancer(options: LocalClusterOptions) -> str:
 
 @contextlib.contextmanager
 def _until_stopped(cluster: LaunchedCluster) -> Iterator[None]:
-    """Start it, and stop it in the end whatever happens."""
+    """Start the cluster, and stop it when the block ends, also by an error."""
     try:
         cluster.start()
         yield
     except (MetadataError, OSError) as error:
         raise UserError(f"the cluster cannot start: {error}") from None
     finally:
-        # A second Ctrl-C must not leave half of it running.
+        # A second Ctrl-C must not leave half of the cluster running.
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, signal.SIG_IGN)
         try:
@@ -187,7 +187,7 @@ def _until_stopped(cluster: LaunchedCluster) -> Iterator[None]:
 def _console(
     cluster: LaunchedCluster, options: LocalClusterOptions, args: argparse.Namespace
 ) -> Iterator[str]:
-    """The console's address while it runs; empty when none was asked for."""
+    """Run the console during the block, and yield its URL; empty without ``--console``."""
     if args.console is None:
         yield ""
         return
@@ -204,7 +204,7 @@ def _console(
 
 
 def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> None:
-    """Report brokers that end, until none is left; start ZooKeeper and bookies again."""
+    """Report processes that end, until no broker is left; restart ZooKeeper and bookies."""
     restarts = RestartSchedule(time.monotonic)
     while any(each.alive for each in cluster.brokers):
         try:
@@ -222,7 +222,7 @@ def _watch(cluster: LocalCluster, ended: queue.SimpleQueue[tuple[str, int]]) -> 
 
 
 def _begin_again(cluster: LocalCluster, name: str, restarts: RestartSchedule) -> None:
-    """Start a server again: without ZooKeeper no metadata, without bookies no message is there."""
+    """Restart ZooKeeper or a bookie; if that fails, schedule the next attempt."""
     try:
         cluster.restart_server(name)
     except UserError as error:

@@ -1,4 +1,4 @@
-"""``counterpoise verify-storage``: whether all that was stored is still there."""
+"""``counterpoise verify-storage``: check stored messages for missing and damaged entries."""
 
 import argparse
 import json

@@ -1,4 +1,4 @@
-"""``counterpoise watch``: keep a cluster's history, and say what changes."""
+"""``counterpoise watch``: record a cluster's load in a history, and print what changes."""
 
 import argparse
 import asyncio

@@ -1,4 +1,4 @@
-"""``counterpoise watchdog``: what is wrong with a cluster although it answers."""
+"""``counterpoise watchdog``: find faults of a cluster whose brokers still respond."""
 
 import argparse
 import asyncio
@@ -67,7 +67,7 @@ async def _look(args: argparse.Namespace, stop: asyncio.Event) -> int:
             metrics.polled(rows, changes)
             looked = int(rows["poll_id"][0])
             first = looked if first is None else first
-            # By when the looks began: one that takes long, as a broker hangs, is one look still.
+            # Between the starts of polls: one poll, even if a broker hangs in it, is not enough.
             if not args.follow and looked - first >= args.patience * 1000:
                 break
             try:

@@ -142,7 +142,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _refuse(words: Sequence[str], verb: str | None, parser: argparse.ArgumentParser) -> NoReturn:
-    """Exit with the verb's usage, the arguments that it does not know, and similar ones."""
+    """Exit with the verb's usage and the arguments that it does not know, and suggest an option."""
     known = parser if verb is None else _add(_verb(verb), _frame()[1])
     import difflib
     import re
@@ -154,7 +154,7 @@ def _refuse(words: Sequence[str], verb: str | None, parser: argparse.ArgumentPar
 
 
 def full_parser() -> argparse.ArgumentParser:
-    """The parser with every command and all its options, for shell completion."""
+    """Make the parser with every command and all its options, for shell completion."""
     parser, subparsers = _frame()
     for verb in VERBS:
         _add(verb, subparsers)

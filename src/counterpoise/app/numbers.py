@@ -18,7 +18,7 @@ def count(text: str) -> int:
 
 
 def surplus(text: str) -> int:
-    """Parse a number of additional things, such as ``+2``, to 2; for argparse."""
+    """Parse a number of additional brokers, such as ``+2``, to 2; for argparse."""
     if not text.startswith("+"):
         raise argparse.ArgumentTypeError(f"{text!r} is not how many more, such as +2")
     return count(text[1:])

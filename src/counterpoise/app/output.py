@@ -53,7 +53,7 @@ def commanded(stream: TextIO) -> TextIO:
 
 
 def one_line(text: str) -> str:
-    """Join a text's lines by blanks, so that a name in it cannot imitate a line of output."""
+    """Join a text's lines by spaces, so that a name in it cannot imitate a line of output."""
     return " ".join(text.splitlines())
 
 

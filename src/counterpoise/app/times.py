@@ -50,7 +50,7 @@ def moment_ms(text: str, otherwise: int) -> int:
 
 
 def moment_or_ago_ms(text: str, now_ms: int) -> int:
-    """Parse a date and time, or a time ago (``-30d``, ``-6h``), to ms since 1970.
+    """Parse a date and time, or a time before now (``-30d``, ``-6h``), to ms since 1970.
 
     Raises `UserError`.
     """

@@ -53,7 +53,7 @@ def add_history(parser: argparse.ArgumentParser, what: str, *, required: bool = 
 
 
 def add_strategy(parser: argparse.ArgumentParser) -> None:
-    """Add ``--strategy`` and ``--placement``."""
+    """Add ``--strategy``, the shedder to use, and ``--placement``, the placement strategy."""
     parser.add_argument(
         "--strategy",
         metavar="NAME",
@@ -64,7 +64,7 @@ def add_strategy(parser: argparse.ArgumentParser) -> None:
 
 
 def add_placement(parser: argparse.ArgumentParser) -> None:
-    """Add ``--placement``."""
+    """Add ``--placement``, the strategy that chooses the destinations of moves."""
     parser.add_argument(
         "--placement",
         default="LeastUsage",
@@ -82,7 +82,10 @@ def add_interval(parser: argparse.ArgumentParser) -> None:
 def add_thrash_span(
     parser: argparse.ArgumentParser, default_s: float, note: str = "0: never"
 ) -> None:
-    """Add ``--thrash-span``; `note` says what 0 means, for the help."""
+    """Add ``--thrash-span``: how long a bundle stays after moves back and forth.
+
+    `note` says what 0 means, for the help.
+    """
     default = f"{default_s / 3600:g}h" if default_s else "0"
     parser.add_argument(
         "--thrash-span",
@@ -95,7 +98,7 @@ def add_thrash_span(
 
 
 def add_costly_span(parser: argparse.ArgumentParser) -> None:
-    """Add ``--costly-span``."""
+    """Add ``--costly-span``: how long a bundle stays after moves that disturbed its clients."""
     parser.add_argument(
         "--costly-span",
         type=seconds,
@@ -107,27 +110,27 @@ def add_costly_span(parser: argparse.ArgumentParser) -> None:
 
 
 def add_move_seconds(parser: argparse.ArgumentParser) -> None:
-    """Add ``--move-seconds``."""
+    """Add ``--move-seconds``: for how long a move makes a bundle unavailable."""
     parser.add_argument(
         "--move-seconds", type=float, metavar="S", help="duration of a move (default: as recorded)"
     )
 
 
 def add_span(parser: argparse.ArgumentParser) -> None:
-    """Add ``--from`` and ``--to``."""
+    """Add ``--from`` and ``--to``, the span of a history to use."""
     parser.add_argument("--from", dest="first", default="", metavar="TIME", help=FROM_HELP)
     parser.add_argument("--to", dest="last", default="", metavar="TIME", help=TO_HELP)
 
 
 def add_metrics(parser: argparse.ArgumentParser) -> None:
-    """Add ``--metrics``."""
+    """Add ``--metrics``, the address at which metrics are served for Prometheus."""
     parser.add_argument(
         "--metrics", metavar="[HOST:]PORT", help="serve /metrics and /health (HOST: 127.0.0.1)"
     )
 
 
 def add_notify(parser: argparse.ArgumentParser, *, required: bool = False) -> None:
-    """Add ``--notify``, ``--notify-format`` and so on."""
+    """Add ``--notify``, the URL of a webhook for notices, and the options about their form."""
     group = parser.add_argument_group("notify an operator of findings, rounds, refusals and stops")
     group.add_argument(
         "--notify",
@@ -177,7 +180,7 @@ def add_writer(parser: argparse.ArgumentParser) -> None:
 
 
 def add_wait_for_history(parser: argparse.ArgumentParser) -> None:
-    """Add ``--wait-for-history``."""
+    """Add ``--wait-for-history``: how long to wait while another process writes the history."""
     parser.add_argument(
         "--wait-for-history",
         type=seconds,
@@ -188,7 +191,7 @@ def add_wait_for_history(parser: argparse.ArgumentParser) -> None:
 
 
 def add_fleet(parser: argparse.ArgumentParser) -> None:
-    """Add ``--fleet`` and ``--within``."""
+    """Add ``--fleet``, a file that names clusters, and ``--within``, a time limit for each."""
     parser.add_argument(
         "--fleet",
         metavar="FILE",
@@ -217,18 +220,18 @@ def add_trail(parser: argparse.ArgumentParser) -> None:
 
 
 def add_who_and_why(parser: argparse.ArgumentParser) -> None:
-    """Add ``--who`` and ``--why``."""
+    """Add ``--who`` and ``--why``, which are recorded with an operator's action."""
     parser.add_argument("--who", default="", metavar="NAME", help="who acts (this account)")
     parser.add_argument("--why", default="", metavar="TEXT", help="the reason, kept in the history")
 
 
 def add_execute(parser: argparse.ArgumentParser) -> None:
-    """Add ``--execute``."""
+    """Add ``--execute``, without which nothing is moved."""
     flag(parser, "--execute", "carry out the moves (default: only print them)")
 
 
 def add_save(parser: argparse.ArgumentParser) -> None:
-    """Add ``--save``."""
+    """Add ``--save``, the file to which a plan is written."""
     file(parser, "--save", "write the plan to this file as JSON")
 
 
@@ -237,7 +240,7 @@ def add_spark(
     master: str | None = "local[*]",
     text: str = "Spark's master: local[*] (the default), spark://host:port, k8s://… or yarn",
 ) -> None:
-    """Add ``--master`` and ``--spark-conf``."""
+    """Add ``--master``, Spark's master, and ``--spark-conf``, settings of Spark."""
     parser.add_argument("--master", default=master, metavar="URL", help=text)
     repeated(
         parser,
@@ -248,7 +251,7 @@ def add_spark(
 
 
 def add_balance_option(parser: argparse.ArgumentParser) -> None:
-    """Add ``--balance-option``, for commands that start a balancer."""
+    """Add ``--balance-option``, an option for the balancer that a command starts."""
     repeated(
         parser,
         "--balance-option",
@@ -268,7 +271,7 @@ def add_log_level(parser: argparse.ArgumentParser) -> None:
 
 
 def add_admin_url(parser: argparse.ArgumentParser, *, required: bool = True) -> None:
-    """Add ``--admin-url``."""
+    """Add ``--admin-url``, the admin URLs of one or several brokers of a cluster."""
     parser.add_argument(
         "--admin-url",
         required=required,
@@ -278,7 +281,7 @@ def add_admin_url(parser: argparse.ArgumentParser, *, required: bool = True) -> 
 
 
 def add_timeout(parser: argparse.ArgumentParser) -> None:
-    """Add ``--timeout``."""
+    """Add ``--timeout``: how long a broker may take for one response."""
     parser.add_argument(
         "--timeout",
         type=some_time,
@@ -321,7 +324,7 @@ def add_client(parser: argparse.ArgumentParser) -> None:
 
 
 def add_conf(parser: argparse.ArgumentParser) -> None:
-    """Add ``--conf`` and ``--set``."""
+    """Add ``--conf``, a broker.conf, and ``--set``, single settings that override it."""
     parser.add_argument(
         "--conf",
         metavar="FILE",

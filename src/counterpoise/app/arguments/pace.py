@@ -8,12 +8,12 @@ from counterpoise.app.times import seconds
 
 
 def add_at_once(parser: argparse.ArgumentParser) -> None:
-    """Add ``--at-once``."""
+    """Add ``--at-once``: how many bundles move at the same time."""
     common.number(parser, "--at-once", "N", count, 4, "how many bundles move at once")
 
 
 def add_warm_up(to: argparse._ActionsContainer) -> None:
-    """Add ``--warm-up``."""
+    """Add ``--warm-up``: how long a new owner of a namespace's bundles gets only one of them."""
     to.add_argument(
         "--warm-up",
         type=seconds,
@@ -25,7 +25,7 @@ def add_warm_up(to: argparse._ActionsContainer) -> None:
 
 
 def add_stop_at_latency(to: argparse._ActionsContainer) -> None:
-    """Add ``--stop-at-latency``."""
+    """Add ``--stop-at-latency``: the rise of publish latency at which moves stop."""
     to.add_argument(
         "--stop-at-latency",
         type=latency_factor,

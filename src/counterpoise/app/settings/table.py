@@ -72,7 +72,7 @@ class Entry:
 
     @property
     def why(self) -> str:
-        """What the setting does, or why it has no effect; from the docstring of its field."""
+        """What the setting does, or why it has no effect."""
         return explanations(self.declared_by)[self.option.conf]
 
 

@@ -57,8 +57,8 @@ EXPECT: Final = Shape(
 class FaultControl(Protocol):
     """The faults of a cluster, as JSON.
 
-    Methods raise ValueError for an impossible request, LookupError for a fault, broker or topic
-    that does not exist, and AssertionError if what was expected did not happen.
+    Methods raise ValueError for an impossible request, LookupError for a broker or topic that
+    does not exist, and AssertionError if what was expected did not happen.
     """
 
     def faults(self) -> Sequence[Json]:
@@ -71,7 +71,7 @@ class FaultControl(Protocol):
         """Set a fault of operations."""
 
     async def remove(self, number: int) -> None:
-        """Remove a fault of operations."""
+        """Remove a fault of operations; ignored if there is none with this number."""
 
     async def clear(self) -> None:
         """Remove every injected fault: those of operations and those of brokers."""

@@ -24,7 +24,7 @@ class EntryTooLarge(BookKeeperError):
 
 
 class LedgerListener(Protocol):
-    """Callbacks from a ledger's writer, on its event loop."""
+    """What a ledger's writer calls, on its event loop, when entries are stored or it has failed."""
 
     def confirmed(self, last: int) -> None:
         """Called when every entry up to and including ``last`` is on an ack quorum of bookies."""

@@ -151,10 +151,11 @@ def write_positions(positions: CursorPositions) -> bytes:
 
 
 def write_cursor_node(path: str, value: bytes, node: CursorNode, active_ms: int) -> bytes:
-    """The value of a cursor's node, made from the one it replaces, or from b"".
+    """Encode the node of a cursor (``ManagedCursorInfo``).
 
-    The node of a cursor with a ledger has only the mark-delete position. ``active_ms``: when the
-    cursor was used last. Raises `UnreadableNode`.
+    ``value`` is what the node holds now, b"" if it is new: fields that are not known here are kept.
+    The individually acknowledged entries of a cursor with a ledger are in that ledger, and not in
+    the node. ``active_ms``: when the cursor was used last. Raises `UnreadableNode`.
     """
     made = parse_node(pb.ManagedCursorInfo, path, value) if value else pb.ManagedCursorInfo()
     positions = node.positions

@@ -1,4 +1,4 @@
-"""What the parts of one open page share: data, its operator, the selection, announcements."""
+"""What the parts of one open page share: data, its user, the selection, notifications."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Identifies a page's operator, and finds out what the cluster permits that operator."""
+"""Finds out who uses a console page (their role), and what the cluster authorises them to do."""
 
 import base64
 import binascii

@@ -113,10 +113,10 @@ class Rejection(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A rule by which a bundle or broker is left as it is; `refuses` makes a `Rejection` by it.
+    """A reason to move nothing; `refuses` makes a bundle's or broker's `Rejection` that cites it.
 
-    ``name`` is a short label, ``template`` the sentence, and ``setting`` the option that sets the
-    limit, empty if none does.
+    ``name`` is a short label, ``template`` the explanation with places for its figures, ``setting``
+    the option that holds the limit (empty: none).
     """
 
     name: str

@@ -27,7 +27,7 @@ class MetadataCache(Generic[T]):
         )
 
     async def get(self, path: str) -> T | None:
-        """The parsed value of a node, from the cache or else the store; None without a node."""
+        """The parsed value of a node, from the cache or else the store; None if there is none."""
         if path in self._values:
             return self._values[path]
         before = self._changes

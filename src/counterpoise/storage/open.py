@@ -41,7 +41,7 @@ async def open_ledgers(options: StorageOptions) -> LedgerStore:
 
 
 def in_memory(url: str) -> bool:
-    """Whether the store's content ends with this process."""
+    """Whether the URL is of a store in memory, whose content is lost when this process ends."""
     return url.partition(":")[0] == "memory"
 
 

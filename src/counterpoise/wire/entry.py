@@ -71,7 +71,7 @@ def split(entry: bytes) -> tuple[bytes, memoryview]:
 
 
 def _metadata_in(entry: bytes) -> tuple[int, int]:
-    """Where the metadata begins and ends; raise `BadEntry` if the entry is shorter."""
+    """Where the metadata begins and ends; raises `BadEntry` if the entry ends before it does."""
     start = _MAGIC_AND_CHECKSUM_SIZE if entry[:2] == MAGIC_CRC32C else 0
     begin = start + _SIZE.size
     if len(entry) < begin:

@@ -72,7 +72,7 @@ def _connections(broker: BrokerFace) -> Iterator[sample.MetricSample]:
 
 
 def _by_kind(failures: Counter[str]) -> Counter[str]:
-    """Failures of background tasks by kind: a task named after a topic counts under its verb."""
+    """Sum failures of background tasks by kind: "loading persistent://…" counts as "loading"."""
     kinds: Counter[str] = Counter()
     for name, times in failures.items():
         kinds[name.partition("persistent://")[0].removesuffix("non-").strip()] += times

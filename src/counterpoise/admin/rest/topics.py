@@ -292,8 +292,9 @@ def subscription_path(topic: str, name: str) -> str:
 
 
 async def _partition_count(request: web.Request, topic: TopicName) -> int | None:
-    """How many partitions the topic of a partition has; None if ``topic`` is no partition of such a
-    topic.
+    """The number of partitions of the partitioned topic that ``topic`` is a partition of.
+
+    None if it is not a partition, or there is no such partitioned topic.
     """
     if topic.partition_index < 0:
         return None

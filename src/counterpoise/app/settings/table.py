@@ -1,4 +1,4 @@
-"""The table of broker.conf names and the packages ("rooms") that read them."""
+"""The table of broker.conf names, and the packages whose options they set."""
 
 import ast
 import difflib

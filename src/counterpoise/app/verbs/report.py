@@ -14,7 +14,7 @@ PAGES = (".html", ".htm")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Run ``report``: write an HTML page about the gold tables' days, and print a summary."""
+    """Run ``report``: write an HTML page about the days in the gold tables; print a summary."""
     expect_writable("--html", args.html, PAGES)
     first_ms, last_ms = span_ms(args.first, args.last)
     first = _day(first_ms) if args.first else None

@@ -121,9 +121,9 @@ class OwnershipRepairs:
     async def _of_no_namespace(
         self, bundles: Collection[str], active: Collection[str]
     ) -> list[Repair]:
-        """Repairs of bundles whose namespace is missing at this check and the one before.
+        """Repairs for bundles whose namespace was missing both at this check and at the one before.
 
-        The store may not show a namespace yet that was created a moment ago.
+        Once is not enough: the store may not yet show a namespace that was just created.
         """
         if not self._protocol.changes_by_record:
             return []  # An ephemeral lock goes with its broker's session.

@@ -118,7 +118,10 @@ class ClientLink:
 
 
 def _named(error: BrokerError) -> str:
-    """Return an error's message; for a refused schema with Pulsar's exception, which tests need."""
+    """Return an error's message, after the name of Pulsar's exception if a schema was refused.
+
+    Tests of Pulsar's own clients look for that name.
+    """
     if error.code is ServerError.IncompatibleSchema:
         return f"IncompatibleSchemaException: {error.message}"
     return error.message

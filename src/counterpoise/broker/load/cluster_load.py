@@ -1,7 +1,7 @@
 """The cluster's load as this broker knows it: every report and every bundle's averages.
 
-It corresponds to ``LoadData`` of ``ModularLoadManagerImpl``, and is computed by the same fold as in
-the balancer.
+It corresponds to ``LoadData`` of ``ModularLoadManagerImpl``. Reports are added to the averages by
+the code that the balancer on Spark uses, too (``load/fold.py``).
 """
 
 import asyncio

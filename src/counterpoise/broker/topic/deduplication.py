@@ -105,7 +105,7 @@ class Deduplication:
         self._given[producer] = self.stored.get(producer, -1)
 
     def is_due(self, entries: int) -> bool:
-        """Count stored entries; returns whether the state should be saved."""
+        """Count entries as stored, and return whether the next snapshot of sequence ids is due."""
         self._unsaved += entries
         return self._unsaved >= self._options.dedup_entries
 

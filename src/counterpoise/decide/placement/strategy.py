@@ -81,7 +81,9 @@ class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be
 
     @staticmethod
     def among(names: Sequence[str], view: ClusterView) -> Sequence[str]:
-        """These brokers, as `Candidates` if the view has load data of all of them."""
+        """Return these brokers as `Candidates`, their loads looked up once; ``names`` itself if the
+        view lacks load data for one of them.
+        """
         known, rows, unknown = known_candidates(names, view)
         if unknown:
             return names

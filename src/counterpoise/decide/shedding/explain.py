@@ -1,4 +1,4 @@
-"""Decisions and rejections that several strategies express with the same sentences."""
+"""Makes the decisions and rejections whose explanations several shedding strategies share."""
 
 from collections.abc import Mapping
 from typing import Any

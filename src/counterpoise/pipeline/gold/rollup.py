@@ -58,9 +58,9 @@ class DaysToRollUp:
 
 
 def days_to_roll_up(location: Location, *, again: bool = False) -> DaysToRollUp:
-    """Find the days for which gold tables are older than the history; with `again` all days.
+    """Find the days whose gold tables are older than what was recorded; all days if `again`.
 
-    Days that the history no longer has are left as they are. Raises `HistoryFaultError`.
+    Gold rows of days that the history no longer has are kept. Raises `HistoryFaultError`.
     """
     sources = _sources_of_days(location)
     made_of = {table: made_of_sources(location, table, sources) for table in GOLD_TABLES}

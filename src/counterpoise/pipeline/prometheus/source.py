@@ -30,7 +30,7 @@ class SeriesOutline:
 
 
 class SeriesSource(Protocol):
-    """A source of the values of Pulsar's Prometheus metrics."""
+    """Where series of Pulsar's metrics are read from: a Prometheus server, or exported files."""
 
     @property
     def address(self) -> str:

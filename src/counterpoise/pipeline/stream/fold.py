@@ -31,7 +31,7 @@ start."""
 
 @dataclass(frozen=True, slots=True)
 class FoldBatch:
-    """What the tasks of a batch need; it is serialised and sent to executors."""
+    """The input of all tasks that fold one micro-batch; it is serialised and sent to executors."""
 
     location: Location
     part: reports.ReportSlice

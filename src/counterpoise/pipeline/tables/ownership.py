@@ -31,7 +31,7 @@ class BundleOwners:
 
     @classmethod
     def of(cls, writer: TablesWriter) -> "BundleOwners":
-        """The owners at the newest poll of a history."""
+        """The owner of each bundle as of the last poll of the cluster that the history recorded."""
         newest = newest_poll(writer)
         unlanded = [f for f in writer.files(OWNERSHIP_CHANGES, newest) if f.first_poll > newest]
         if unlanded:

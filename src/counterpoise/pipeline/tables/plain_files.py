@@ -1,4 +1,7 @@
-"""Reads and writes a history's plain files: durable once written; small ones are replaced whole."""
+"""Reads and writes the files of a history that are no tables, such as a heartbeat.
+
+They are synced to disk; small ones are replaced atomically.
+"""
 
 import contextlib
 import os

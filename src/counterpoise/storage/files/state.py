@@ -210,7 +210,7 @@ def load(directory: Path, epoch: int, disk: LedgerDisk) -> LoadedState:
 
 
 def closed(directory: Path, epoch: int, disk: LedgerDisk) -> bool:
-    """Whether the owner of ``epoch`` closed the log in order."""
+    """Whether the log was closed cleanly by the broker that owned it in ``epoch``."""
     return _final(directory, epoch, disk, []) is not None
 
 

@@ -73,10 +73,10 @@ class SharedDispatcher(Dispatcher):
 
     @property
     def blocked(self) -> bool:
-        """Whether the limit of unacknowledged messages was reached, and half of it still is.
+        """Whether unacknowledged messages block delivery: from their limit until below half of it.
 
-        As in ``PersistentDispatcherMultipleConsumers.addUnAckedMessages``; there, a limit of one
-        message blocks for ever.
+        As in ``PersistentDispatcherMultipleConsumers.addUnAckedMessages``, but for a limit of one
+        message: it blocks Pulsar's dispatcher for ever, and this one until that is acknowledged.
         """
         return self._blocked
 

@@ -36,14 +36,14 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "a lost connection keeps its consumers",
         "broker/connection/connection.py",
-        "        self._consuming.detach_all()\n",
+        "        self.consuming.detach_all()\n",
         "",
         f"{_CONSUMING}::test_a_lost_connection_leaves_no_consumer_behind",
     ),
     Fault(
         "a lost connection keeps its producers",
         "broker/connection/connection.py",
-        "        self._producing.detach_all()\n",
+        "        self.producing.detach_all()\n",
         "",
         "tests/broker/connection/test_handshake.py"
         "::test_a_name_is_free_again_when_its_connection_is_gone",

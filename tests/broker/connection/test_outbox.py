@@ -131,7 +131,7 @@ def test_whom_too_much_waits_for_is_disconnected(
         if frozen:
             connection.freeze()
         # Private: no request has an answer of so many bytes.
-        connection._outbox.write(b"x" * (GIVE_UP_AT + 16 * MIB))
+        connection.outbox.write(b"x" * (GIVE_UP_AT + 16 * MIB))
 
     broker.run(say_too_much())
     with contextlib.suppress(ConnectionError):

@@ -27,8 +27,6 @@ answered."""
 log = logging.getLogger("counterpoise.broker")
 
 Refuse = Callable[[ServerError, str], bytes | None]
-Serve = Callable[[Any], Coroutine[None, None, bytes | None]]
-"""Serves a client's command; returns the frame that answers it, None for no answer."""
 
 
 @dataclass(slots=True, eq=False)
@@ -65,9 +63,9 @@ class ClientLink:
         ping = partial(self.outbox.write, encode.PING)
         self.round_trips = RoundTrips(asyncio.get_running_loop(), ping)
 
-    def answering(self, serve: Serve) -> Callable[[Any], None]:
-        """A handler that answers a command with what ``serve`` returns, or refuses it."""
-        return lambda event: self.answer(serve(event), partial(encode.refuse, event))
+    def respond(self, work: Coroutine[None, None, bytes | None], event: Any) -> None:
+        """Respond to a command with what ``work`` returns, or refuse it."""
+        self.answer(work, partial(encode.refuse, event))
 
     def answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
         """Run a request concurrently with others; write its response, or ``refuse``'s error."""

@@ -2,7 +2,8 @@
 
 import asyncio
 import time
-from typing import Final, cast
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, Final, cast
 
 from counterpoise.broker.base.clock import wall_clock_ms
 from counterpoise.broker.connection.client_link import ClientLink, log
@@ -13,13 +14,14 @@ from counterpoise.broker.connection.keep_alive import KeepAlive
 from counterpoise.broker.connection.outbox import Outbox
 from counterpoise.broker.connection.pause import PauseReason, ReadingPause
 from counterpoise.broker.connection.permissions import ClientPermissions
-from counterpoise.broker.connection.ports import ConnectionConfig, Handlers, Services
+from counterpoise.broker.connection.ports import ConnectionConfig, Handler, Services
 from counterpoise.broker.connection.producers import ClientProducers
 from counterpoise.broker.connection.reading_rounds import REQUEST_S, TURN_S
 from counterpoise.broker.connection.shared_parts import SharedByConnections
 from counterpoise.broker.connection.topic_queries import TopicQueries
 from counterpoise.broker.connection.topic_watches import TopicListWatches
 from counterpoise.broker.connection.transactions import ClientTransactions
+from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.wire import encode, events
 from counterpoise.wire.constants import PROTOCOL_VERSION
 from counterpoise.wire.errors import ServerError
@@ -71,7 +73,7 @@ class Connection(asyncio.Protocol):
         peer = transport.get_extra_info("peername")
         self._loop = loop
         self.pause = ReadingPause(transport, loop.time, self._on_release)
-        self._outbox = Outbox(
+        self.outbox = Outbox(
             loop,
             transport,
             self._traffic,
@@ -79,28 +81,28 @@ class Connection(asyncio.Protocol):
             on_writable=self._resume_consumers,
             give_up=self._end,
         )
-        self._link = ClientLink(
+        self.link = ClientLink(
             self._shared.background,
             self._protocol,
-            self._outbox,
+            self.outbox,
             self.pause,
             f"/{peer[0]}:{peer[1]}" if peer else "unknown",
             ClientPermissions(self._services.security.authorization, self._services.system_topics),
             self._listener,
         )
-        self._handshake = self._make_handshake()
+        self.handshake = self._make_handshake()
         self._share = self._shared.publish_buffer.share(self.pause)
-        self._producing = ClientProducers(
-            self._link, self._services, self._config, self._share, self._shared.held_memory
+        self.producing = ClientProducers(
+            self.link, self._services, self._config, self._share, self._shared.held_memory
         )
-        self._consuming = ClientConsumers(self._link, self._services)
-        self._finding = TopicQueries(self._link, self._services, self._config, self._shared)
-        self._transactions = ClientTransactions(self._link, self._services)
-        self._watching = TopicListWatches(
-            self._link, self._services, self._config, self._shared.listings
+        self.consuming = ClientConsumers(self.link, self._services)
+        self.finding = TopicQueries(self.link, self._services, self._config, self._shared)
+        self.transactions = ClientTransactions(self.link, self._services)
+        self.watching = TopicListWatches(
+            self.link, self._services, self._config, self._shared.listings
         )
-        self._served = self._handlers = self._handler_table()
-        self._send_run = self._producing.sends
+        self._handlers = _HANDLERS
+        self._send_run = self.producing.sends
         self._interceptor: Interceptor | None = None
         if self._shared.interceptor is not None:
             self.intercept(self._shared.interceptor)
@@ -110,8 +112,8 @@ class Connection(asyncio.Protocol):
             loop,
             self._config.keep_alive_interval_s,
             self._status,
-            ping=self._link.round_trips.ping,
-            answer=lambda: self._outbox.write(encode.PONG),
+            ping=self.link.round_trips.ping,
+            answer=lambda: self.outbox.write(encode.PONG),
             end=self._end,
         )
         self._ip = str(peer[0]) if peer else "unknown"
@@ -125,37 +127,40 @@ class Connection(asyncio.Protocol):
         if why_not is None:
             self._shared.connections.add(self, self._ip)
             return
-        log.warning("%s is not let in: %s", self._link.address, why_not)
-        self._outbox.write(encode.error(NO_REQUEST, ServerError.NotAllowedError, why_not))
+        log.warning("%s is not let in: %s", self.link.address, why_not)
+        self.outbox.write(encode.error(NO_REQUEST, ServerError.NotAllowedError, why_not))
         self.close()
 
     def intercept(self, interceptor: Interceptor) -> None:
         """From now on let an interceptor decide about each operation before it is served."""
         self._interceptor = interceptor
-        gate = FaultGate(
-            self._link, self._producing, self._consuming, self._served, interceptor, self
-        )
-        self._handlers, self._send_run = gate.handlers(), gate.serve_run
+        gate = FaultGate(self.link, self.producing, self.consuming, interceptor, self)
+        self._handlers = {**_HANDLERS, **gate.handlers()}
+        self._send_run = gate.serve_run
+
+    def serve(self, event: events.Event) -> None:
+        """Serve an event that no fault strikes."""
+        _HANDLERS[type(event)](self, event)
 
     def freeze(self) -> None:
         """Stop reading and writing, as if the broker did not respond. Idempotent."""
         self.pause.hold(PauseReason.FROZEN)
-        self._outbox.keep()
+        self.outbox.keep()
 
     def thaw(self) -> None:
         """Read and write again after `freeze`."""
-        self._outbox.send_kept()
+        self.outbox.send_kept()
         self.pause.release(PauseReason.FROZEN)
 
     def settle(self) -> None:
         """Count entries that were served outside a reading turn towards the memory limits."""
         self._share.book()
-        self._producing.after_reading()
+        self.producing.after_reading()
 
     def _make_handshake(self) -> Handshake:
         config = self._config
         return Handshake(
-            self._link,
+            self.link,
             self._services.security,
             self._transport.get_extra_info("peercert"),
             Admission(
@@ -172,7 +177,7 @@ class Connection(asyncio.Protocol):
         return encode.frame(
             commands.CommandAuthChallenge(
                 server_version=SERVER_VERSION,
-                protocol_version=self._link.protocol_version,
+                protocol_version=self.link.protocol_version,
                 challenge=raw.AuthData(auth_method_name=method, auth_data=REFRESH),
             )
         )
@@ -180,52 +185,12 @@ class Connection(asyncio.Protocol):
     @property
     def address(self) -> str:
         """The client's host and port."""
-        return self._link.address
+        return self.link.address
 
     @property
     def waiting_to_be_read(self) -> int:
         """Bytes that are still in this process because the client has not read them."""
-        return self._outbox.waiting
-
-    def _handler_table(self) -> Handlers:
-        producing, consuming, finding = self._producing, self._consuming, self._finding
-        transactions, answering = self._transactions, self._link.answering
-        in_transactions, of_consumer = transactions.answering, consuming.answering
-        return {
-            events.Connect: self._connect,
-            events.AuthResponse: self._handshake.respond,
-            commands.CommandPing: lambda _event: self._outbox.write(encode.PONG),
-            commands.CommandPong: lambda _event: self._link.round_trips.pong(),
-            commands.CommandPartitionedTopicMetadata: answering(finding.partitions),
-            commands.CommandLookupTopic: finding.lookup,
-            commands.CommandGetTopicsOfNamespace: answering(finding.topics),
-            commands.CommandWatchTopicList: answering(self._watching.open),
-            commands.CommandWatchTopicListClose: self._watching.close,
-            commands.CommandGetSchema: answering(finding.get_schema),
-            commands.CommandGetOrCreateSchema: answering(finding.put_schema),
-            commands.CommandProducer: producing.open,
-            events.Send: producing.send,
-            events.TransactionSend: producing.send_in_transaction,
-            events.SendRefused: producing.refused,
-            commands.CommandCloseProducer: producing.close,
-            commands.CommandSubscribe: consuming.subscribe,
-            events.Flow: consuming.flow,
-            events.Ack: consuming.ack,
-            events.Redeliver: consuming.redeliver,
-            commands.CommandSeek: of_consumer(consuming.seek),
-            commands.CommandGetLastMessageId: of_consumer(consuming.last_message_id),
-            commands.CommandConsumerStats: consuming.stats,
-            commands.CommandUnsubscribe: of_consumer(consuming.unsubscribe),
-            commands.CommandCloseConsumer: consuming.close,
-            commands.CommandTcClientConnectRequest: in_transactions(transactions.connect),
-            commands.CommandNewTxn: in_transactions(transactions.new),
-            commands.CommandAddPartitionToTxn: in_transactions(transactions.add_topics),
-            commands.CommandAddSubscriptionToTxn: in_transactions(transactions.add_subscriptions),
-            commands.CommandEndTxn: in_transactions(transactions.end),
-            events.EndOnParticipant: in_transactions(transactions.end_here),
-            events.RequestRefused: self._refuse,
-            events.Violation: self._violation,
-        }
+        return self.outbox.waiting
 
     def data_received(self, data: bytes) -> None:
         """Serve the frames that these bytes complete, up to one turn's budget."""
@@ -234,7 +199,7 @@ class Connection(asyncio.Protocol):
         try:
             self._take_turn(data)
         except Exception:
-            log.exception("Closing the connection of %s: serving it failed", self._link.address)
+            log.exception("Closing the connection of %s: serving it failed", self.link.address)
             self._transport.abort()
 
     def _take_turn(self, data: bytes) -> None:
@@ -242,7 +207,7 @@ class Connection(asyncio.Protocol):
 
         Requests run once this turn is over: no more are started in it than one step reads.
         """
-        ends, begun = 0.0, self._link.begun
+        ends, begun = 0.0, self.link.begun
         receive, handlers, pause = self._protocol.receive, self._handlers, self.pause
         share = self._rounds.share
         # If the round's time is used up, the bytes are only buffered.
@@ -253,13 +218,13 @@ class Connection(asyncio.Protocol):
                 self._send_run(cast("list[events.Send]", step))
             else:
                 for event in step:
-                    handlers[type(event)](event)
+                    handlers[type(event)](self, event)
             self._share.book()
-            requests = self._link.begun - begun
+            requests = self.link.begun - begun
             if requests:
                 self._rounds.spend(requests * REQUEST_S)
             if not self._protocol.waiting:
-                self._producing.after_reading()
+                self.producing.after_reading()
                 pause.release(_TURNS)
                 return
             # The clock is a system call: a turn of one step does not read it.
@@ -280,20 +245,21 @@ class Connection(asyncio.Protocol):
 
     def _turn_has_come(self) -> None:
         self._turn_is_due = False
-        if not self._link.closed and not self.pause.other_than(_TURNS):
+        if not self.link.closed and not self.pause.other_than(_TURNS):
             self.data_received(b"")
 
-    def _connect(self, event: events.Connect) -> None:
+    def connect(self, event: events.Connect) -> None:
+        """CONNECT: begin the handshake, or accept the client at once."""
         if self._services.security.authentication.enabled:
-            self._handshake.connect(event)
+            self.handshake.connect(event)
         else:
             self._accept(event)
 
     def _accept(self, event: events.Connect) -> None:
         version = min(PROTOCOL_VERSION, event.protocol_version)
-        self._link.client_version = event.client_version
-        self._link.protocol_version = version
-        self._outbox.write(
+        self.link.client_version = event.client_version
+        self.link.protocol_version = version
+        self.outbox.write(
             encode.frame(
                 commands.CommandConnected(
                     server_version=SERVER_VERSION,
@@ -309,18 +275,20 @@ class Connection(asyncio.Protocol):
             )
         )
 
-    def _refuse(self, event: events.RequestRefused) -> None:
-        self._outbox.write(encode.error(event.request_id, event.code, event.message))
+    def refuse(self, event: events.RequestRefused) -> None:
+        """Respond to a request that cannot be read."""
+        self.outbox.write(encode.error(event.request_id, event.code, event.message))
 
-    def _violation(self, event: events.Violation) -> None:
-        log.error("Closing the connection of %s: %s", self._link.address, event.error)
+    def violation(self, event: events.Violation) -> None:
+        """Close the connection of a client that violates the protocol."""
+        log.error("Closing the connection of %s: %s", self.link.address, event.error)
         self._transport.abort()
 
     def _status(self) -> tuple[bool, bool]:
         return self._protocol.state not in _BEFORE, not self.pause
 
     def _end(self, why: str) -> None:
-        log.warning("Closing the connection of %s: %s", self._link.address, why)
+        log.warning("Closing the connection of %s: %s", self.link.address, why)
         self._transport.abort()
 
     def _on_release(self) -> None:
@@ -329,19 +297,19 @@ class Connection(asyncio.Protocol):
         self._next_turn()
 
     def _resume_consumers(self) -> None:
-        self._consuming.resume_all()
+        self.consuming.resume_all()
 
     def pause_writing(self) -> None:
         """Stop writing, since the socket's buffer is full."""
-        self._outbox.pause()
+        self.outbox.pause()
 
     def resume_writing(self) -> None:
         """Write again, since the socket's buffer has drained."""
-        self._outbox.resume()
+        self.outbox.resume()
 
     def close(self) -> None:
         """Write what is buffered, then close. Used when the broker stops."""
-        self._outbox.flush()
+        self.outbox.flush()
         self._transport.close()
 
     def abort(self) -> None:
@@ -352,11 +320,77 @@ class Connection(asyncio.Protocol):
         """Detach the producers and consumers of the client that has disconnected."""
         self._shared.connections.remove(self, self._ip)
         self._keep_alive.stop()
-        self._handshake.stop()
-        self._link.close()
-        self._outbox.close()
-        self._producing.detach_all()
-        self._consuming.detach_all()
-        self._watching.stop_all()
+        self.handshake.stop()
+        self.link.close()
+        self.outbox.close()
+        self.producing.detach_all()
+        self.consuming.detach_all()
+        self.watching.stop_all()
         if self._interceptor is not None:
-            self._interceptor.lost(self._link.address)
+            self._interceptor.lost(self.link.address)
+
+
+_Serve = Callable[[Any, Any], Coroutine[None, None, bytes | None]]
+"""A method of a connection's part that returns the response to an event."""
+
+
+def _of_topics(serve: _Serve) -> Handler:
+    return lambda connection, event: connection.link.respond(
+        serve(connection.finding, event), event
+    )
+
+
+def _of_watches(serve: _Serve) -> Handler:
+    return lambda connection, event: connection.link.respond(
+        serve(connection.watching, event), event
+    )
+
+
+def _of_consumer(
+    serve: Callable[[ClientConsumers, Consumer, Any], Coroutine[None, None, bytes]],
+) -> Handler:
+    return lambda connection, event: connection.consuming.respond(serve, event)
+
+
+def _of_transactions(serve: _Serve) -> Handler:
+    return lambda connection, event: connection.transactions.respond(serve, event)
+
+
+_HANDLERS: Final[Mapping[type[Any], Handler]] = {
+    events.Connect: lambda connection, event: connection.connect(event),
+    events.AuthResponse: lambda connection, event: connection.handshake.respond(event),
+    commands.CommandPing: lambda connection, _event: connection.outbox.write(encode.PONG),
+    commands.CommandPong: lambda connection, _event: connection.link.round_trips.pong(),
+    commands.CommandPartitionedTopicMetadata: _of_topics(TopicQueries.partitions),
+    commands.CommandLookupTopic: lambda connection, event: connection.finding.lookup(event),
+    commands.CommandGetTopicsOfNamespace: _of_topics(TopicQueries.topics),
+    commands.CommandWatchTopicList: _of_watches(TopicListWatches.open),
+    commands.CommandWatchTopicListClose: lambda connection, event: connection.watching.close(event),
+    commands.CommandGetSchema: _of_topics(TopicQueries.get_schema),
+    commands.CommandGetOrCreateSchema: _of_topics(TopicQueries.put_schema),
+    commands.CommandProducer: lambda connection, event: connection.producing.open(event),
+    events.Send: lambda connection, event: connection.producing.send(event),
+    events.TransactionSend: lambda connection, event: connection.producing.send_in_transaction(
+        event
+    ),
+    events.SendRefused: lambda connection, event: connection.producing.refused(event),
+    commands.CommandCloseProducer: lambda connection, event: connection.producing.close(event),
+    commands.CommandSubscribe: lambda connection, event: connection.consuming.subscribe(event),
+    events.Flow: lambda connection, event: connection.consuming.flow(event),
+    events.Ack: lambda connection, event: connection.consuming.ack(event),
+    events.Redeliver: lambda connection, event: connection.consuming.redeliver(event),
+    commands.CommandSeek: _of_consumer(ClientConsumers.seek),
+    commands.CommandGetLastMessageId: _of_consumer(ClientConsumers.last_message_id),
+    commands.CommandConsumerStats: lambda connection, event: connection.consuming.stats(event),
+    commands.CommandUnsubscribe: _of_consumer(ClientConsumers.unsubscribe),
+    commands.CommandCloseConsumer: lambda connection, event: connection.consuming.close(event),
+    commands.CommandTcClientConnectRequest: _of_transactions(ClientTransactions.connect),
+    commands.CommandNewTxn: _of_transactions(ClientTransactions.new),
+    commands.CommandAddPartitionToTxn: _of_transactions(ClientTransactions.add_topics),
+    commands.CommandAddSubscriptionToTxn: _of_transactions(ClientTransactions.add_subscriptions),
+    commands.CommandEndTxn: _of_transactions(ClientTransactions.end),
+    events.EndOnParticipant: _of_transactions(ClientTransactions.end_here),
+    events.RequestRefused: lambda connection, event: connection.refuse(event),
+    events.Violation: lambda connection, event: connection.violation(event),
+}
+"""How each event is served: one table for all connections, of which there may be 10,000."""

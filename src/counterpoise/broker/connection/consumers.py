@@ -192,11 +192,13 @@ class ClientConsumers:
         positions = [(item.ledger_id, item.entry_id) for item in event.message_ids]
         self._consumers[event.consumer_id].redeliver(positions or None)
 
-    def answering(
-        self, serve: Callable[[Consumer, Any], Coroutine[None, None, bytes]]
-    ) -> Callable[[Any], None]:
-        """A handler that answers a command of an attached consumer with what ``serve`` returns."""
-        return self._link.answering(lambda event: serve(self._consumers[event.consumer_id], event))
+    def respond(
+        self,
+        serve: Callable[["ClientConsumers", Consumer, Any], Coroutine[None, None, bytes]],
+        event: Any,
+    ) -> None:
+        """Respond to a command of an attached consumer with what ``serve`` returns."""
+        self._link.respond(serve(self, self._consumers[event.consumer_id], event), event)
 
     async def seek(self, consumer: Consumer, event: commands.CommandSeek) -> bytes:
         """SEEK: move a consumer's subscription to a message or a publish time."""

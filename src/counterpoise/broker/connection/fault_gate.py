@@ -15,7 +15,7 @@ from counterpoise.broker.connection.client_link import ClientLink, log
 from counterpoise.broker.connection.consumers import ClientConsumers
 from counterpoise.broker.connection.handshake import NO_REQUEST
 from counterpoise.broker.connection.outbox import FrameWriter
-from counterpoise.broker.connection.ports import Handlers
+from counterpoise.broker.connection.ports import Handler
 from counterpoise.broker.connection.producers import ClientProducers
 from counterpoise.faults import EffectKind, FaultEffect, Occurrence, Operation
 from counterpoise.names.callbacks import Notify
@@ -41,6 +41,9 @@ class GatedConnection(Protocol):
 
     def abort(self) -> None:
         """Close at once without writing."""
+
+    def serve(self, event: events.Event) -> None:
+        """Serve an event that no fault strikes."""
 
     def settle(self) -> None:
         """Count entries that were served outside a reading turn towards the memory limits."""
@@ -120,15 +123,12 @@ class FaultGate:
         link: ClientLink,
         producers: ClientProducers,
         consumers: ClientConsumers,
-        served: Handlers,
         interceptor: Interceptor,
         connection: GatedConnection,
     ) -> None:
-        """``served``: the handler of each event when no fault strikes."""
         self._link = link
         self._producers = producers
         self._consumers = consumers
-        self._served = served
         self._interceptor = interceptor
         self._connection = connection
         self._loop = asyncio.get_running_loop()
@@ -137,9 +137,9 @@ class FaultGate:
         self.plain_outbox = link.outbox
         link.outbox = GatedOutbox(link.outbox, self)
 
-    def handlers(self) -> Handlers:
-        """The connection's event handlers, behind this gate where faults can strike."""
-        return {**self._served, **dict.fromkeys(_KINDS, self.serve)}
+    def handlers(self) -> dict[type, Handler]:
+        """The handlers of the events that faults can strike: this gate."""
+        return dict.fromkeys(_KINDS, lambda _connection, event: self.serve(event))
 
     def serve(self, event: events.Event) -> None:
         """Serve an event of the connection, unless a fault prevents or delays it."""
@@ -209,7 +209,7 @@ class FaultGate:
             # The topic has moved meanwhile: the client sends the event again where it reconnects.
             return
         if effect is None or effect.kind is EffectKind.DELAY:
-            self._served[type(event)](event)
+            self._connection.serve(event)
         elif effect.kind is EffectKind.DISCONNECT:
             self._connection.abort()
         else:

@@ -15,8 +15,8 @@ from counterpoise.names.options import option
 from counterpoise.security.gate import Security
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
 
-Handlers = dict[type[Any], Callable[[Any], None]]
-"""The function that serves the events of each type."""
+Handler = Callable[[Any, Any], None]
+"""A function of a connection and an event, which serves the event."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,11 @@
 """One connection's transaction commands: those of clients, and those of other coordinators."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.connection.client_link import ClientLink, Serve, log, topic_name
+from counterpoise.broker.connection.client_link import ClientLink, log, topic_name
 from counterpoise.broker.connection.ports import Services
 from counterpoise.broker.transactions.coordinator import Coordinator
 from counterpoise.wire import encode, events
@@ -25,18 +25,18 @@ class ClientTransactions:
         self._services = services
         self._coordinators = services.transactions
 
-    def answering(self, serve: Serve) -> Callable[[Any], None]:
-        """A handler that answers a command with what ``serve`` returns, or refuses it."""
-
-        def handle(event: Any) -> None:
-            if self._coordinators.enabled or isinstance(event, events.EndOnParticipant):
-                self._link.answer(serve(event), partial(answer, event, None))
-            else:
-                why = "Transactions are not enabled."
-                refused = encode.error(event.request_id, ServerError.NotAllowedError, why)
-                self._link.outbox.write(refused)
-
-        return handle
+    def respond(
+        self,
+        serve: Callable[["ClientTransactions", Any], Coroutine[None, None, bytes | None]],
+        event: Any,
+    ) -> None:
+        """Respond to a command with what ``serve`` returns for it, or refuse it."""
+        if self._coordinators.enabled or isinstance(event, events.EndOnParticipant):
+            self._link.answer(serve(self, event), partial(answer, event, None))
+        else:
+            why = "Transactions are not enabled."
+            refused = encode.error(event.request_id, ServerError.NotAllowedError, why)
+            self._link.outbox.write(refused)
 
     async def connect(self, event: commands.CommandTcClientConnectRequest) -> bytes:
         """TC_CLIENT_CONNECT_REQUEST: open a transaction coordinator on this broker."""

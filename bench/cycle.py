@@ -54,41 +54,19 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     gaps = once.healthy_gaps + twice.healthy_gaps
     figures = [
         *(Figure(name, took, "s", note=note) for name, took in once.stages.items()),
-        Figure(
-            "the whole cycle",
-            once.seconds,
-            "s",
-            bar=f"<= {BAR_S:g} s",
-            holds=once.seconds <= BAR_S,
-            note=note,
-        ),
-        Figure(
+        _at_most("the whole cycle", once.seconds, "s", BAR_S, note),
+        _at_most(
             "its memory at most: collector, driver and executors",
             once.memory_mb,
             "MB",
-            bar=f"<= {BAR_MB:g} MB",
-            holds=once.memory_mb <= BAR_MB,
-            note=note,
+            BAR_MB,
+            note,
         ),
-        Figure(
-            "the whole cycle of twice as many brokers",
-            twice.seconds,
-            "s",
-            "half as many",
-            once.seconds,
-            f"<= {LINEAR:g} times",
-            twice.seconds <= LINEAR * once.seconds,
-            double,
+        _beside_half(
+            "the whole cycle of twice as many brokers", "s", twice.seconds, once.seconds, double
         ),
-        Figure(
-            "its memory at most, of twice as many",
-            twice.memory_mb,
-            "MB",
-            "half as many",
-            once.memory_mb,
-            f"<= {LINEAR:g} times",
-            twice.memory_mb <= LINEAR * once.memory_mb,
-            double,
+        _beside_half(
+            "its memory at most, of twice as many", "MB", twice.memory_mb, once.memory_mb, double
         ),
     ]
     if quick:
@@ -96,6 +74,16 @@ def run(*, quick: bool, out: Path) -> list[Figure]:
     note = f"{once.faulty} and {twice.faulty} do not answer"
     name = "healthy brokers taken for gaps, or gaps for healthy"
     return [*figures, Figure(name, float(gaps), "", bar="none", holds=gaps == 0, note=note)]
+
+
+def _at_most(name: str, value: float, unit: str, most: float, note: str) -> Figure:
+    return Figure(name, value, unit, bar=f"<= {most:g} {unit}", holds=value <= most, note=note)
+
+
+def _beside_half(name: str, unit: str, twice: float, once: float, note: str) -> Figure:
+    """What a cluster takes, beside one of half as many brokers."""
+    bar = f"<= {LINEAR:g} times"
+    return Figure(name, twice, unit, "half as many", once, bar, twice <= LINEAR * once, note)
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,12 @@ def answer_within(look: Callable[[], T | None], seconds: float, every_s: float =
     return answer
 
 
+async def turns(count: int = 50) -> None:
+    """Let everything run that can, and that waits for no time to pass."""
+    for _ in range(count):
+        await asyncio.sleep(0)
+
+
 async def pause() -> None:
     """Let a moment of real time pass before something is tried again."""
     await asyncio.sleep(_PAUSE_S)

@@ -15,6 +15,7 @@ from counterpoise.storage.files.recovery import survey
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.files.verify import verify
 from counterpoise.storage.port import Lost
+from tests.descriptors import open_ledgers
 from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import FaultyDisk, Hanging
 from tests.storage.ledgers import ENTRIES, NAME, crashed, noted, records
@@ -152,12 +153,6 @@ async def test_few_descriptors_serve_many_logs(tmp_path: Path) -> None:
         await log.close()
     await store.close()
     assert open_ledgers(tmp_path) == []
-
-
-def open_ledgers(root: Path) -> list[Path]:
-    links = (link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
-    # Not what a state is saved to meanwhile.
-    return [each for each in links if each.is_relative_to(root) and each.suffix == ".ledger"]
 
 
 WRITER = """

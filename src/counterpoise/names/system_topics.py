@@ -26,6 +26,11 @@ TRANSACTION_COORDINATORS: Final = "persistent://pulsar/system/transaction_coordi
 _TRANSACTIONS: Final = (TRANSACTION_COORDINATORS, "persistent://pulsar/system/__transaction_log_")
 
 
+def is_used_by_brokers(topic: TopicName) -> bool:
+    """Whether a topic is a system topic, or one of the extensible load manager's."""
+    return is_system_topic(topic) or str(topic) in SYSTEM_TOPICS
+
+
 def is_system_topic(topic: TopicName) -> bool:
     """Whether a topic is one of Pulsar's own (``SystemTopicNames``), left out of topic lists."""
     if "_" not in topic.local_name:

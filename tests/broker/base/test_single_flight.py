@@ -8,6 +8,7 @@ import pytest
 
 from counterpoise.broker.base.by_turns import PIECE, in_pieces
 from counterpoise.broker.base.single_flight import SingleFlight
+from tests.waiting import turns
 
 
 class Answer(str):
@@ -31,11 +32,6 @@ class Slow:
         if number in self.fails:
             raise OSError(f"{number} failed")
         return Answer(f"{key}{number}")
-
-
-async def turns(count: int = 5) -> None:
-    for _ in range(count):
-        await asyncio.sleep(0)
 
 
 async def test_all_who_ask_meanwhile_share_the_next_answer() -> None:

@@ -12,7 +12,8 @@ from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import Everything, World, entry, publish
-from tests.broker.topic.test_loading import Opening, settled
+from tests.broker.topic.test_loading import Opening
+from tests.waiting import turns
 
 STEPS = range(14)
 """Turns of the loop by which one of them is ahead: more than either takes."""
@@ -58,7 +59,7 @@ async def is_whole(world: World, opening: asyncio.Task[Producer]) -> bool:
     producer = opening.result()
     before = len(world.wire.receipted)
     publish(producer, 0, 0, entry("kept"))
-    await settled()
+    await turns()
     if len(world.wire.receipted) == before:
         assert producer.closed, "it waits for a receipt that never comes"
         return False
@@ -101,7 +102,7 @@ async def test_a_deletion_ends_although_its_caller_is_gone(world: World) -> None
     asked = asyncio.ensure_future(world.registry.delete(world.name, force=True))
     await asyncio.sleep(0)
     asked.cancel()
-    await settled()
+    await turns()
     assert not await world.cluster.exists(world.name)
     assert world.wire.payloads(await world.consumer()) == []
 
@@ -126,7 +127,7 @@ async def test_a_topic_whose_disk_is_silent_is_released(
     producer = await world.producer()
     monkeypatch.setattr((await world.topic()).log, "_write", lambda _group: None)  # type: ignore[attr-defined]
     publish(producer, 0, 0, entry("never stored"))
-    await settled()
+    await turns()
     with pytest.raises(BrokerError, match="did not close within"):
         await world.registry.unload_topic(world.name)
     assert world.wire.closed_producers == [(producer.producer_id, None)]
@@ -158,10 +159,10 @@ async def test_an_unload_of_a_bundle_waits_for_what_is_being_deleted_in_it(
 
     monkeypatch.setattr(world.store, "delete", late)
     deleting = asyncio.ensure_future(world.registry.delete(world.name))
-    await settled()
+    await turns()
     bundle = world.cluster.bundle_of(world.name)
     unloading = asyncio.ensure_future(world.registry.unload_bundle(bundle, None))
-    await settled()
+    await turns()
     assert not unloading.done()
     answer.set()
     await unloading
@@ -176,7 +177,7 @@ async def test_a_topic_that_is_loaded_again_stays_when_another_unload_of_it_ends
     left = iter(ends)
     monkeypatch.setattr(topic, "leave", lambda _url: next(left).wait())
     unloads = [asyncio.ensure_future(world.registry.unload_topic(world.name)) for _ in ends]
-    await settled()
+    await turns()
     ends[0].set()
     await unloads[0]
     again = await world.topic()
@@ -200,7 +201,7 @@ async def test_a_broker_that_stops_leaves_a_silent_disk(
         producer = await waiting
         monkeypatch.setattr((await world.topic()).log, "_write", lambda _group: None)  # type: ignore[attr-defined]
         publish(producer, 0, 0, entry("never stored"))
-        await settled()
+        await turns()
     async with asyncio.timeout(10):
         await world.registry.close()
     assert not world.registry.loaded

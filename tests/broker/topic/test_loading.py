@@ -23,6 +23,8 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerIds, LogListener, Persistence, StorageError
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import Wire, World
+from tests.descriptors import open_ledgers
+from tests.waiting import turns
 
 NAMES = [TopicName.parse(f"persistent://t/n/{n}") for n in range(5)]
 
@@ -57,12 +59,6 @@ class Opening(MemoryLedgerStore):
                 await self._changed.wait()
 
 
-async def settled() -> None:
-    """Let everything run that can."""
-    for _ in range(50):
-        await asyncio.sleep(0)
-
-
 @pytest.fixture
 def opening() -> Opening:
     return Opening()
@@ -78,18 +74,18 @@ async def test_no_more_are_loaded_at_once_and_the_others_have_their_turn(
 ) -> None:
     loads = [asyncio.ensure_future(world.topic(name)) for name in NAMES]
     await opening.until(lambda: len(opening.begun) == 2)
-    await settled()
+    await turns()
     assert len(opening.begun) == 2
     opening.answers[opening.begun[1]].set_result(None)
     await opening.until(lambda: len(opening.begun) == 3)
-    await settled()
+    await turns()
     assert len(opening.begun) == 3
     assert sum(load.done() for load in loads) == 1
     while not all(load.done() for load in loads):
         for answer in list(opening.answers.values()):
             if not answer.done():
                 answer.set_result(None)
-        await settled()
+        await turns()
     assert {load.result().name for load in loads} == set(NAMES)
     assert len(opening.begun) == len(NAMES), "each is opened once"
 
@@ -113,9 +109,9 @@ async def test_a_client_that_gives_up_waiting_harms_no_other(
     first = asyncio.ensure_future(world.topic(NAMES[0]))
     await opening.until(lambda: len(opening.begun) == 1)
     impatient, patient = (asyncio.ensure_future(world.topic(NAMES[0])) for _ in range(2))
-    await settled()
+    await turns()
     impatient.cancel()
-    await settled()
+    await turns()
     opening.answers[opening.begun[0]].set_result(None)
     assert await patient is await first
     assert opening.begun == [opening.begun[0]]
@@ -158,11 +154,6 @@ async def test_a_load_that_fails_after_its_log_is_open_closes_it(
     await world.publish(await world.producer(), "m0")
     assert len(open_ledgers(tmp_path)) == 1
     await world.registry.close()
-
-
-def open_ledgers(root: Path) -> list[Path]:
-    links = (link.readlink() for link in Path("/proc/self/fd").iterdir() if link.is_symlink())
-    return [each for each in links if each.is_relative_to(root) and each.suffix == ".ledger"]
 
 
 async def test_topics_that_stay_are_not_unloaded_with_their_bundle(

@@ -15,6 +15,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, batch, publish
 from tests.quota.jumping import on_jumping_loop
+from tests.waiting import turns
 
 SHARED = SubscriptionType.Shared
 
@@ -292,8 +293,7 @@ async def test_two_first_consumers_at_once_make_one_subscription(world: World) -
 
 async def answered(work: asyncio.Future[object]) -> bool:
     """Whether it is done once everything has run that can."""
-    for _ in range(50):
-        await asyncio.sleep(0)
+    await turns()
     return work.done()
 
 

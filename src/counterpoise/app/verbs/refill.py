@@ -137,5 +137,5 @@ async def _carry_out(
                 async with action.recorded(wall_clock_ms, broker) as log:
                     for outcome in carried.outcomes:
                         if outcome.destination == broker:
-                            await asyncio.to_thread(log.ended, outcome)
+                            await log.record(outcome)
         return carried

@@ -1,7 +1,6 @@
 """``counterpoise unload``: hand a bundle, or all of a namespace, to another broker."""
 
 import argparse
-import asyncio
 import sys
 from urllib.parse import quote
 
@@ -53,12 +52,12 @@ async def _carry_out(
     await cluster.ask("PUT", f"/admin/v2/namespaces/{bundle}/unload{to}")
     if args.to is None:
         after = await cluster.owner(bundle)
-        await asyncio.to_thread(log.ended, _outcome(bundle, before, "", after, began_ms))
+        await log.record(_outcome(bundle, before, "", after, began_ms))
         owner = f"{after} owns it now" if after else "no broker owns it until its next lookup"
         _say(f"{bundle}: unloaded from {before or 'no broker'}; {owner}")
         return 0
     after = await cluster.until_owned(bundle, args.to, args.wait)
-    await asyncio.to_thread(log.ended, _outcome(bundle, before, args.to, after, began_ms))
+    await log.record(_outcome(bundle, before, args.to, after, began_ms))
     _say(f"{bundle}: from {before or 'no broker'} to {after or 'no broker yet'}")
     if after == args.to:
         return 0

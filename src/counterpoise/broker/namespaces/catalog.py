@@ -17,7 +17,7 @@ from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.patterns import compile_pattern
 from counterpoise.names.position import Position
-from counterpoise.names.system_topics import SYSTEM_TOPICS, is_pending_ack_log, is_system_topic
+from counterpoise.names.system_topics import is_pending_ack_log, is_used_by_brokers
 from counterpoise.names.topic import NON_PERSISTENT, PARTITION_SUFFIX, PERSISTENT, TopicName
 from counterpoise.wire.errors import ServerError
 
@@ -213,7 +213,7 @@ class TopicCatalog:
         policies = await self._policies.namespace(topic.namespace_name) or {}
         if policies.get("deleted"):
             return AutoTopicCreation(allowed=False)
-        if is_system_topic(topic) or str(topic) in SYSTEM_TOPICS:
+        if is_used_by_brokers(topic):
             return AutoTopicCreation()
         override = policies.get("autoTopicCreationOverride")
         if not isinstance(override, dict) or not override:

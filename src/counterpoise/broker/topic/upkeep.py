@@ -16,7 +16,7 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.topic_compaction import COMPACTION
 from counterpoise.broker.topic.topics import TopicRegistry
-from counterpoise.names.system_topics import SYSTEM_TOPICS, is_system_topic
+from counterpoise.names.system_topics import is_used_by_brokers
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.port import StorageError
 
@@ -185,5 +185,4 @@ class TopicUpkeep:
 
 def _is_kept(name: TopicName) -> bool:
     """Whether brokers use the topic themselves, so that it is never deleted as idle."""
-    is_own = name.namespace_name.bound_broker is not None or str(name) in SYSTEM_TOPICS
-    return is_own or is_system_topic(name)
+    return name.namespace_name.bound_broker is not None or is_used_by_brokers(name)

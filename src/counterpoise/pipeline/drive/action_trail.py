@@ -265,6 +265,10 @@ class ActionLog:
                 self._action = self._action.with_outcome(outcome, part)
                 self._trail.keep(self._action)
 
+    async def record(self, outcome: MoveOutcome, part: float = 0.0) -> None:
+        """Record an outcome as `ended` does, in a thread: a disk that hangs holds up no other."""
+        await asyncio.to_thread(self.ended, outcome, part)
+
     async def carry_out(
         self,
         executor: "Executor",
@@ -277,7 +281,7 @@ class ActionLog:
         parts = {move.id: move.part for move in moves}
 
         async def kept(outcome: MoveOutcome) -> None:
-            await asyncio.to_thread(self.ended, outcome, parts[outcome.id])
+            await self.record(outcome, parts[outcome.id])
             done(outcome)
 
         await executor.carry_out(moves, brokers, kept, first)

@@ -1,7 +1,7 @@
 """Brokers in this process, on one metadata store and one set of ledgers."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import replace
 from typing import Any, Self, TypeVar
 
@@ -9,10 +9,11 @@ import pulsar
 import pytest
 
 from counterpoise.app.clusters.zookeeper import ZooKeeper
-from counterpoise.broker.broker import AdminServer, Broker
+from counterpoise.broker.broker import AdminServerFactory, Broker
 from counterpoise.broker.bundles.options import IN_STORE, ON_TOPIC, StateChannelOptions
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.load import LoadReportConfig, SharedProcess
+from counterpoise.broker.server_sockets import ServerSocket
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.metadata import MemoryTree, MetadataStore, open_store
 from counterpoise.names.bundle import BundleName
@@ -32,6 +33,24 @@ CONFIG = BrokerConfig(
 )
 
 
+class NoAdminServer:
+    """Hangs up on whoever connects. It keeps the port, by which a broker is named."""
+
+    def __init__(self, _: Broker) -> None:
+        self._servers: list[asyncio.Server] = []
+
+    async def start(self, sockets: Sequence[ServerSocket]) -> None:
+        for each in sockets:
+            self._servers.append(await asyncio.start_server(self._hang_up, sock=each.socket))
+
+    async def stop(self) -> None:
+        for server in self._servers:
+            server.close()
+
+    async def _hang_up(self, _: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writer.transport.abort()
+
+
 class BrokersOfTest:
     """Starts brokers; stops what is left of them at the end of the test."""
 
@@ -45,7 +64,7 @@ class BrokersOfTest:
         self.ledgers = MemoryLedgerStore()
         self.process = SharedProcess()
         self.metadata_url = metadata_url
-        self.web: Callable[[Broker], AdminServer] | None = None
+        self.web: AdminServerFactory = NoAdminServer
         self.all: list[Broker] = []
         self.leadership: list[tuple[str, bool]] = []
 

@@ -22,7 +22,7 @@ from counterpoise.names.options import ConfigError
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.options import StorageOptions
-from tests.broker.conftest import CONFIG, BrokersOfTest, client_of, in_thread, owned
+from tests.broker.conftest import CONFIG, BrokersOfTest, NoAdminServer, client_of, in_thread, owned
 from tests.waiting import until
 
 TOPIC = TopicName.parse("persistent://public/default/x")
@@ -159,7 +159,7 @@ async def test_what_is_not_supported_is_said_at_once(
 ) -> None:
     config: BrokerConfig = replace(CONFIG, **changes)  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match=message):
-        Broker(config, metadata=MemoryTree().open(), ledgers=MemoryLedgerStore())
+        Broker(config, metadata=MemoryTree().open(), ledgers=MemoryLedgerStore(), web=NoAdminServer)
 
 
 async def test_the_publish_buffer_follows_the_dynamic_configuration(brokers: BrokersOfTest) -> None:

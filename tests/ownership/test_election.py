@@ -23,7 +23,7 @@ from tests.ownership.exploring import explore
 ME = LeaderBroker("b1:8080", "http://b1:8080")
 OTHER = LeaderBroker("b2:8080", "http://b2:8080")
 BEGIN = Election(ME)
-LEADER = Election(ME, Role.LEADER, ME)
+LEADER = Election(ME, Role.LEADER, ME, claimed=True)
 FOLLOWER = Election(ME, Role.FOLLOWER, OTHER)
 RESIGNED = Election(ME, Role.RESIGNED)
 GONE = events.NodeChanged(LEADER_NODE, events.NodeChange.VANISHED)
@@ -84,6 +84,24 @@ WHAT_HAPPENS = {
         (JoinElection(), R.UNDECIDED, (READ,)),
         (FORMER, R.UNDECIDED, (events.RemoveNode(LEADER_NODE, 4),)),
         (events.NodeRemoved(), R.UNDECIDED, (READ,)),
+    ),
+    "nodes of another process with its name: it removes one that may be its own": (
+        BEGIN,
+        (JoinElection(), R.UNDECIDED, (READ,)),
+        (FORMER, R.UNDECIDED, (events.RemoveNode(LEADER_NODE, 4),)),
+        (events.NodeRemoved(), R.UNDECIDED, (READ,)),
+        (FORMER, R.FOLLOWER, ()),
+        (GONE, R.FOLLOWER, (READ,)),
+        (NO_NODE, R.UNDECIDED, (CREATE,)),
+        (events.NodeCreated(0), R.LEADER, ()),
+        (GONE, R.LEADER, (READ,)),
+        (FORMER, R.FOLLOWER, ()),
+    ),
+    "in a new session it may find a node of the last one": (
+        LEADER,
+        (SessionLost(), R.UNDECIDED, (events.StartTimer(pause_s(1)),)),
+        (events.SessionChanged(), R.UNDECIDED, (READ,)),
+        (FORMER, R.UNDECIDED, (events.RemoveNode(LEADER_NODE, 4),)),
     ),
     "a node that is no record": (
         BEGIN,
@@ -176,6 +194,8 @@ def test_whatever_comes_it_never_waits_for_nothing() -> None:
         if place.state.leads and not before.state.leads:
             assert isinstance(record, events.NodeCreated | events.NodeFound), (before, record)
             assert not before.state.overtaken, (before, record)
-        assert place.state.leads is (place.state.leader == ME)
+        # Another process with this broker's name leads, too.
+        names_me = place.state.leader == ME
+        assert names_me is (place.state.leads or (names_me and place.state.claimed))
         if place.state.role is not Role.RESIGNED:
             assert place.state.asking is (place.question is not None)

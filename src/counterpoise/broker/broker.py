@@ -86,7 +86,7 @@ class Broker:
         *,
         metadata: MetadataStore,
         ledgers: LedgerStore,
-        web: AdminServerFactory | None = None,
+        web: AdminServerFactory,
         on_leadership: LeadershipProgram = no_program,
         process: SharedProcess | None = None,
     ) -> None:
@@ -105,7 +105,7 @@ class Broker:
             context.security,
         )
         self._on_leadership = on_leadership
-        self._web = web(self) if web is not None else None
+        self._web = web(self)
         #: Set by `request_stop`; the process that runs the broker then stops it.
         self.stop_requested = asyncio.Event()
         self._unloads_per_s = 0
@@ -226,11 +226,7 @@ class Broker:
         self._set_publish_buffer()
         for each in sockets.service:
             await self.listener.start(each.socket, each.tls, each.listener)
-        if self._web is not None:
-            await self._web.start(sockets.web)
-        else:
-            for each in sockets.web:
-                each.socket.close()
+        await self._web.start(sockets.web)
         self._context.process.join(self.listener.traffic)
         self.background.keep("rate windows", self._turn_rate_windows)
         self.upkeep.start()
@@ -352,8 +348,7 @@ class Broker:
             parts.ownership.records.stop()
         self.live.close()
         await self.listener.stop()
-        if self._web is not None:
-            await self._web.stop()
+        await self._web.stop()
         await self.background.stop()
         parts.topics.limits.stop()
         parts.load.registry.close()

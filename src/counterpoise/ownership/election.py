@@ -41,6 +41,10 @@ class Election:
     overtaken: bool = False
     """Whether something happened since the command was issued, so its result is not believed."""
     failures: int = 0
+    claimed: bool = False
+    """Whether this session has created the node, or has removed one that names this broker: another
+    one that does is then another process's.
+    """
 
     @property
     def leads(self) -> bool:
@@ -115,11 +119,16 @@ def _found(state: Election, answer: events.NodeFound) -> _Next:
         return _issue(stands, events.CreateNode(LEADER_NODE, state.me.to_json()))
     if answer.mine:
         return _settle(state, Role.LEADER, state.me)
-    if leader is None or leader.broker_id == state.me.broker_id:
+    names_me = leader is not None and leader.broker_id == state.me.broker_id
+    if leader is None or (names_me and not state.claimed):
         # An invalid record, or one from before this broker's restart, whose session has not timed
         # out.
-        undecided = replace(state, role=Role.UNDECIDED, leader=None)
+        undecided = replace(
+            state, role=Role.UNDECIDED, leader=None, claimed=state.claimed or names_me
+        )
         return _issue(undecided, events.RemoveNode(LEADER_NODE, answer.version))
+    # One that names this broker is another process's, by mistake: if each removed the other's node,
+    # neither would ever do anything else.
     return _settle(state, Role.FOLLOWER, leader)
 
 
@@ -128,7 +137,8 @@ def _created(state: Election, _: events.NodeCreated) -> _Next:
 
 
 def _settle(state: Election, role: Role, leader: LeaderBroker | None) -> _Next:
-    return Election(state.me, role, leader), ()
+    claimed = state.claimed or role is Role.LEADER
+    return Election(state.me, role, leader, claimed=claimed), ()
 
 
 def _failed(state: Election, _: events.CommandFailed) -> _Next:
@@ -138,7 +148,7 @@ def _failed(state: Election, _: events.CommandFailed) -> _Next:
 
 
 def _session_lost(state: Election, _: SessionLost) -> _Next:
-    after = replace(state, role=Role.UNDECIDED, leader=None)
+    after = replace(state, role=Role.UNDECIDED, leader=None, claimed=False)
     if after.asking:
         return replace(after, overtaken=True), ()
     # A new session is an event, after which the node is read; the timer is there in case it is

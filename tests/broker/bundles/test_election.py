@@ -10,7 +10,7 @@ from counterpoise.ownership.election import LEADER_NODE
 from counterpoise.ownership.records import LeaderBroker
 from tests.broker.conftest import BrokersOfTest
 from tests.broker.misbehaving_store import MisbehavingStore
-from tests.waiting import until
+from tests.waiting import turns, until
 
 
 class Candidate:
@@ -46,6 +46,26 @@ async def test_the_first_leads_and_is_notified_once() -> None:
     assert [each for each in two.leaders if each is not None] == [one.me, two.me]
     await two.election.stop()
     assert await two.store.get(LEADER_NODE) is None
+
+
+async def test_two_brokers_with_one_id_leave_each_other_s_node_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tree = MemoryTree()
+    stores = [MisbehavingStore(tree), MisbehavingStore(tree)]
+    candidates = [Candidate(each, "b1") for each in stores]
+    for each in candidates:
+        await each.election.start()
+    await turns(200)
+    asked = [len(each.asked) for each in stores]
+    await turns(200)
+    assert [len(each.asked) for each in stores] == asked
+    (leader,) = [each for each in candidates if each.election.is_leader]
+    assert "another broker leads under this one's id, b1:8080" in caplog.text
+    await leader.election.stop()
+    (other,) = [each for each in candidates if each is not leader]
+    await until(lambda: other.election.is_leader, "the other leads")
+    await other.election.stop()
 
 
 async def test_a_killed_leader_is_replaced(any_brokers: BrokersOfTest) -> None:

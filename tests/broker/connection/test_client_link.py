@@ -1,6 +1,7 @@
 """How many requests of one client run at once, and what becomes of those whose client goes."""
 
 import asyncio
+import gc
 from typing import cast
 
 import pytest
@@ -110,3 +111,14 @@ async def test_each_request_has_its_answer_unless_its_client_has_gone(
     assert linked.frames.written == ([] if is_gone else [b"answer", answer])
     assert linked.started == (2 if is_gone else 3)
     await linked.background.stop()
+
+
+@pytest.mark.filterwarnings("error")
+async def test_a_request_that_ends_with_its_broker_before_it_begins_is_forgotten() -> None:
+    linked = Linked()
+    for _ in range(REQUESTS_MAX):
+        linked.ask()
+    await linked.background.stop()
+    gc.collect()  # whatever was never awaited says so when it is collected
+    assert linked.started == 0
+    assert linked.transport.reading

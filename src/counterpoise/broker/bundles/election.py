@@ -127,6 +127,13 @@ class LeaderElection:
             log.info("leader: %s", after.leader.broker_id if after.leader else "none")
             if self._listener is not None:
                 self._listener.leader_changed(after.leader)
+            taken = after.leader is not None and after.leader.broker_id == after.me.broker_id
+            if taken and not after.leads:
+                log.warning(
+                    "another broker leads under this one's id, %s: set advertisedAddress and the "
+                    "ports so that each broker has an id of its own",
+                    after.me.broker_id,
+                )
         if after.leads is not before.leads and self._listener is not None:
             try:
                 self._listener.leadership_changed(after.leads)

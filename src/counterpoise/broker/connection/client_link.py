@@ -73,15 +73,14 @@ class ClientLink:
         self._under_way += 1
         if self._under_way >= REQUESTS_MAX:
             self.pause.hold(PauseReason.REQUESTS)
-        self.background.start("a client's request", self._run(work, refuse))
+        task = self.background.start("a client's request", self._answer(work, refuse))
+        task.add_done_callback(lambda _: self._answered(work))
 
-    async def _run(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
-        try:
-            await self._answer(work, refuse)
-        finally:
-            self._under_way -= 1
-            if self._under_way <= REQUESTS_MAX // 2:
-                self.pause.release(PauseReason.REQUESTS)
+    def _answered(self, work: Coroutine[None, None, bytes | None]) -> None:
+        work.close()  # a task that is cancelled before it begins never awaits it
+        self._under_way -= 1
+        if self._under_way <= REQUESTS_MAX // 2:
+            self.pause.release(PauseReason.REQUESTS)
 
     def sent_on_to(self, urls: ServiceUrls | None) -> tuple[str | None, str | None] | None:
         """The plain and TLS URL to redirect this client to; None: it must look up."""
@@ -95,7 +94,6 @@ class ClientLink:
 
     async def _answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
         if self.closed:
-            work.close()
             return
         try:
             frame = await work

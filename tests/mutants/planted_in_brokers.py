@@ -108,7 +108,7 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "a leader goes on leading without a session",
         "ownership/election.py",
-        "    after = replace(state, role=Role.UNDECIDED, leader=None)\n",
+        "    after = replace(state, role=Role.UNDECIDED, leader=None, claimed=False)\n",
         "    after = state\n",
         "tests/ownership/test_election.py",
     ),

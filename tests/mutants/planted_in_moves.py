@@ -98,14 +98,14 @@ IN_MOVES: tuple[Fault, ...] = (
     ),
     Fault(
         "an operator is not notified of rounds",
-        "pipeline/balancer.py",
+        "pipeline/round_reporter.py",
         "        self._notices.decided(made)\n",
         "",
         _COUNTED,
     ),
     Fault(
         "what holds rounds is never over for those who are notified",
-        "pipeline/balancer.py",
+        "pipeline/round_reporter.py",
         '        self._notices.withheld("rounds", reason)\n',
         '        if reason:\n            self._notices.withheld("rounds", reason)\n',
         "tests/pipeline/test_policies.py::"

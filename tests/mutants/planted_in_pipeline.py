@@ -137,8 +137,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a round is decided without policies",
         "pipeline/balancer.py",
-        "memory.with_moves_by_hand(hops), self._strategy, policies)",
-        "memory.with_moves_by_hand(hops), self._strategy)",
+        "memory, self._strategy, inputs.policies)",
+        "memory, self._strategy)",
         "tests/pipeline/test_policies.py::test_a_round_heeds_the_policies_of_its_moment",
     ),
     Fault(
@@ -273,7 +273,7 @@ IN_PIPELINE: tuple[Fault, ...] = (
     Fault(
         "a round that is due waits behind one that was cut off",
         "pipeline/balancer.py",
-        "            if begun.poll_id == poll_id:\n                return begun\n",
+        "            if begun.poll_id == newest_poll(state):\n                return begun\n",
         "            return begun\n",
         "tests/pipeline/test_balancer.py::test_a_round_whose_state_is_gone_is_seen_through_all_the_same",
     ),
@@ -286,14 +286,14 @@ IN_PIPELINE: tuple[Fault, ...] = (
     ),
     Fault(
         "what a round waits for is said once for ever",
-        "pipeline/balancer.py",
-        "        self._waits = waits\n",
-        "        self._waits = waits or self._waits\n",
+        "pipeline/round_reporter.py",
+        "        self._waits = reason\n",
+        "        self._waits = reason or self._waits\n",
         "tests/pipeline/test_balancer.py::test_what_a_round_waits_for_is_said_once",
     ),
     Fault(
         "the first of two reasons is over when rounds are made again",
-        "pipeline/balancer.py",
+        "pipeline/round_reporter.py",
         '        self._over = over if reason else ""',
         '        self._over = self._over or over if reason else ""',
         "tests/pipeline/test_policies.py::test_of_two_reasons_the_last_one_is_over_when_rounds_are_made_again",

@@ -6,12 +6,13 @@ step can be repeated.
 """
 
 import asyncio
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules, PastMove
 from counterpoise.decide.balancing.due import is_time, waits_for
-from counterpoise.decide.balancing.moves import Round
+from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.round import Strategy, decide
 from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.decide.balancing.thrash import Hop
@@ -22,10 +23,12 @@ from counterpoise.pipeline.drive import action_trail
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.notify.notice import BalancerNotices, discard
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.round_reporter import RoundReporter
 from counterpoise.pipeline.rounds import RoundRunner
 from counterpoise.pipeline.tables.journal import JournalWriter
 
 if TYPE_CHECKING:
+    from counterpoise.decide.balancing.policies import PlacementPolicies
     from counterpoise.pipeline.policies import RoundPolicies
     from counterpoise.pipeline.watch.metrics import Metrics
     from counterpoise.pipeline.watchdog.watchdog import Watchdog
@@ -59,17 +62,13 @@ class Balancer:
         slow brokers, which `watchdog` finds. `policies` reads the placement policies; without it
         every broker may own every bundle.
         """
-        self._metrics = metrics
-        self._notices = notices or BalancerNotices(discard, wall_clock_ms)
+        notices = notices or BalancerNotices(discard, wall_clock_ms)
         self._policies = policies
         self._trail = trail
         self._watchdog = watchdog
-        self._cordoned: frozenset[str] = frozenset()
-        """The brokers that were drained by hand when a round was last made."""
-        self._over = ""
-        """The words that are logged when rounds are made again; empty while they are."""
         self._strategy = strategy
         self._history = history
+        self._reporter = RoundReporter(log, notices, metrics)
         self._runner = RoundRunner(
             history,
             executor,
@@ -78,30 +77,24 @@ class Balancer:
             moved_before=moved_before,
             span_ms=strategy.balance.thrash_span_ms,
             metrics=metrics,
-            notices=self._notices,
+            notices=notices,
         )
-        self._log = log
-        self._waits = ""
-        self._refused: frozenset[tuple[str, str]] | None = None
-        """The subjects and rules of the last round's rejections, if that round moved nothing."""
         self._looked = False
         """Whether the history has been searched for a round that was interrupted."""
-        self._cut_off: Round | None = None
+        self._interrupted: Round | None = None
 
     def is_due(self, state: FoldState) -> bool:
         """Whether a round is due at this state's poll, or an interrupted one must be completed."""
         poll_id = newest_poll(state)
         if not self._looked:
-            self._looked, self._cut_off = True, self._history.cut_off()
-        if self._cut_off:
+            self._looked, self._interrupted = True, self._history.cut_off()
+        if self._interrupted:
             return True
         if self._history.is_decided(poll_id):
             return False
         memory, options = self._history.memory_before(poll_id), self._strategy.balance
         waits = waits_for(state, memory, options)
-        if waits != self._waits and waits:
-            self._log(waits)
-        self._waits = waits
+        self._reporter.waits(waits)
         return not waits and is_time(poll_id, memory, options)
 
     def not_yet(self, state: FoldState) -> str:
@@ -123,82 +116,72 @@ class Balancer:
         """
         if not await asyncio.to_thread(self.is_due, state):
             return None
-        poll_id, brokers = newest_poll(state), tuple(state.brokers["broker"])
-        if begun := self._cut_off:
+        if begun := self._interrupted:
             # The state on which the round was decided may be gone. Only the brokers are needed,
             # which this state lists as well.
-            await self._runner.see_through(begun, brokers, state)
-            self._cut_off = None
-            if begun.poll_id == poll_id:
+            await self._runner.see_through(begun, _brokers(state), state)
+            self._interrupted = None
+            if begun.poll_id == newest_poll(state):
                 return begun
             if not await asyncio.to_thread(self.is_due, state):
                 return None
-        if (roll := await asyncio.to_thread(self._trail.roll) if self._trail else None) and (
-            roll.under_way
-        ):
-            self._held(
+        inputs = await self._inputs(state)
+        return await self._make(inputs, state) if inputs else None
+
+    async def _inputs(self, state: FoldState) -> "_RoundInputs | None":
+        """Read what a round is decided by; None, and the reason is logged, if none may be made."""
+        roll = await asyncio.to_thread(self._trail.roll) if self._trail else None
+        if roll and roll.under_way:
+            self._reporter.withheld(
                 f"{roll.sentence()} (counterpoise roll --abandon gives it up)",
                 "the rolling restart is over",
             )
             return None
+        poll_id = newest_poll(state)
         memory = await asyncio.to_thread(self._history.memory_before, poll_id)
         try:
             policies = await self._policies.read(state) if self._policies else None
         except CannotSeeError as error:
             # By outdated policies a bundle could move to a broker that must not own it.
-            self._held(f"policies cannot be read: {error}", "policies can be read")
+            self._reporter.withheld(f"policies cannot be read: {error}", "policies can be read")
             return None
-        self._held("")
+        self._reporter.withheld("")
         actions = await asyncio.to_thread(self._trail.actions) if self._trail else []
         within_ms = max(HOUR_MS, self._strategy.balance.leave_alone_ms)
         by_hand = action_trail.moved_by_hand(actions, poll_id - within_ms)
-        self._cordon(action_trail.cordons(actions))
+        cordons = action_trail.cordons(actions)
+        self._reporter.cordoned(cordons)
         slow = self._watchdog.slow if self._watchdog else frozenset()
-        balanced = without_brokers(state, self._cordoned | slow)
+        balanced = without_brokers(state, cordons.keys() | slow)
         if newest_poll(balanced) != poll_id:
             return None  # no other broker answered
-        hops = {m.bundle: Hop(m.ended_ms, m.source, m.destination) for m in by_hand}
-        made = decide(balanced, memory.with_moves_by_hand(hops), self._strategy, policies)
+        return _RoundInputs(balanced, memory, by_hand, policies)
+
+    async def _make(self, inputs: "_RoundInputs", state: FoldState) -> Round:
+        """Decide a round, commit it, and carry it out."""
+        hops = {m.bundle: Hop(m.ended_ms, m.source, m.destination) for m in inputs.by_hand}
+        memory = inputs.memory.with_moves_by_hand(hops)
+        made = decide(inputs.state, memory, self._strategy, inputs.policies)
         self._looked = False  # after an error, the next call looks for an interrupted round again
         await asyncio.to_thread(self._history.record_round, made)
-        if self._metrics:
-            self._metrics.decided(made)
-        self._notices.decided(made)
-        self._explain(made)
-        await self._runner.see_through(made, brokers, state, action_trail.as_past_moves(by_hand))
+        self._reporter.decided(made, self._runner.withheld)
+        past = action_trail.as_past_moves(inputs.by_hand)
+        await self._runner.see_through(made, _brokers(state), state, past)
         self._looked = True
         return made
 
-    def _held(self, reason: str, over: str = "") -> None:
-        """Log once why no round is made, and once that rounds continue."""
-        self._notices.withheld("rounds", reason)
-        if reason and not self._over:
-            self._log(f"no round is made: {reason}")
-        elif self._over and not reason:
-            self._log(f"rounds are made again: {self._over}")
-        self._over = over if reason else ""
 
-    def _cordon(self, drains: Mapping[str, str]) -> None:
-        """Exclude drained brokers from balancing, and log each once."""
-        for broker in sorted(drains.keys() - self._cordoned):
-            self._log(f"{broker} is cordoned: {drains[broker]}")
-        for broker in sorted(self._cordoned - drains.keys()):
-            self._log(f"{broker} is not cordoned any more")
-        self._cordoned = frozenset(drains)
+@dataclass(frozen=True, slots=True)
+class _RoundInputs:
+    """What a round is decided by."""
 
-    def _explain(self, made: Round) -> None:
-        held = {bundle for bundle, _ in self._runner.withheld}
-        for move in made.moves:
-            if move.bundle in held:
-                continue  # logged when it was first decided, and withheld since then
-            self._log(
-                f"decided {move.bundle}: {move.source} -> {move.destination or 'any broker'}: "
-                f"{move.decision.sentence}; {move.placement} ({move.basis_text})"
-            )
-        # Figures change with every report, so refusals are logged only when subjects or rules do.
-        refused = frozenset((each.subject, each.rule) for each in made.rejections)
-        again, self._refused = self._refused, None if made.moves else refused
-        if not made.moves and again != refused:
-            reasons = "; ".join(rejection.sentence for rejection in made.rejections[:3])
-            more = f" (and {len(made.rejections) - 3} more)" if len(made.rejections) > 3 else ""
-            self._log(f"nothing to move, imbalance {made.imbalance:.2f}: {reasons}{more}")
+    state: FoldState
+    """Without the brokers that operators drained, and without slow ones."""
+    memory: RoundMemory
+    by_hand: Sequence[action_trail.ActionMove]
+    """Recent moves by operators."""
+    policies: "PlacementPolicies | None"
+
+
+def _brokers(state: FoldState) -> tuple[str, ...]:
+    return tuple(state.brokers["broker"])

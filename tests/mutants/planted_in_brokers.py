@@ -128,8 +128,8 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "an owner that lost its session goes on",
         "ownership/lock/table.py",
-        "        node=do.on_node(lock_vanished=do.doubt),\n        session=do.doubt,\n",
-        "        node=do.on_node(lock_vanished=do.doubt),\n",
+        "        node=do.on_node(lock_vanished=do.lose),\n        session=do.doubt,\n",
+        "        node=do.on_node(lock_vanished=do.lose),\n",
         "tests/ownership/test_two_brokers.py",
     ),
     Fault(

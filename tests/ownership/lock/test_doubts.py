@@ -41,6 +41,23 @@ WHAT_HAPPENS = {
         (FORMER, P.DOUBTED, (events.RemoveNode(LOCK, 4),)),
         (events.NodeRemoved(), P.DOUBTED, (CREATE,)),
     ),
+    "a lock of another process with this broker's id": (
+        owned(),
+        (VANISHED, P.DOUBTED, (events.ReadNode(LOCK),)),
+        (FORMER, P.DROPPING, (drain(None),)),
+    ),
+    "it removes one that may be its own, and no other": (
+        quietly(FREE, events.Acquire(), events.NodeExists(), FORMER, events.NodeRemoved()),
+        (events.NodeExists(), P.ACQUIRING, (events.ReadNode(LOCK),)),
+        (FORMER, P.FREE, ()),
+    ),
+    "unless the removal may have failed": (
+        quietly(FREE, events.Acquire(), events.NodeExists(), FORMER),
+        (events.CommandFailed("away"), P.ACQUIRING, (events.StartTimer(0.05),)),
+        (events.TimerFired(), P.ACQUIRING, (CREATE,)),
+        (events.NodeExists(), P.ACQUIRING, (events.ReadNode(LOCK),)),
+        (FORMER, P.ACQUIRING, (events.RemoveNode(LOCK, 4),)),
+    ),
     "another broker has it": (
         owned(),
         (VANISHED, P.DOUBTED, (events.ReadNode(LOCK),)),

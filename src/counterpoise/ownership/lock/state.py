@@ -81,6 +81,10 @@ class BundleLock:
     """Commands in a row that failed."""
     order: object | None = None
     """A request that waits until this step is over."""
+    claimed: bool = False
+    """Whether a lock that is found and names this broker is certainly another process's: since the
+    session last changed this broker has owned one, or has removed one that names it.
+    """
 
     def __str__(self) -> str:
         words = [self.phase.value]

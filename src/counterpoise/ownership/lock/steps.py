@@ -70,7 +70,7 @@ def rest(state: BundleLock, phase: LockPhase, version: int | None = None) -> Nex
 def pause(state: BundleLock) -> Next:
     """Wait before the failed command is issued again."""
     failures = state.failures + 1
-    after = replace(state, pausing=True, overtaken=False, failures=failures)
+    after = replace(state, pausing=True, overtaken=False, failures=failures, claimed=False)
     return after, (events.StartTimer(pause_s(failures)),)
 
 
@@ -144,7 +144,7 @@ def own(state: BundleLock, version: int) -> Next:
     """
     if state.destination != state.me or state.is_released:
         return rest(state, P.OWNED, version)
-    after = replace(state, phase=P.TAKING_OVER, version=version, failures=0)
+    after = replace(state, phase=P.TAKING_OVER, version=version, failures=0, claimed=False)
     return after, (events.StartTimer(state.options.takeover_s),)
 
 
@@ -166,12 +166,15 @@ def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
         return issue(state, events.CreateNode(state.lock, state.options.me.to_json()))
     if answer.mine:
         return own(state, answer.version)
-    if holder.broker_id == state.me:
+    if holder.broker_id == state.me and not state.claimed:
         # This broker's node from before a restart, or of its former session, with which it
         # vanishes.
-        return issue(state, events.RemoveNode(state.lock, answer.version))
+        claimed = replace(state, claimed=True)
+        return issue(claimed, events.RemoveNode(state.lock, answer.version))
+    # Another broker's, or by mistake another process's under this broker's id: if each removed the
+    # other's, that would never end.
     if state.phase is P.DOUBTED:
-        return enter(state, P.DROPPING)
+        return enter(state, P.DROPPING, claimed=False)
     return rest(state, P.FREE)
 
 
@@ -185,6 +188,8 @@ def create(state: BundleLock, _: object) -> Next:
 
 doubt = entering(P.DOUBTED, version=None)
 """Transition: read the lock, which may be gone, before another topic is opened."""
+lose = entering(P.DOUBTED, version=None, claimed=True)
+"""Transition: read the lock, which vanished, perhaps because another process removed it."""
 
 
 def release(state: BundleLock, order: events.Release) -> Next:
@@ -337,11 +342,12 @@ def end_pause(state: BundleLock, _: events.TimerFired) -> Next:
     return ask_again(state) if state.pausing else (state, ())
 
 
-def unsettle(state: BundleLock, _: object) -> Next:
+def unsettle(state: BundleLock, event: object) -> Next:
     """Transition: distrust the known version of the lock and the result of the command in
     progress.
     """
-    state = replace(state, version=None)
+    claimed = state.claimed and not isinstance(event, events.SessionChanged)
+    state = replace(state, version=None, claimed=claimed)
     return ask_again(state) if state.pausing else (replace(state, overtaken=True), ())
 
 

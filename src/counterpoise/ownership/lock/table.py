@@ -143,7 +143,7 @@ _ROWS: Final = (
         P.TAKING_OVER,
         release=do.later,
         replaced=do.later,
-        node=do.on_node(lock_vanished=do.doubt, withdrawn=do.inherit),
+        node=do.on_node(lock_vanished=do.lose, withdrawn=do.inherit),
         session=do.doubt,
         # Topics that the former owner still has open will be fenced.
         timer=do.inherit,
@@ -153,7 +153,7 @@ _ROWS: Final = (
         P.OWNED,
         release=do.release,
         replaced=do.replaced,
-        node=do.on_node(lock_vanished=do.doubt),
+        node=do.on_node(lock_vanished=do.lose),
         session=do.doubt,
         results={},
     ),

@@ -28,7 +28,7 @@ from counterpoise.broker.server_sockets import ServerSocket, ServerSockets, open
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.broker.transactions.coordinators import COORDINATORS, Coordinators
 from counterpoise.load.report import LocalBrokerData
-from counterpoise.metadata import MetadataStore, SessionEvent, StoreUnavailable
+from counterpoise.metadata import MetadataStore, SessionEvent
 from counterpoise.names.callbacks import StopListening
 from counterpoise.names.options import ConfigError
 from counterpoise.ownership.records import LeaderBroker
@@ -300,8 +300,9 @@ class Broker:
                 await self.namespaces.moves.leave(self._unloads_per_s)
                 await self.parts.load.registry.unregister()
                 await self.namespaces.moves.leave(self._unloads_per_s)
-        except (TimeoutError, StoreUnavailable) as error:
-            log.warning("%s leaves without handing everything over: %s", self.id, error)
+        except Exception as error:
+            # Whatever it is, the connections and sessions are closed.
+            log.warning("%s leaves without handing everything over: %r", self.id, error)
 
     async def _end_placements(self) -> None:
         """Keep other brokers from placing bundles here while this one hands its own over."""

@@ -3,12 +3,14 @@
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from unittest.mock import AsyncMock
 
 import aiohttp
 import pytest
 
 from counterpoise.app.wiring import make_web_server
 from counterpoise.broker.broker import Broker
+from counterpoise.broker.bundles.placement import LoadPlacer
 from counterpoise.names.bundle import BundleName
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
 from tests.quota.jumping import on_jumping_loop
@@ -142,19 +144,25 @@ async def test_an_administrator_names_the_rate(brokers: BrokersOfTest) -> None:
     assert set(asked) == {7}
 
 
-@pytest.mark.parametrize("steps", [1, 3, 10, 30, 100, 300])
-async def test_a_stop_that_is_cancelled_leaves_nothing_open(
-    brokers: BrokersOfTest, steps: int
+@pytest.mark.parametrize("steps", [0, 1, 3, 10, 30, 100, 300])
+async def test_a_stop_that_is_cancelled_or_fails_leaves_nothing_open(
+    brokers: BrokersOfTest, steps: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """``steps``: turns of the event loop that the stop has had."""
+    """``steps``: turns of the event loop that the stop has had; 0: it is not cancelled, but no
+    bundle can be placed.
+    """
     leaving, _, _ = await two_brokers(brokers)
-    leaving.request_stop(1)
-    stopping = asyncio.create_task(leaving.stop())
-    for _ in range(steps):
-        await asyncio.sleep(0)
-    stopping.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await stopping
+    if not steps:
+        monkeypatch.setattr(LoadPlacer, "choose", AsyncMock(side_effect=ValueError))
+        await leaving.stop()
+    else:
+        leaving.request_stop(1)
+        stopping = asyncio.create_task(leaving.stop())
+        for _ in range(steps):
+            await asyncio.sleep(0)
+        stopping.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await stopping
     brokers.all.remove(leaving)
     host, port = leaving.service_url.removeprefix("pulsar://").rsplit(":", 1)
     with pytest.raises(ConnectionRefusedError):

@@ -82,6 +82,13 @@ async def test_an_affinity_holds_once_and_only_for_its_namespace(
     assert (await leader.namespaces.lookups.lookup_bundle(bundle)).broker_id == leader.id
 
 
+async def test_malformed_registrations_disturb_no_lookup(brokers: BrokersOfTest) -> None:
+    broker = await brokers.start()
+    for number, value in enumerate((b"garbage", b"[]", b'{"cpu": 3}', b"[" * 100_000)):
+        await broker.metadata.put(f"/loadbalance/brokers/odd:{number}", value)
+    assert (await broker.namespaces.lookup(TOPIC)).broker_id == broker.id
+
+
 async def test_an_affinity_to_a_dead_broker_is_forgotten(brokers: BrokersOfTest) -> None:
     leader = await brokers.start()
     bundle = (await leader.namespaces.bundles(NAMESPACE)).bundles[0]

@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import logging
 from collections.abc import Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -12,6 +13,8 @@ from counterpoise.broker.base import paths
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.own_node import put_own
+
+log = logging.getLogger(__name__)
 
 LEAVING: Final = "counterpoise.leaving"
 """A property of a registration: the broker hands its bundles over, and gets no more."""
@@ -166,11 +169,15 @@ def _throughput(stats: NamespaceBundleStats) -> float:
     return stats.msg_throughput_in + stats.msg_throughput_out
 
 
-def _read_registration(value: bytes) -> tuple[LocalBrokerData, bool]:
-    """A broker's report, and whether it is leaving."""
-    read = json.loads(value)
-    properties = read.get("properties") if isinstance(read, dict) else None
-    return read_report(value), isinstance(properties, dict) and LEAVING in properties
+def _read_registration(value: bytes) -> tuple[LocalBrokerData, bool] | None:
+    """A broker's report, and whether it is leaving; None, as without one, if it is malformed."""
+    try:
+        report = read_report(value)
+    except (ValueError, RecursionError) as error:
+        log.warning("ignoring a registration in %s: %s: %.200r", paths.BROKERS, error, value)
+        return None
+    properties = json.loads(value).get("properties")
+    return report, isinstance(properties, dict) and LEAVING in properties
 
 
 def write_lookup_data(

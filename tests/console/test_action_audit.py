@@ -172,6 +172,7 @@ async def test_what_runs_is_listed_however_much_ended_since_and_is_stopped_at_th
     [
         (lambda span: {"boundaries": span.split("_")}, "the cluster accepted it, and did not"),
         (lambda _: {}, "the cluster could not be asked: 'boundaries'"),
+        (lambda _: None, "the cluster could not be asked: 'NoneType' object"),
     ],
 )
 async def test_a_split_that_is_granted_and_not_done_has_failed(

@@ -215,7 +215,7 @@ class Actions:
         except (ActionRefusedError, HistoryFaultError) as error:
             activity.state = ActionState.FAILED
             self._log(activity, str(error))
-        except (aiohttp.ClientError, TimeoutError, OSError, ValueError, KeyError) as error:
+        except Exception as error:  # an action that never ended would keep its bundles for ever
             activity.state = ActionState.FAILED
             self._log(activity, f"the cluster could not be asked: {str(error) or type(error)}")
         finally:

@@ -96,15 +96,19 @@ def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     wait_gone(inner)
 
 
-@pytest.mark.parametrize("asked", [True, False], ids=["stopped", "by itself"])
+@pytest.mark.parametrize(
+    ("asked", "log"),
+    [(True, "log"), (False, "log"), (False, "/dev/full")],
+    ids=["stopped", "by itself", "with a full disk"],
+)
 def test_the_end_of_a_child_is_reported_unless_it_was_asked_for(
-    asked: bool, tmp_path: Path
+    asked: bool, log: str, tmp_path: Path
 ) -> None:
     ended: queue.SimpleQueue[int] = queue.SimpleQueue()
     script = "import sys; print('ready', flush=True); sys.exit(3)"
     if asked:
         script = "import signal; print('ready', flush=True); signal.pause()"
-    child = Child.start(spec(tmp_path, script, on_ended=ended.put))
+    child = Child.start(spec(tmp_path, script, on_ended=ended.put, log=tmp_path / log))
     if not asked:
         assert ended.get(timeout=30) == 3
     child.stop()  # returns when its output is read to the end, after which nothing is reported

@@ -64,11 +64,13 @@ async def test_stopping_stops_the_child(observed: Observed) -> None:
     assert not psutil.pid_exists(child.pid)
 
 
-async def test_one_that_ends_by_itself_is_started_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("logs", [".", "no directory"])
+async def test_one_that_ends_by_itself_or_cannot_be_started_is_started_again(
+    logs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(supervisor, "BACK_OFF_FIRST_S", 0.01)
-    made = Observed(tmp_path, "raise SystemExit(3)")
+    (tmp_path / "no directory").touch()
+    made = Observed(tmp_path / logs, "raise SystemExit(3)")
     made.program.start()
     made.program.on_leadership(True)
     for _ in range(3):

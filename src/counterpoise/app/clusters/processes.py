@@ -177,10 +177,10 @@ class Child:
 
     def _read(self, output: IO[str]) -> None:
         # Read on after the ready line: a full pipe would block the child.
-        with output, self.spec.log.open("a", encoding="utf-8") as log:
+        with output, self.spec.log.open("ab", buffering=0) as log:
             for line in output:
-                log.write(line)
-                log.flush()
+                with contextlib.suppress(OSError):  # a full disk must not end the child
+                    log.write(line.encode())
                 self._tail.append(line)
                 if not self._ready.is_set() and self.spec.is_ready(line):
                     self.ready_line = line.rstrip("\n")

@@ -69,13 +69,18 @@ class LeaderProgram:
         while True:
             await self._leads.wait()
             began = self._clock()
-            status = await self._run_once()
-            if status is None:
-                back_off_s = BACK_OFF_FIRST_S
-                continue
+            try:
+                status = await self._run_once()
+            except OSError as error:  # no memory, no process or no descriptor was left for it
+                ended = f"cannot be started: {error}"
+            else:
+                if status is None:
+                    back_off_s = BACK_OFF_FIRST_S
+                    continue
+                ended = f"ended with status {status}"
             if self._clock() - began > STEADY_AFTER_S:
                 back_off_s = BACK_OFF_FIRST_S
-            log.warning("the balancer ended with status %d; again in %g s", status, back_off_s)
+            log.warning("the balancer %s; again in %g s", ended, back_off_s)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._resigned.wait(), back_off_s)
             back_off_s = min(2 * back_off_s, BACK_OFF_MOST_S)

@@ -121,7 +121,7 @@ class BundleProtocol(Protocol[S]):
         """The next state and the effects of one event; raises `UnexpectedEvent`."""
 
     def nodes(self, bundle: str) -> tuple[str, ...]:
-        """The paths of a bundle's nodes, in the order in which to read them."""
+        """The paths of a bundle's nodes, in the order in which to send the reads."""
 
     def bundle_of(self, path: str) -> str | None:
         """The bundle to which a node belongs; None for other nodes."""

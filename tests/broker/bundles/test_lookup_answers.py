@@ -49,6 +49,7 @@ class Cluster:
     my_id: str = ME
     tally: BundleTally = field(default_factory=BundleTally)
     at_rest: bool = False
+    acquires: bool = False
 
     def service(self, *, balanced: bool = True) -> LookupService:
         as_any = cast("Any", self)
@@ -82,6 +83,10 @@ class Cluster:
 
     # Ownership.
 
+    @property
+    def me(self) -> NamespaceEphemeralData:
+        return owner(ME)
+
     async def locate(self, bundle: BundleName) -> BundleLocation:
         if self.locates is not None:
             await self.locates()
@@ -89,6 +94,7 @@ class Cluster:
 
     async def acquire(self, bundle: BundleName) -> None:
         self.where = self.after_acquire
+        self.at_rest = self.acquires
 
     async def request(self, bundle: BundleName, request: Assign) -> None:
         self.assigned.append(request.broker)
@@ -173,6 +179,18 @@ async def test_a_bundle_that_nothing_changes_is_looked_up_without_asking() -> No
     assert cluster.tally.lookups == {("Owned", "Total"): 1}
     cluster.at_rest = False
     assert service.served_here(BUNDLE) is None
+
+
+@on_jumping_loop
+async def test_a_broker_that_got_a_bundle_reads_no_more_of_it_than_before() -> None:
+    reads: list[int] = []
+
+    async def read() -> None:
+        reads.append(1)
+
+    cluster = Cluster(leader_id=ME, choice=ME, acquires=True, locates=read)
+    assert await cluster.service().lookup_bundle(BUNDLE) == connect(ME)
+    assert len(reads) == 1
 
 
 @on_jumping_loop

@@ -12,7 +12,7 @@ from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.metadata import MemoryTree
 from counterpoise.names.bundle import BundleName
-from counterpoise.names.load_managers import EXTENSIBLE
+from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
@@ -37,7 +37,7 @@ def now_ms() -> int:
 class Leader:
     """Ownership repairs of a broker that leads, beside another one, which owns a bundle."""
 
-    def __init__(self) -> None:
+    def __init__(self, load_manager: str = EXTENSIBLE) -> None:
         tree = MemoryTree()
         self.store, self.another = MisbehavingStore(tree), tree.open()
         self.leads = True
@@ -48,7 +48,7 @@ class Leader:
         options = OwnershipOptions(NamespaceEphemeralData("pulsar://b1:1", "http://b1:80"))
         self.repairs = OwnershipRepairs(
             self.store,
-            PROTOCOLS[EXTENSIBLE](options, now_ms),
+            PROTOCOLS[load_manager](options, now_ms),
             cast("BrokerRegistry", self),
             cast("Placer", self),
             leads=lambda: self.leads,
@@ -154,6 +154,16 @@ async def test_a_bundle_whose_owner_is_gone_is_repaired_when_the_leader_looks(
     assert await leader.owner() == ME
     assert (leader.repairs.repaired, leader.tally.orphans, leader.tally.tombstones) == (1, 1, 0)
     leader.repairs.close()
+
+
+@on_jumping_loop
+async def test_locks_which_go_with_their_broker_are_not_read_to_be_repaired() -> None:
+    leader = Leader(MODULAR)
+    await leader.start()
+    await leader.another.put(f"/namespace/{BUNDLE}", b"", ephemeral=True)
+    await leaves(leader)
+    await pass_time(2 * EVERY_S)
+    assert leader.store.asked == []
 
 
 @on_jumping_loop

@@ -23,6 +23,7 @@ from counterpoise.ownership.port import (
     BundleState,
     OwnershipOptions,
 )
+from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.ownership.signals import CLOSED, READY, signal_of, signal_path
 
 log = logging.getLogger(__name__)
@@ -102,6 +103,11 @@ class BundleOwnership:
 
     # Queries.
 
+    @property
+    def me(self) -> NamespaceEphemeralData:
+        """This broker, as the owner of its bundles."""
+        return self._options.me
+
     def serves(self, bundle: BundleName) -> bool:
         """Whether topics of the bundle may be opened here now."""
         return self._runner.state(bundle).serves
@@ -128,7 +134,8 @@ class BundleOwnership:
         where: BundleLocation | None = None
         try:
             nodes = self._protocol.nodes(str(bundle))
-            where = self._protocol.locate({path: await self._value(path) for path in nodes})
+            values = await asyncio.gather(*map(self._value, nodes))
+            where = self._protocol.locate(dict(zip(nodes, values, strict=True)))
             return where
         finally:
             self._tally.looked_up(where)

@@ -80,7 +80,9 @@ class OwnershipRepairs:
         """How many bundles this broker has repaired."""
 
     def start(self) -> None:
-        """Start checking."""
+        """Start checking, if bundles have records; a lock vanishes with its owner's session."""
+        if not self._protocol.changes_by_record:
+            return
         self._unsubscribe = [
             self._store.subscribe(self._on_change),
             self._store.subscribe_session(self._on_session),
@@ -125,8 +127,6 @@ class OwnershipRepairs:
 
         Once is not enough: the store may not yet show a namespace that was just created.
         """
-        if not self._protocol.changes_by_record:
-            return []  # An ephemeral lock goes with its broker's session.
         names = {BundleName.parse(bundle).namespace for bundle in bundles}
         known = {SYSTEM_NAMESPACE}
         for tenant in sorted({name.tenant for name in names}):

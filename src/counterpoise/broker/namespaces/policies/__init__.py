@@ -215,7 +215,7 @@ class Policies(StoredTopics):
 
 def bundles_json(bundles: NamespaceBundles) -> JsonObject:
     """A namespace's bundles as ``BundlesData``, in which policies and local policies have them."""
-    return {"boundaries": bundles.boundary_texts, "numBundles": len(bundles.bundles)}
+    return {"boundaries": bundles.boundary_texts, "numBundles": len(bundles.boundaries) - 1}
 
 
 def local_policies_json(bundles: NamespaceBundles) -> JsonObject:

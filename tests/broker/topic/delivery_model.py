@@ -1,7 +1,7 @@
 """A plain model of one subscription: what is published, acknowledged, and sent to whom."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -77,6 +77,8 @@ class Budget:
     largest: int = 1
     """The most messages of one entry so far."""
     taken: tuple[int, int, int] = (0, 0, 0)
+    events: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    waits_at: None = None
 
     def budget(self) -> tuple[int, int]:
         free = MANY if self.free is None else self.free

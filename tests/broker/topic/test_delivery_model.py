@@ -158,6 +158,9 @@ class Story:
         self.uuids = 0
 
     async def begin(self) -> None:
+        limits = self.world.registry.limits.dispatch
+        limits.join = lambda *_: self.model.budget
+        limits.leave = lambda *_: None
         self.producer = await self.world.producer()
         topic = await self.world.topic()
         if "s" not in topic.subscriptions and self.setting.durable:
@@ -285,8 +288,6 @@ class Story:
         if not self.model.single:
             self.model.join(client)
         self.consumers[number] = (consumer, wire)
-        assert consumer.subscription.dispatcher is not None
-        consumer.subscription.dispatcher.flow = self.model.budget
 
     def _start(self, n: int, m: int) -> tuple[Position | None, int]:
         """Where a reader begins, and the index of the first entry that it gets."""

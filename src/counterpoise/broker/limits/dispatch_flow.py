@@ -167,24 +167,3 @@ class DispatchFlow(LimitedFlow):
 
     def clear(self) -> None:
         """Do nothing: a subscription that waits has no throttled entries."""
-
-
-class DeliveryBudget(Protocol):
-    """The limits of a dispatcher, which asks before it delivers and reports afterwards."""
-
-    def budget(self) -> tuple[int, int]:
-        """Messages and bytes that may be delivered now."""
-
-    def took(self, messages: int, entries: int, size: int) -> None:
-        """Charge what was delivered to the limits."""
-
-
-class Unlimited:
-    """The budget of a dispatcher without limits."""
-
-    def budget(self) -> tuple[int, int]:
-        """Return more messages and bytes than can be delivered."""
-        return NO_LIMIT, NO_LIMIT
-
-    def took(self, messages: int, entries: int, size: int) -> None:
-        """Do nothing."""

@@ -11,8 +11,8 @@ from counterpoise.broker.limits.dispatch_flow import DispatchFlow
 from counterpoise.broker.topic import subscription_transactions
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.compacted_view import NOT_COMPACTED, CompactedView
-from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS, DispatcherSpec
-from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher
+from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS
+from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher, DispatcherSpec
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.lookback import first_published_at
 from counterpoise.broker.topic.meter import DeliveryMeters, Meter
@@ -76,8 +76,6 @@ class Subscription(SubscriptionCursor):
         self.expired_at = 0.0
         self.type = SubscriptionType.Exclusive
         self.dispatcher: Dispatcher | None = None
-        #: Its deliveries under dispatch limits, while it has a dispatcher.
-        self.flow: DispatchFlow | None = None
         self.clock = commons.clock
         self.meters = DeliveryMeters(commons.clock)
         self.topic_meter = meter_out
@@ -94,6 +92,11 @@ class Subscription(SubscriptionCursor):
     def consumers(self) -> Collection[Recipient]:
         """The attached consumers."""
         return self.dispatcher.consumers if self.dispatcher is not None else ()
+
+    @property
+    def flow(self) -> DispatchFlow | None:
+        """Its deliveries under dispatch limits, while it has a dispatcher."""
+        return self.dispatcher.flow if self.dispatcher is not None else None
 
     @property
     def active(self) -> Recipient | None:
@@ -138,24 +141,19 @@ class Subscription(SubscriptionCursor):
 
     def _new_dispatcher(self, request: SubscribeRequest, rules: TopicRules) -> Dispatcher:
         if self.dispatcher is not None:
-            self._retire(self.dispatcher)
-        commons = self._commons
-        made = DISPATCHERS[request.type](
-            DispatcherSpec(
-                self.topic, self.log, self.acks, commons.options, rules, commons.turns, request
-            )
+            self.dispatcher.close()
+        spec = DispatcherSpec(
+            subscription=self.name,
+            topic=self.topic,
+            log=self.log,
+            acks=self.acks,
+            commons=self._commons,
+            rules=rules,
+            request=request,
+            compacted=self.compacted,
+            stable_end=self.stable_end,
         )
-        made.wall = commons.wall
-        made.compacted = self.compacted
-        made.stable_end = self.stable_end
-        made.flow = self.flow = commons.limits.dispatch.join(self.topic, self.name, made)
-        return made
-
-    def _retire(self, dispatcher: Dispatcher) -> None:
-        if self.flow is not None:
-            self._commons.limits.dispatch.leave(self.topic, self.flow)
-            self.flow = None
-        dispatcher.close()
+        return DISPATCHERS[request.type](spec)
 
     def remove(self, consumer: Recipient) -> None:
         """Detach a consumer."""
@@ -360,7 +358,7 @@ class Subscription(SubscriptionCursor):
         if self.dispatcher is not None:
             for consumer in consumers:
                 consumer.closed = True
-            self._retire(self.dispatcher)
+            self.dispatcher.close()
             self.dispatcher = None
         for consumer in consumers:
             consumer.sink.close_consumer(consumer.consumer_id, None)
@@ -392,7 +390,7 @@ class Subscription(SubscriptionCursor):
     def stop(self) -> None:
         """Deliver nothing more, but still accept acknowledgements."""
         if self.dispatcher is not None:
-            self._retire(self.dispatcher)
+            self.dispatcher.close()
 
     def close(self) -> None:
         """Deliver and accept nothing more; consumers stay attached until the topic closes them."""

@@ -3,17 +3,17 @@
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
-from counterpoise.broker.base.clock import WallClock
-from counterpoise.broker.limits.dispatch_flow import DeliveryBudget, Unlimited
 from counterpoise.broker.topic.acks import AckState
-from counterpoise.broker.topic.compacted_view import NOT_COMPACTED
-from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
+from counterpoise.broker.topic.compacted_view import CompactedView
 from counterpoise.broker.topic.dispatch.entry_reader import EntryReader
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.ports import SubscribeRequest
+from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.topic_rules import TopicRules
+from counterpoise.names.topic import TopicName
 from counterpoise.storage.grouplog import Log
 
 NO_TRANSACTION: Final = sys.maxsize
@@ -26,6 +26,25 @@ BURST_ENTRIES = 500
 """A burst also ends after this many entries, so that other consumers are served soon."""
 
 
+@dataclass(frozen=True, slots=True)
+class DispatcherSpec:
+    """What a dispatcher is made from: its subscription's state, and its first consumer's request.
+
+    ``stable_end`` is the index of the first message of an open transaction, ``compacted`` the
+    entries that ``readCompacted`` consumers get.
+    """
+
+    subscription: str
+    topic: TopicName
+    log: Log[Any]
+    acks: AckState
+    commons: SharedByTopics
+    rules: TopicRules
+    request: SubscribeRequest
+    compacted: CompactedView
+    stable_end: int
+
+
 class Dispatcher(ABC):
     """Sends entries of a log to the consumers of one subscription, as permits allow.
 
@@ -33,23 +52,21 @@ class Dispatcher(ABC):
     of joining (a dict, so that adding and removing costs the same, however many there are).
     """
 
-    def __init__(self, log: Log[Any], acks: AckState, turns: DeliveryTurns) -> None:
-        self.log = log
-        self.acks = acks
+    def __init__(self, spec: DispatcherSpec) -> None:
+        self.log = spec.log
+        self.acks = spec.acks
         self.consumers: dict[Recipient, None] = {}
-        self.read_index = acks.mark + 1
+        self.read_index = spec.acks.mark + 1
         self.closed = False
-        self.turns = turns
+        self.turns = spec.commons.turns
         self._waits = False
-        #: The dispatch limits that it keeps; the subscription replaces it.
-        self.flow: DeliveryBudget = Unlimited()
-        #: Index of the first message of an open transaction; the subscription sets it.
-        self.stable_end = NO_TRANSACTION
-        #: The clock by which delayed messages are due; the subscription replaces it.
-        self.wall = WallClock()
-        #: The entries that ``readCompacted`` consumers get; the subscription replaces it.
-        self.compacted = NOT_COMPACTED
-        self._feed = EntryReader(log, self.dispatch)
+        #: Index of the first message of an open transaction; the subscription moves it.
+        self.stable_end = spec.stable_end
+        self.compacted = spec.compacted
+        self._feed = EntryReader(spec.log, self.dispatch)
+        self._topic, self._limits = spec.topic, spec.commons.limits.dispatch
+        #: Its deliveries under dispatch limits.
+        self.flow = self._limits.join(spec.topic, spec.subscription, self)
 
     @property
     def end(self) -> int:
@@ -174,6 +191,8 @@ class Dispatcher(ABC):
         return False
 
     def close(self) -> None:
-        """Deliver nothing more."""
+        """Deliver nothing more, and leave the dispatch limits."""
+        if not self.closed:
+            self._limits.leave(self._topic, self.flow)
         self.closed = True
         self._feed.close()

@@ -8,19 +8,13 @@ bound.
 
 from collections import OrderedDict
 from heapq import heapify, heappop, heappush
-from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch import selectors
-from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
-from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES
+from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES, DispatcherSpec
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
-from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.ports import KeySharedMeta, SubscribeRequest
-from counterpoise.broker.topic.topic_rules import TopicRules
-from counterpoise.storage.grouplog import Log
+from counterpoise.broker.topic.ports import SubscribeRequest
 from counterpoise.storage.port import Chunk
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.errors import ServerError
@@ -37,16 +31,9 @@ class KeySharedDispatcher(SharedDispatcher):
     lane.
     """
 
-    def __init__(
-        self,
-        log: Log[Any],
-        acks: AckState,
-        turns: DeliveryTurns,
-        options: TopicOptions,
-        rules: TopicRules,
-        meta: KeySharedMeta,
-    ) -> None:
-        super().__init__(log, acks, turns, options, rules)
+    def __init__(self, spec: DispatcherSpec) -> None:
+        super().__init__(spec)
+        options, meta = spec.commons.options, spec.request.key_shared
         self._look_ahead = options.look_ahead
         self.meta = meta
         self.selector: selectors.Selector[Recipient] = (

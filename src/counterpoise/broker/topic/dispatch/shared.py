@@ -4,17 +4,17 @@ import asyncio
 import sys
 from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
-from typing import Any
 
-from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.chunked_messages import ChunkedMessages
-from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
-from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES, Dispatcher
+from counterpoise.broker.topic.dispatch.dispatcher import (
+    BURST_BYTES,
+    BURST_ENTRIES,
+    Dispatcher,
+    DispatcherSpec,
+)
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.round_robin import RoundRobin
-from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.topic_rules import TopicRules
-from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import Chunk
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.entry import CHUNK_TAG, DELIVER_AT_TAG, METADATA_BYTES, BadEntry, metadata_of
@@ -29,21 +29,16 @@ class SharedDispatcher(Dispatcher):
     redelivered.
     """
 
-    def __init__(
-        self,
-        log: Log[Any],
-        acks: AckState,
-        turns: DeliveryTurns,
-        options: TopicOptions,
-        rules: TopicRules,
-    ) -> None:
-        super().__init__(log, acks, turns)
+    def __init__(self, spec: DispatcherSpec) -> None:
+        super().__init__(spec)
+        #: The clock by which delayed messages are due.
+        self.wall = spec.commons.wall
         self.unacked = 0
         #: Whether nothing is delivered until half of the messages allowed are acknowledged.
         self._blocked = False
         self.redeliveries: dict[int, int] = {}
-        self._turn_messages = options.round_robin_messages
-        self.apply(rules)
+        self._turn_messages = spec.commons.options.round_robin_messages
+        self.apply(spec.rules)
         self._holder: dict[int, Recipient] = {}
         self._replay: list[int] = []
         self._replay_set: set[int] = set()

@@ -2,16 +2,17 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.topic.acks import AckState
-from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
-from counterpoise.broker.topic.dispatch.dispatcher import BURST_BYTES, BURST_ENTRIES, Dispatcher
+from counterpoise.broker.topic.dispatch.dispatcher import (
+    BURST_BYTES,
+    BURST_ENTRIES,
+    Dispatcher,
+    DispatcherSpec,
+)
 from counterpoise.broker.topic.dispatch.failover_order import FailoverOrder
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.dispatch.selectors import RangesRefusedError, StickyRanges, key_of
-from counterpoise.storage.grouplog import Log
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.errors import ServerError
 
@@ -35,14 +36,12 @@ class SingleActiveDispatcher(Dispatcher):
 
     def __init__(
         self,
-        log: Log[Any],
-        acks: AckState,
-        turns: DeliveryTurns,
+        spec: DispatcherSpec,
         order: FailoverOrder[Recipient] | None = None,
         *,
         switch_delay: float = 1.0,
     ) -> None:
-        super().__init__(log, acks, turns)
+        super().__init__(spec)
         self._order = order
         self._switch_delay = switch_delay
         self._active: Recipient | None = None

@@ -91,11 +91,6 @@ class Connection:
         consumer.ack_individual(acks)
         consumer.flow(len(acks))
 
-    def receipt(
-        self, producer_id: int, sequence_id: int, highest: int, ledger_id: int, entry_id: int
-    ) -> None:
-        self.confirmed += 1
-
     def settled(self, producer: object, count: int) -> None: ...
 
     def count_throttled(self, entries: int, size: int) -> None: ...

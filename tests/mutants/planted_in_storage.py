@@ -179,7 +179,7 @@ IN_STORAGE: tuple[Fault, ...] = (
     Fault(
         "refused entries have no answer",
         "broker/topic/producer.py",
-        "            producer.sink.send_error(producer.producer_id, sequence_id, error)\n",
+        "            self.sink.send_error(self.producer_id, sequence_id, error)\n",
         "            pass\n",
         "tests/broker/topic/test_disk_faults.py",
     ),

@@ -169,7 +169,7 @@ def test_receipts_are_what_protobuf_writes(
 
 
 def test_a_dropped_entry_is_confirmed_as_minus_one() -> None:
-    command, _ = frames.parse(encode_runs.send_receipt(1, 2, 0, -1, -1))
+    command, _ = frames.parse(encode_runs.send_receipts(1, -1, -1, [(None, 2, 0)]))
     assert command.send_receipt.message_id.ledger_id == UNASKED
     assert command.send_receipt.message_id.entry_id == UNASKED
 

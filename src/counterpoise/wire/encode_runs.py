@@ -27,7 +27,7 @@ def send_receipts(
     producer_id: int, ledger_id: int, entry_id: int, published: Iterable[tuple[object, int, int]]
 ) -> bytes:
     """SEND_RECEIPTs for entries of one producer that were stored one after the other, from
-    ``entry_id`` on.
+    ``entry_id`` on. Ledger and entry -1: a duplicate, which is not stored again.
 
     ``published`` has for each entry anything (ignored), its sequence id, and its highest sequence
     id, which is omitted from the frame if it is 0 (no batch).
@@ -79,14 +79,6 @@ def send_receipts(
         )
         entry_id += 1
     return b"".join(frames)
-
-
-def send_receipt(
-    producer_id: int, sequence_id: int, highest_sequence_id: int, ledger_id: int, entry_id: int
-) -> bytes:
-    """SEND_RECEIPT: confirm one SEND. Ledger and entry -1: a non-persistent topic dropped it."""
-    published = ((None, sequence_id, highest_sequence_id),)
-    return send_receipts(producer_id, ledger_id, entry_id, published)
 
 
 #: One message on its way out: ledger id, entry id, redelivery count, the entry's bytes, and the

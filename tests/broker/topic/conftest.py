@@ -73,10 +73,6 @@ class Wire:
         self.at_end: list[int] = []
         self._changed = asyncio.Event()
 
-    def receipt(self, *receipt: int) -> None:
-        self.receipted.append(receipt)  # type: ignore[arg-type]
-        self._changed.set()
-
     def receipts(
         self,
         producer_id: int,
@@ -85,7 +81,8 @@ class Wire:
         published: Sequence[tuple[object, int, int]],
     ) -> None:
         for entry_id, (_, sequence_id, highest) in enumerate(published, first_entry_id):
-            self.receipt(producer_id, sequence_id, highest, ledger_id, entry_id)
+            self.receipted.append((producer_id, sequence_id, highest, ledger_id, entry_id))
+        self._changed.set()
 
     def settled(self, producer: object, count: int) -> None:
         pass

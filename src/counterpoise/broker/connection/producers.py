@@ -20,7 +20,7 @@ from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.transactions.buffer import in_transaction
 from counterpoise.wire import encode
 from counterpoise.wire.decode import optional, pairs_of, schema_of
-from counterpoise.wire.encode_runs import send_receipt, send_receipts
+from counterpoise.wire.encode_runs import send_receipts
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send, SendRefused, TransactionSend
 from counterpoise.wire.proto import commands_pb2 as commands
@@ -245,20 +245,6 @@ class ClientProducers:
         attached.producer.close()
         if attached.close_request is not None:
             self._link.outbox.write(encode.success(attached.close_request))
-
-    def receipt(
-        self,
-        producer_id: int,
-        sequence_id: int,
-        highest_sequence_id: int,
-        ledger_id: int,
-        entry_id: int,
-    ) -> None:
-        """Send SEND_RECEIPT: one entry is stored."""
-        self._link.outbox.write(
-            send_receipt(producer_id, sequence_id, highest_sequence_id, ledger_id, entry_id)
-        )
-        self._answered(producer_id, 1)
 
     def receipts(
         self,

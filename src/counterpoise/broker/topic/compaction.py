@@ -9,11 +9,9 @@ once the subscription that retains them has acknowledged them.
 import asyncio
 import logging
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from counterpoise.broker.topic.meter import Meter
-from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink
-from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.receipts import InternalPublisher
 from counterpoise.names.topic import TopicName
 
 if TYPE_CHECKING:
@@ -64,7 +62,7 @@ class Compaction:
         left = self._survivors(entries)
         if 0 < len(left) < len(entries):
             begin = log.end
-            writer = _internal_producer(topic)
+            writer = InternalPublisher("compaction")
             for at in range(0, len(left), _BATCH):
                 batch = left[at : at + _BATCH]
                 log.extend(batch, [1] * len(batch), [(writer, 0, 0)] * len(batch))
@@ -91,18 +89,3 @@ class Compaction:
             topic = topics.loaded.get(self.topic)
             if topic is not None and topic.log.size > self.threshold + 2 * self._left:
                 await topics.unload_topic(self.topic)
-
-
-class _NoSink:
-    """The sink of a producer without a connection."""
-
-    def settled(self, producer: object, count: int) -> None:
-        """Ignored: no client waits for these entries."""
-
-
-def _internal_producer(topic: "PersistentTopic") -> Producer:
-    meter = Meter(topic.commons.clock)
-    sink = cast("ProducerSink", _NoSink())
-    made = Producer(ProducerRequest(0), "compaction", sink, topic, meter)
-    made.closed = True
-    return made

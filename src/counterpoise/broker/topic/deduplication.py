@@ -71,8 +71,8 @@ class Deduplication:
             if found is Sent.NEW:
                 new.append(send)
             elif found is Sent.STORED:
-                ids = send.sequence_id, send.highest_sequence_id
-                producer.sink.receipt(producer.producer_id, *ids, -1, -1)
+                ids = producer, send.sequence_id, send.highest_sequence_id
+                producer.sink.receipts(producer.producer_id, -1, -1, (ids,))
             else:
                 why = "Cannot determine whether the message is a duplicate at this time"
                 refusal = BrokerError(ServerError.PersistenceError, why)

@@ -32,9 +32,8 @@ class NonPersistentTopic(Topic):
         """Deliver a producer's entries to consumers, or drop them."""
         for _, sequence_id, highest, messages, _, entry in sends:
             self.meter_in.count(messages, len(entry))
-            producer.meter.count(messages, len(entry))
             # Pulsar's position for all that is not stored (``NonPersistentTopic.publishMessage``).
-            producer.sink.receipt(producer.producer_id, sequence_id, highest, 0, 0)
+            producer.stored(0, 0, ((producer, sequence_id, highest),), messages, len(entry))
             for subscription in self._subscriptions.values():
                 if not subscription.offer(entry, messages):
                     self.dropped += messages

@@ -11,8 +11,8 @@ from counterpoise.broker.topic.backlog_quota import Backlog, pass_over_trimmed
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.deduplication import Deduplication
 from counterpoise.broker.topic.lookback import index_of, start_index
-from counterpoise.broker.topic.producer import Producer, refuse_all
-from counterpoise.broker.topic.receipts import Published, send_receipts
+from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.receipts import Published, refuse_all, send_receipts
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.stored_message import last_message_id
 from counterpoise.broker.topic.subscription import Subscription
@@ -199,10 +199,9 @@ class PersistentTopic(transactional.TransactionalTopic):
         As in Pulsar, each entry gets an error and then the producer is closed: entries that it sent
         later must not be stored before these.
         """
-        producers = {id(producer): producer for producer, _, _ in contexts}
-        for producer in producers.values():
-            if self._known is not None:
-                self._known.refuse(producer.name)
+        if self._known is not None:
+            for publisher in dict.fromkeys(each[0] for each in contexts):
+                self._known.refuse(publisher.name)
         refuse_all(BrokerError(ServerError.PersistenceError, str(error)), contexts)
 
     def lost(self, lost: Lost) -> None:
@@ -212,9 +211,8 @@ class PersistentTopic(transactional.TransactionalTopic):
 
     def failed(self, error: StorageError, contexts: Sequence[Published]) -> None:
         """Called by the log if it failed: the topic closes, and these entries get no receipt."""
-        for producer, _, _ in contexts:
-            if producer.closed:
-                producer.sink.settled(producer, 1)
+        for publisher, _, _ in contexts:
+            publisher.unanswered()
         if self.closing:
             return
         self.closing = True

@@ -101,19 +101,6 @@ Acked = tuple[int, int, Sequence[int]]
 class ProducerSink(Protocol):
     """A client connection, as the topics of its producers use it."""
 
-    def receipt(
-        self,
-        producer_id: int,
-        sequence_id: int,
-        highest_sequence_id: int,
-        ledger_id: int,
-        entry_id: int,
-    ) -> None:
-        """Send a receipt: an entry is stored at this position.
-
-        The position is (0, 0) on a non-persistent topic, and (-1, -1) for a duplicate.
-        """
-
     def receipts(
         self,
         producer_id: int,
@@ -123,6 +110,7 @@ class ProducerSink(Protocol):
     ) -> None:
         """Send receipts for entries that are stored at consecutive positions.
 
+        The position is (0, 0) on a non-persistent topic, and (-1, -1) for a duplicate.
         ``published``: the second and third value of each are its sequence id and highest sequence
         id.
         """

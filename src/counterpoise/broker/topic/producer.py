@@ -1,7 +1,7 @@
 """Producers of a topic: access modes (PIP-68), and the publish path."""
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -65,6 +65,39 @@ class Producer:
     def publish(self, sends: Sequence[Send], size: int) -> None:
         """Publish entries of ``size`` bytes in all; the sink gets a receipt or error for each."""
         self.topic.publish(self, sends, size)
+
+    def stored(
+        self,
+        ledger_id: int,
+        first_entry_id: int,
+        published: Sequence[tuple[object, int, int]],
+        messages: int,
+        size: int,
+    ) -> None:
+        """Send receipts for entries at consecutive positions, as `Publisher.stored`."""
+        self.meter.count(messages, size)
+        if self.closed:
+            self.sink.settled(self, len(published))
+        else:
+            self.sink.receipts(self.producer_id, ledger_id, first_entry_id, published)
+
+    def refused(self, sequence_id: int, error: BrokerError) -> None:
+        """Send the error of an entry that is not stored."""
+        if self.closed:
+            self.sink.settled(self, 1)
+        else:
+            self.sink.send_error(self.producer_id, sequence_id, error)
+
+    def unanswered(self) -> None:
+        """Note that an entry gets no response: the log failed, and attached producers reconnect."""
+        if self.closed:
+            self.sink.settled(self, 1)
+
+    def disconnect(self) -> None:
+        """Close the producer, and make its client reconnect it."""
+        if not self.closed:
+            self.close()
+            self.sink.close_producer(self.producer_id, None)
 
     def close(self) -> int:
         """Detach the producer. What it published is stored all the same, except throttled entries.
@@ -178,21 +211,3 @@ class ProducerSet:
         if self._waiting:
             return "Topic has producers that wait for exclusive access"
         return "Topic has existing shared producers"
-
-
-def refuse_all(error: BrokerError, published: Iterable[tuple[Producer, int, int]]) -> None:
-    """Send errors for entries that are not stored, and close their producers, as Pulsar does.
-
-    Entries that a producer sent later must not be stored before these.
-    """
-    refused: dict[int, Producer] = {}
-    for producer, sequence_id, _ in published:
-        refused[id(producer)] = producer
-        if producer.closed:
-            producer.sink.settled(producer, 1)
-        else:
-            producer.sink.send_error(producer.producer_id, sequence_id, error)
-    for producer in refused.values():
-        if not producer.closed:
-            producer.close()
-            producer.sink.close_producer(producer.producer_id, None)

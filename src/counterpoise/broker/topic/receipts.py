@@ -1,41 +1,103 @@
-"""Receipts for stored entries, to the producers that published them."""
+"""Receipts and errors for the entries of a log, to the producers that published them."""
 
+from collections.abc import Sequence
+from typing import Protocol
+
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.deduplication import Deduplication
 from counterpoise.broker.topic.meter import Meter
-from counterpoise.broker.topic.producer import Producer
 from counterpoise.storage.port import EntryGroup
 
-Published = tuple[Producer, int, int]
-"""The producer of an entry, its sequence id and its highest sequence id."""
+
+class Publisher(Protocol):
+    """What published an entry: a client's producer, or the topic itself."""
+
+    name: str
+
+    def stored(
+        self,
+        ledger_id: int,
+        first_entry_id: int,
+        published: Sequence[tuple[object, int, int]],
+        messages: int,
+        size: int,
+    ) -> None:
+        """Send receipts for entries that are stored at consecutive positions, and count them.
+
+        ``published``: the second and third value of each are its sequence id and highest sequence
+        id. ``messages`` and ``size`` (bytes) are those of all entries.
+        """
+
+    def refused(self, sequence_id: int, error: BrokerError) -> None:
+        """Send the error of an entry that is not stored."""
+
+    def unanswered(self) -> None:
+        """Note that an entry gets no response, because the log failed."""
+
+    def disconnect(self) -> None:
+        """Make the client reconnect, so that it sends the refused entries again, in order."""
+
+
+class InternalPublisher:
+    """The publisher of entries that a topic writes itself: no client waits for a receipt."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def stored(
+        self,
+        ledger_id: int,
+        first_entry_id: int,
+        published: Sequence[tuple[object, int, int]],
+        messages: int,
+        size: int,
+    ) -> None:
+        """Do nothing; a subclass notes that its entries are stored."""
+
+    def refused(self, sequence_id: int, error: BrokerError) -> None:
+        """Do nothing; a subclass notes that an entry is not stored."""
+
+    def unanswered(self) -> None:
+        """Do nothing."""
+
+    def disconnect(self) -> None:
+        """Do nothing."""
+
+
+Published = tuple[Publisher, int, int]
+"""The publisher of an entry, its sequence id and its highest sequence id."""
 
 
 def send_receipts(
     group: EntryGroup[Published], meter_in: Meter, known: Deduplication | None
 ) -> None:
-    """Count a committed group, and send each producer a receipt for each run of its entries.
+    """Count a committed group, and send each publisher receipts for each run of its entries.
 
     ``known``: the sequence ids of the topic's producers, if it deduplicates.
     """
     contexts = group.contexts
     begin, count = 0, len(contexts)
     while begin < count:
-        producer = contexts[begin][0]
+        publisher = contexts[begin][0]
         end = begin + 1
-        while end < count and contexts[end][0] is producer:
+        while end < count and contexts[end][0] is publisher:
             end += 1
+        run = contexts[begin:end]
         messages = sum(group.messages[begin:end])
         size = sum(map(len, group.entries[begin:end]))
-        producer.meter.count(messages, size)
         meter_in.count(messages, size)
         if known is not None:
-            known.commit_run(producer.name, contexts[begin:end], group.entries[begin:end])
-        if producer.closed:
-            producer.sink.settled(producer, end - begin)
-        else:
-            producer.sink.receipts(
-                producer.producer_id,
-                group.ledger_id,
-                group.first_entry + begin,
-                contexts[begin:end],
-            )
+            known.commit_run(publisher.name, run, group.entries[begin:end])
+        publisher.stored(group.ledger_id, group.first_entry + begin, run, messages, size)
         begin = end
+
+
+def refuse_all(error: BrokerError, published: Sequence[Published]) -> None:
+    """Send errors for entries that are not stored, and close their producers, as Pulsar does.
+
+    Entries that a producer sent later must not be stored before these.
+    """
+    for publisher, sequence_id, _ in published:
+        publisher.refused(sequence_id, error)
+    for publisher in dict.fromkeys(each[0] for each in published):
+        publisher.disconnect()

@@ -3,18 +3,18 @@
 import asyncio
 import itertools
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, Protocol
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.dispatcher import NO_TRANSACTION
-from counterpoise.broker.topic.meter import Meter
-from counterpoise.broker.topic.ports import ProducerRequest, ProducerSink, ServiceUrls
-from counterpoise.broker.topic.producer import Producer, PublishedTo
+from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.receipts import InternalPublisher, Published
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.transactions import buffer
 from counterpoise.names.callbacks import MillisecondClock
+from counterpoise.names.topic import TopicName
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.log_parts import parts_from
 from counterpoise.storage.port import CursorState, EntryGroup, StorageError
@@ -29,9 +29,10 @@ _BEFORE_ALL: Final = -2
 """The mark of ``hidden``: no entry follows it directly, so all hidden entries are ranges above."""
 
 
-class LoggedTopic(PublishedTo, Protocol):
+class LoggedTopic(Protocol):
     """A topic with a log, as its transactions use it."""
 
+    name: TopicName
     log: Log[Any]
     closing: bool
 
@@ -42,14 +43,14 @@ class LoggedTopic(PublishedTo, Protocol):
     def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
         """Store a producer's entries."""
 
-    def refused(self, error: StorageError, contexts: Sequence[tuple[Producer, int, int]]) -> None:
+    def refused(self, error: StorageError, contexts: Sequence[Published]) -> None:
         """Make the producers of entries that could not be stored reconnect."""
 
 
 class TopicTransactions:
     """A topic's transactions: their markers in its log, and which entries may be delivered."""
 
-    def __init__(self, topic: LoggedTopic, meter: Meter, clock_ms: MillisecondClock) -> None:
+    def __init__(self, topic: LoggedTopic, clock_ms: MillisecondClock) -> None:
         self._topic = topic
         self.hidden = AckState(_BEFORE_ALL)
         self.buffer = buffer.TransactionBuffer(self.hidden)
@@ -58,8 +59,7 @@ class TopicTransactions:
         #: Entries that were published before `_note` has marked the log; None once it has.
         self._kept: list[tuple[Producer, Sequence[Send]]] | None = None
         self._numbers = itertools.count()
-        self._markers: dict[int, asyncio.Future[None]] = {}
-        self._meter = meter
+        self._markers: set[_MarkerWriter] = set()
 
     def start(self) -> None:
         """Begin to mark the log as one with transactions, so that its next owner reads them."""
@@ -153,67 +153,49 @@ class TopicTransactions:
             why = f"{self._topic.name} has not saved yet that it has transactions"
             raise BrokerError(ServerError.ServiceNotReady, why)
         number = next(self._numbers)
-        # One for each marker: a producer is closed once an entry of it could not be stored.
-        writer = Producer(
-            ProducerRequest(0),
-            buffer.PRODUCER,
-            cast("ProducerSink", _MarkerSink(self._markers)),
-            self._topic,
-            self._meter,
-        )
-        written = self._markers[number] = asyncio.get_running_loop().create_future()
+        writer = _MarkerWriter()
+        self._markers.add(writer)
         self.buffer.ending(transaction)
         try:
             entry = buffer.marker_entry(marker, transaction, number, self._clock_ms())
             self._topic.log.append(entry, 1, (writer, number, number))
-            await written
+            await writer.written
         except (StorageError, BrokerError) as error:
             why = error.message if isinstance(error, BrokerError) else str(error)
             raise BrokerError(ServerError.ServiceNotReady, why) from error
         finally:
-            self._markers.pop(number, None)
+            self._markers.discard(writer)
             self.buffer.ended(transaction)
 
     def close(self) -> None:
         """Stop writing markers; the topic's next owner writes those that are missing."""
         self._background.cancel()
         gone = BrokerError(ServerError.ServiceNotReady, f"Topic {self._topic.name} is unloaded")
-        for number in list(self._markers):
-            _fail(self._markers, number, gone)
+        for writer in self._markers:
+            writer.refused(0, gone)
 
 
-class _MarkerSink:
-    """The sink of the producer of markers, each of which has a future."""
+class _MarkerWriter(InternalPublisher):
+    """The publisher of one marker; ``written`` is done when the marker is stored."""
 
-    def __init__(self, markers: dict[int, asyncio.Future[None]]) -> None:
-        self._markers = markers
+    def __init__(self) -> None:
+        super().__init__(buffer.PRODUCER)
+        self.written: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
-    def receipts(
+    def stored(
         self,
-        producer_id: int,
         ledger_id: int,
         first_entry_id: int,
         published: Sequence[tuple[object, int, int]],
+        messages: int,
+        size: int,
     ) -> None:
-        """Complete the futures of the markers that are stored."""
-        for _, number, _ in published:
-            written = self._markers.get(number)
-            if written is not None and not written.done():
-                written.set_result(None)
+        """Complete the future."""
+        if not self.written.done():
+            self.written.set_result(None)
 
-    def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
-        """Fail the future of a marker that could not be stored."""
-        _fail(self._markers, sequence_id, error)
-
-    def settled(self, producer: object, count: int) -> None:
-        """Do nothing: markers are not counted as pending."""
-
-    def close_producer(self, producer_id: int, assigned_broker_url: ServiceUrls | None) -> None:
-        """Do nothing: each marker has a producer of its own."""
-
-
-def _fail(markers: dict[int, asyncio.Future[None]], number: int, error: BrokerError) -> None:
-    written = markers.get(number)
-    if written is not None and not written.done():
-        written.set_exception(error)
-        written.exception()
+    def refused(self, sequence_id: int, error: BrokerError) -> None:
+        """Fail the future."""
+        if not self.written.done():
+            self.written.set_exception(error)
+            self.written.exception()

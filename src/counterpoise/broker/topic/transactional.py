@@ -6,8 +6,8 @@ from typing import Any
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.deduplication import CURSOR
-from counterpoise.broker.topic.meter import Meter
 from counterpoise.broker.topic.producer import Producer
+from counterpoise.broker.topic.receipts import Published
 from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.broker.topic.subscription_transactions import (
@@ -41,7 +41,7 @@ class TransactionalTopic(Topic):
         return self.log.cached_bytes
 
     @abstractmethod
-    def refused(self, error: StorageError, contexts: Sequence[tuple[Producer, int, int]]) -> None:
+    def refused(self, error: StorageError, contexts: Sequence[Published]) -> None:
         """Make the producers of entries that could not be stored reconnect."""
 
     async def recover_transactions(self) -> None:
@@ -50,9 +50,7 @@ class TransactionalTopic(Topic):
             await self._new_transactions().recover()
 
     def _new_transactions(self) -> TopicTransactions:
-        self.transactions = TopicTransactions(
-            self, Meter(self.commons.clock), lambda: int(self.commons.wall() * 1000)
-        )
+        self.transactions = TopicTransactions(self, lambda: int(self.commons.wall() * 1000))
         return self.transactions
 
     def _restore_acks(self, subscription: Subscription) -> None:

@@ -65,8 +65,17 @@ def test_what_holds_is_the_topics_own_or_else_its_namespaces(api: Api, namespace
     own = {"publishThrottlingRateInMsg": 1, "publishThrottlingRateInByte": 2}
     assert api("POST", f"{topic}/publishRate", own).status == 204
     assert api.get(f"{topic}/publishRate?applied=true") == own
+    everywhere, in_force = "publishRate?isGlobal=true", "publishRate?applied=true"
+    assert api("GET", f"{topic}/{everywhere}").value == ""
+    of_all = {"publishThrottlingRateInMsg": 3, "publishThrottlingRateInByte": 4}
+    assert api("POST", f"{topic}/{everywhere}", of_all).status == 204
+    read = (api.get(f"{topic}/{each}") for each in (everywhere, "publishRate", in_force))
+    assert [*read] == [of_all, own, own], "the local policy overrides the global one"
+    assert api("DELETE", f"{topic}/publishRate").status == 204
+    assert api("GET", f"{topic}/publishRate").value == ""
+    assert api.get(f"{topic}/{in_force}") == of_all
     assert api("DELETE", f"{topic}/policies").status == 204
-    assert api.get(f"{topic}/publishRate?applied=true") == rate
+    assert api.get(f"{topic}/{in_force}") == rate
     assert api("POST", f"/admin/v2/namespaces/{namespace}/dispatchRate", {}).status == 204
     assert api.get(f"{topic}/dispatchRate?applied=true") == RATE, "not the broker's"
 
@@ -79,6 +88,9 @@ def test_a_subscription_has_a_rate_of_its_own(api: Api, namespace: str) -> None:
     assert api("GET", one).value == ""
     assert [api("POST", one, slow).status, api("POST", other, fast).status] == [204, 204]
     assert (api.get(one), api.get(other)) == (slow, fast)
+    assert api("POST", f"{topic}/subscriptionDispatchRate", RATE | {"ratePeriodInSecond": 9})
+    in_force = [api.get(f"{topic}/{each}/dispatchRate?applied=true") for each in ("one", "none")]
+    assert [each["ratePeriodInSecond"] for each in in_force] == [0, 9]
     assert api("GET", f"{topic}/dispatchRate").value == "", "the topic has none"
     assert api("POST", one).status == 204, "without a body it is removed"
     assert (api("GET", one).value, api.get(other)) == ("", fast)

@@ -24,7 +24,7 @@ from counterpoise.broker.load.load_data import LoadDataExchange
 from counterpoise.broker.namespaces.auto_creation import PARTITIONS_MAX
 from counterpoise.broker.namespaces.catalog import DOMAINS_OF_MODE, TopicCatalog
 from counterpoise.broker.namespaces.policies import Policies, bundles_json
-from counterpoise.broker.namespaces.policies.applied import OF_NAMESPACE, PER_CLUSTER
+from counterpoise.broker.namespaces.policies.applied import GLOBAL, OF_NAMESPACE, PER_CLUSTER
 from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
 from counterpoise.broker.peers.unloads import ORDERED_BY_LEADER
 from counterpoise.broker.schemas.compatibility import find_version, why_invalid, why_refused
@@ -67,6 +67,7 @@ __all__ = [
     "COMPACTION",
     "DOMAINS_OF_MODE",
     "EARLIEST",
+    "GLOBAL",
     "LATENCIES_MS",
     "OF_NAMESPACE",
     "ORDERED_BY_LEADER",

@@ -87,12 +87,6 @@ DIFFERS: Mapping[str, Mapping[str, str]] = {
         "ledgers.*.timestamp": "when a ledger was closed is not kept",
         "version": "the storage has no node of its own",
     },
-    f"topicPolicies get-retention {TOPIC}": {
-        "*": "a policy set with --global is the cluster's own, too"
-    },
-    f"topicPolicies get-subscription-dispatch-rate -s other -ap {TOPIC}": {
-        "text": "nothing is said of a subscription without a rate of its own"
-    },
     f"topics stats-internal {TOPIC}": {
         "cursors.*.state": "cursors are in no ledgers",
         "ledgers": _CUT,

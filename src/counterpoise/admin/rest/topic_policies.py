@@ -1,11 +1,12 @@
 """The policies of one topic, stored in its ``TopicPolicies``.
 
 ``/admin/v2/persistent/{tenant}/{namespace}/{topic}/…``. With ``applied=true`` the answer is the
-value in force, which may come from the namespace or the broker's settings. A subscription's own
+value in force, which may come from the namespace or the broker's settings. With ``isGlobal=true`` a
+request is about the global policies, which the local ones override. A subscription's own
 dispatch rate is stored there, too, and overrides the topic's.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
@@ -19,6 +20,7 @@ from counterpoise.admin.rest.policy_routes import PolicyHolder, in_place
 from counterpoise.admin.rest.topics import TOPIC
 from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, nullable
+from counterpoise.broker.face import GLOBAL
 from counterpoise.names.topic import TopicName
 
 QUERY = {"applied": FLAG, "isGlobal": FLAG, **route.AUTHORITATIVE}
@@ -36,8 +38,8 @@ class _Topics(PolicyHolder):
 
     async def value(self, request: web.Request, name: str) -> Json:
         topic, broker = await topic_with_policies(request), broker_of(request)
-        own = (await broker.policies.topic_policies(topic).get() or {}).get(name)
-        if not flag(request, "applied"):
+        own = (await _own(request, topic)).get(name)
+        if not flag(request, "applied") or (flag(request, "isGlobal") and own is not None):
             return own
         if name == "schemaCompatibilityStrategy":
             return (await broker.schemas.rules(topic)).strategy
@@ -56,10 +58,11 @@ class _Topics(PolicyHolder):
     async def update(
         self, request: web.Request, change: Callable[[dict[str, Json]], object]
     ) -> None:
-        topic = await topic_with_policies(request)
-        await (
-            broker_of(request).policies.topic_policies(topic).change(in_place(change), create=True)
-        )
+        node = broker_of(request).policies.topic_policies(await topic_with_policies(request))
+        if flag(request, "isGlobal"):
+            await node.change(in_place(lambda it: change(it.setdefault(GLOBAL, {}))), create=True)
+        else:
+            await node.change(in_place(change), create=True)
 
 
 TOPICS = _Topics(TOPIC, QUERY, access.TOPIC_POLICY)
@@ -83,12 +86,11 @@ async def delete_all(request: web.Request) -> None:
 
 @routes.get(OF_SUBSCRIPTION, access.TOPIC_POLICY, QUERY)
 async def subscription_rate(request: web.Request) -> web.Response:
-    """A subscription's own dispatch rate."""
-    topic = await topic_with_policies(request)
-    own = (await broker_of(request).policies.topic_policies(topic).get() or {}).get(
-        OF_SUBSCRIPTIONS
-    )
-    rate = ((own or {}).get(request.match_info["subscription"]) or {}).get("dispatchRate")
+    """A subscription's own dispatch rate, or with ``applied`` the one in force."""
+    own = (await _own(request, await topic_with_policies(request))).get(OF_SUBSCRIPTIONS) or {}
+    rate = (own.get(request.match_info["subscription"]) or {}).get("dispatchRate")
+    if rate is None and flag(request, "applied"):
+        rate = await TOPICS.value(request, "subscriptionDispatchRate")
     return nothing() if rate is None else answer(rate)
 
 
@@ -110,6 +112,12 @@ async def remove_subscription_rate(request: web.Request) -> None:
     """Remove a subscription's own dispatch rate."""
     name = request.match_info["subscription"]
     await TOPICS.update(request, lambda it: it.setdefault(OF_SUBSCRIPTIONS, {}).pop(name, None))
+
+
+async def _own(request: web.Request, topic: TopicName) -> Mapping[str, Json]:
+    """The topic's own policies: the local ones, or the global ones if the request asks for them."""
+    found = await broker_of(request).policies.topic_policies(topic).get() or {}
+    return found.get(GLOBAL) or {} if flag(request, "isGlobal") else found
 
 
 async def topic_with_policies(request: web.Request) -> TopicName:

@@ -197,7 +197,7 @@ class Topic(ABC):
         """The entries that policies admit; the others are refused."""
         admitted: list[Send] = []
         for send in sends:
-            refusal = self.rules.refuse(self.name, send.entry)
+            refusal = self.rules.refuse(self.name, send.entry, is_chunk=send.is_chunk)
             if refusal is None:
                 admitted.append(send)
             else:

@@ -73,10 +73,13 @@ class TopicRules:
                 f"Topic reached max producers limit: {self.producers} (maxProducersPerTopic)",
             )
 
-    def refuse(self, topic: TopicName, entry: bytes) -> BrokerError | None:
-        """Return the error for an entry that may not be stored; None if it may."""
+    def refuse(self, topic: TopicName, entry: bytes, *, is_chunk: bool) -> BrokerError | None:
+        """Return the error for an entry that may not be stored; None if it may.
+
+        As in Pulsar, a chunk of a larger message may have any size.
+        """
         size = len(entry)
-        if 0 < self.message_bytes < size:
+        if not is_chunk and 0 < self.message_bytes < size:
             return BrokerError(
                 ServerError.NotAllowedError,
                 f"Exceed maximum message size: {size} bytes, at most {self.message_bytes} "

@@ -50,6 +50,8 @@ PER_CLUSTER: Final = frozenset(
     }
 )
 """Policies of namespaces that are kept as a map from cluster to value."""
+GLOBAL: Final = "global"
+"""Where a topic's node has its global policies; its local ones of the same name override them."""
 
 
 def applied_policies(
@@ -57,8 +59,8 @@ def applied_policies(
 ) -> JsonObject:
     """The policies in force for a topic, by their names in ``TopicPolicies`` or else ``Policies``.
 
-    ``own``: its ``TopicPolicies``; ``shared``: the ``Policies`` of its namespace. An empty list,
-    such as of ``subscriptionTypesEnabled``, counts as not set.
+    ``own``: its ``TopicPolicies``; ``shared``: the ``Policies`` of its namespace. An empty list, as
+    of ``subscriptionTypesEnabled``, counts as not set.
     """
     found = dict(shared or {})
     for name, of_namespace in OF_NAMESPACE.items():
@@ -66,6 +68,8 @@ def applied_policies(
         if of_namespace in PER_CLUSTER:
             value = value.get(cluster) if isinstance(value, Mapping) else None
         found[name] = value
-    quotas = {**(found["backLogQuotaMap"] or {}), **((own or {}).get("backLogQuotaMap") or {})}
-    set_here = {name: it for name, it in (own or {}).items() if it is not None and it != []}
-    return {**found, **set_here, "backLogQuotaMap": quotas}
+    quotas = dict(found["backLogQuotaMap"] or {})
+    for level in ((own or {}).get(GLOBAL) or {}, own or {}):
+        quotas |= level.get("backLogQuotaMap") or {}
+        found |= {name: it for name, it in level.items() if it is not None and it != []}
+    return {**found, "backLogQuotaMap": quotas}

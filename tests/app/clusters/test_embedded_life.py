@@ -5,12 +5,14 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 from urllib.parse import urlsplit
 
 import pulsar
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.app.clusters import console_process
 from counterpoise.broker.topic import subscription_cursor
 from tests.admin.conftest import Api
 from tests.waiting import found_soon
@@ -50,8 +52,11 @@ def client_of(cluster: Cluster) -> pulsar.Client:
     return pulsar.Client(cluster.service_url, operation_timeout_seconds=20, logger=logger)
 
 
-def test_a_start_that_fails_leaves_no_thread_and_no_broker_and_can_be_repeated() -> None:
-    threads = cluster_threads()
+def test_a_start_that_fails_leaves_no_thread_and_no_broker_and_can_be_repeated(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    threads, consoles = cluster_threads(), (Mock(url=f"http://{number}") for number in range(2))
+    monkeypatch.setattr(console_process, "ConsoleProcess", lambda *_, **__: next(consoles))
     with ports(2) as (first, (one, other)):
         one.close()
         cluster = Cluster(brokers=2, config={"brokerServicePort": first})
@@ -67,6 +72,9 @@ def test_a_start_that_fails_leaves_no_thread_and_no_broker_and_can_be_repeated()
             assert [each.service_url for each in cluster.brokers if each.alive] == [
                 f"pulsar://127.0.0.1:{port}" for port in (first, first + 1)
             ]
+            assert cluster.console_url == cluster.console_url == "http://0"
+        with cluster:
+            assert cluster.console_url == "http://1", "the first one has ended"
     assert cluster_threads() == threads
 
 

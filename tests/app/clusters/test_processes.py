@@ -68,15 +68,18 @@ def test_one_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
     assert child.stop() == -signal.SIGKILL
 
 
-def test_what_a_child_started_goes_with_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize("end", ["signal.pause()", "pass"], ids=["stopped", "by itself"])
+def test_what_a_child_started_goes_with_it(end: str, tmp_path: Path) -> None:
     script = (
         "import subprocess, sys, signal\n"
-        "inner = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'])\n"
-        "print('ready', inner.pid, flush=True); signal.pause()"
+        "inner = subprocess.Popen([sys.executable, '-c', 'import signal; signal.pause()'],"
+        " stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)\n"
+        f"print('ready', inner.pid, flush=True); {end}"
     )
     child = Child.start(spec(tmp_path, script))
     inner = int(child.ready_line.split()[1])
-    child.stop()
+    if end != "pass":
+        child.stop()
     wait_gone(inner)
 
 
@@ -102,7 +105,7 @@ def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
     ids=["stopped", "by itself", "with a full disk"],
 )
 def test_the_end_of_a_child_is_reported_unless_it_was_asked_for(
-    asked: bool, log: str, tmp_path: Path
+    asked: bool, log: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ended: queue.SimpleQueue[int] = queue.SimpleQueue()
     script = "import sys; print('ready', flush=True); sys.exit(3)"
@@ -111,6 +114,9 @@ def test_the_end_of_a_child_is_reported_unless_it_was_asked_for(
     child = Child.start(spec(tmp_path, script, on_ended=ended.put, log=tmp_path / log))
     if not asked:
         assert ended.get(timeout=30) == 3
+        child.stop()
+        # By now a stranger's group may have its id.
+        monkeypatch.setattr(os, "killpg", lambda *_: pytest.fail("a signal to a stranger"))
     child.stop()  # returns when its output is read to the end, after which nothing is reported
     assert ended.empty()
 

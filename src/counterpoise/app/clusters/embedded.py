@@ -124,8 +124,9 @@ class Cluster(ClusterWithFaults):
         ``data``): topics are closed and acknowledgements saved first.
         """
         orderly = self._orderly if orderly is None else orderly
-        if self._console is not None:
-            self._console.stop()
+        console, self._console = self._console, None
+        if console is not None:
+            console.stop()
         thread, self._thread = self._thread, None
         if thread is not None:
             try:

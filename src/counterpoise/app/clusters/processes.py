@@ -159,11 +159,9 @@ class Child:
             self.terminate()
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(self.spec.stop_within_s)
-        # Also if it ended by itself: processes that it started may still be in its group.
         self._signal_group(signal.SIGKILL)
-        status = self._process.wait()
         self._reader.join()
-        return status
+        return self._process.wait()
 
     def __enter__(self) -> "Child":
         return self
@@ -172,8 +170,10 @@ class Child:
         self.stop()
 
     def _signal_group(self, number: signal.Signals) -> None:
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.pid, number)
+        # Once the group has ended, the system may give its id to a stranger's.
+        if self._reader.is_alive():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.pid, number)
 
     def _read(self, output: IO[str]) -> None:
         # Read on after the ready line: a full pipe would block the child.
@@ -186,7 +186,8 @@ class Child:
                     self.ready_line = line.rstrip("\n")
                     self._ready.set()
         self._ready.set()
-        if self.ready_line and self.spec.on_ended is not None:
-            status = self._process.wait()
-            if not self._end_requested:
-                self.spec.on_ended(status)
+        status = self._process.wait()
+        # Processes that it started may still be in its group.
+        self._signal_group(signal.SIGKILL)
+        if self.ready_line and self.spec.on_ended is not None and not self._end_requested:
+            self.spec.on_ended(status)

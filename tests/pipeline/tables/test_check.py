@@ -59,6 +59,8 @@ def test_states_that_a_writer_replaces_while_they_are_read_are_not_damaged(tmp_p
     [gone, _] = reader.files(FOLD_STATE)
     (tmp_path / gone.name).unlink()
     assert check(reader, polls[-1]).damaged == (gone,), "a file that is still named is missed"
+    log_of(tmp_path)[-1].write_text("")
+    assert len(check(reader, polls[-1]).logs) == 1, "nor is an entry without content whole"
 
 
 def polls_of(root: Path) -> list[int]:

@@ -142,12 +142,13 @@ def _newest_entry(location: Location, table: str) -> str:
 
 
 def _is_entry(location: Location, name: str) -> bool:
+    lines = (read_plain(location, name) or b"").splitlines()
     try:
-        for line in (read_plain(location, name) or b"").splitlines():
+        for line in lines:
             json.loads(line)
     except ValueError:
         return False
-    return True
+    return bool(lines)  # a loss of power may leave an empty file
 
 
 def _is_parquet(location: Location, name: str) -> bool:

@@ -27,7 +27,12 @@ NAMES = {"kind": "topic", "domain": "persistent", "tenant": "t", "namespace": "n
 
 
 async def looked_up(
-    found: LookupResult, query: str = "", listener: str = "", *, exists: bool = True
+    found: LookupResult,
+    query: str = "",
+    listener: str = "",
+    *,
+    exists: bool = True,
+    usable: bool = True,
 ) -> tuple[web.Response, list[object]]:
     """The answer, and what the broker was asked."""
     asked: list[object] = []
@@ -40,9 +45,14 @@ async def looked_up(
         asked.extend((str(topic), authoritative))
         return found
 
+    async def is_usable(_: object) -> bool:
+        return usable
+
     app = web.Application()
     app[BROKER] = SimpleNamespace(  # type: ignore[misc]
-        policies=SimpleNamespace(namespace=namespace), namespaces=SimpleNamespace(lookup=of_topic)
+        policies=SimpleNamespace(namespace=namespace),
+        catalog=SimpleNamespace(is_usable=is_usable),
+        namespaces=SimpleNamespace(lookup=of_topic),
     )
     headers = {LISTENER_HEADER: listener} if listener else {}
     request = make_mocked_request("GET", PATH + query, headers, app=app, match_info=NAMES)
@@ -81,7 +91,8 @@ async def test_another_broker_decides(authoritative: bool) -> None:
     assert redirect.value.headers["Location"] == f"http://c:1{PATH}?authoritative={text}"
 
 
-async def test_a_namespace_that_is_not_there() -> None:
-    with pytest.raises(RestError, match="Namespace not found") as refused:
-        await looked_up(OWNER, exists=False)
+@pytest.mark.parametrize("missing", ["Namespace", "Topic"])
+async def test_what_is_not_there(missing: str) -> None:
+    with pytest.raises(RestError, match=f"{missing} not found") as refused:
+        await looked_up(OWNER, exists=missing != "Namespace", usable=missing != "Topic")
     assert refused.value.status == 404

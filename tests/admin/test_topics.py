@@ -347,6 +347,8 @@ def test_a_client_makes_the_topic_where_it_may(api: Api, namespace: str, connect
     assert api("PUT", f"{TOPICS}/{namespace}/cut/subscription/s", "latest").status == 204
     assert api.get(f"{TOPICS}/{namespace}/cut-partition-1/subscriptions") == ["s"]
     assert api("POST", at, {"allowAutoTopicCreation": False}).status == 204
+    for name, status in (("plain", 200), ("cut", 200), ("cut-partition-1", 200), ("none", 404)):
+        assert api("GET", f"/lookup/v2/topic/persistent/{namespace}/{name}").status == status
     refused = api("PUT", f"{TOPICS}/{namespace}/none/subscription/s", "latest")
     assert refused.status == 412
     assert refused.reason == "Topic does not exist and cannot be auto-created"

@@ -3,6 +3,7 @@
 from aiohttp import web
 
 from counterpoise.admin import access, route
+from counterpoise.admin.errors import not_found
 from counterpoise.admin.redirect import to_broker
 from counterpoise.admin.request import answer, broker_of, flag, plain, topic_of
 from counterpoise.admin.rest.namespaces import require_found
@@ -19,9 +20,13 @@ routes = route.Routes()
 
 @routes.get(TOPIC, access.LOOKUP, QUERY)
 async def lookup(request: web.Request) -> web.Response:
-    """The broker to connect to (``LookupData``), or 307 to the broker that decides."""
+    """The broker to connect to (``LookupData``), or 307 to the broker that decides; 404 for a topic
+    that does not exist and is not created by its use.
+    """
     topic, broker = topic_of(request), broker_of(request)
     await require_found(request, topic.namespace_name)
+    if not await broker.catalog.is_usable(topic):
+        raise not_found(f"Topic not found {topic}")
     found = await broker.namespaces.lookup(topic, authoritative=flag(request, "authoritative"))
     listener = request.query.get("listenerName") or request.headers.get(LISTENER_HEADER)
     found = for_listener(listener, found)

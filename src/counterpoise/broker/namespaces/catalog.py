@@ -53,6 +53,16 @@ class TopicCatalog:
         with store_errors_as_not_ready():
             return await self._policies.topic_exists(topic)
 
+    async def is_usable(self, topic: TopicName) -> bool:
+        """Whether a client can use a topic: it exists, or is created by that."""
+        with store_errors_as_not_ready():
+            return (
+                not topic.is_persistent
+                or await self._may_create(topic)
+                or await self._policies.topic_exists(topic)
+                or await self._partition_count(topic) is not None
+            )
+
     def on_topics_changed(self, namespace: NamespaceName, listener: Notify) -> StopListening:
         """Call ``listener`` after each change of a namespace's persistent or partitioned topics."""
         return self._policies.on_topics_changed(namespace, listener)

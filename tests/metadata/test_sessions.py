@@ -1,6 +1,7 @@
 """What a lost connection and a lost session look like, on the real ZooKeeper and in memory."""
 
 import asyncio
+import socket
 import struct
 import threading
 import time
@@ -13,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, NoNodeError, SessionExpiredError
-from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState
 
 from counterpoise.app.clusters.zookeeper import ZooKeeper
@@ -30,6 +30,7 @@ from counterpoise.metadata import (
     ValueTooLarge,
     open_reader,
     open_store,
+    zk_handler,
 )
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from counterpoise.metadata.zk import ZooKeeperStore
@@ -256,14 +257,32 @@ def test_one_socket_is_waited_for_for_a_while_and_two_as_long_as_it_takes(
 ) -> None:
     waited: list[float] = []
 
-    def select(
-        _self: object, _readers: object, _writers: object, _errors: object, s: float
-    ) -> None:
-        waited.append(s)
+    class Poll:
+        def register(self, *_: object) -> None: ...
 
-    monkeypatch.setattr(SequentialThreadingHandler, "select", select)
-    bounded_handler(5.0).select([object()] * sockets, [], [], 3600.0)
+        def poll(self, wait_ms: float) -> list[tuple[int, int]]:
+            waited.append(wait_ms / 1000)
+            return []
+
+    monkeypatch.setattr(zk_handler, "poll", Poll)
+    here, there = socket.socketpair()
+    with here, there:
+        bounded_handler(5.0).select([here, there][:sockets], [], [], 3600.0)
     assert waited == [waits_s]
+
+
+def test_a_socket_is_ready_when_it_can_be_read_or_written_or_its_other_end_is_gone() -> None:
+    select = bounded_handler(0.0).select
+    here, there = socket.socketpair()
+    with here, there:
+        assert select([here], [], [], 9.0) == ([], [], [])
+        assert select([], [here], [], 9.0) == ([], [here], [])
+        assert select([here, there], [], [], 0.0) == ([], [], [])
+        there.send(b"x")
+        assert select([here, there], [], [], 9.0) == ([here], [], [])
+        here.recv(1)
+        there.close()
+        assert select([here], [], [], 9.0) == ([here], [], [])
 
 
 async def test_a_dead_session_does_not_hear_what_its_death_removed() -> None:

@@ -224,7 +224,8 @@ class LookupService:
     async def _take(self, bundle: BundleName) -> LookupResult:
         await self._ownership.acquire(bundle)
         if self._ownership.serves_at_rest(bundle):
-            return await self._connect_to(bundle, self._ownership.me)
+            self._me = await self._connect_to(bundle, self._ownership.me)
+            return self._me
         where = await self._ownership.locate(bundle)
         owner = where.owner
         if where.successor is not None and where.successor in await self._registry.active():

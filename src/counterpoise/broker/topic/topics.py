@@ -163,7 +163,9 @@ class TopicRegistry:
                 raise BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
             if by_policies:
                 await self._catalog.create(name)
-            return await (self._open(name) if name.is_persistent else self._begin(name))
+            return await (
+                self._open(name, is_new=True) if name.is_persistent else self._begin(name)
+            )
 
     async def _is_released(self, name: TopicName) -> bool:
         if name in self._topics:
@@ -191,7 +193,7 @@ class TopicRegistry:
         self._topics[name] = topic
         return topic
 
-    async def _open(self, name: TopicName) -> Topic:
+    async def _open(self, name: TopicName, *, is_new: bool = False) -> Topic:
         topic = PersistentTopic(name, self._commons, on_lost=self._lost)
         await self.limits.begin(topic)
         try:
@@ -200,7 +202,7 @@ class TopicRegistry:
                     log_name(name), self._owner, topic, self._ids, await self._persistence(name)
                 )
             try:
-                await self._start(topic, log)
+                await self._start(topic, log, is_new)
             except BaseException:
                 with contextlib.suppress(StorageError):
                     await log.close()
@@ -214,9 +216,10 @@ class TopicRegistry:
         self._ownership.opened(name)
         return topic
 
-    async def _start(self, topic: PersistentTopic, log: Log[Published]) -> None:
+    async def _start(self, topic: PersistentTopic, log: Log[Published], is_new: bool) -> None:
         """Restore a topic from its open log; raises `BrokerError` if it is another broker's now."""
-        topic.start(log, terminated=await self._catalog.terminated(topic.name))
+        # Read now that the log is open: a former owner cannot terminate the topic any more.
+        topic.start(log, terminated=not is_new and await self._catalog.terminated(topic.name))
         await topic.recover_transactions()
         # If the bundle got another owner meanwhile, that has fenced this log, or will.
         self._check_owned(topic.name)
@@ -310,8 +313,7 @@ class TopicRegistry:
 
     async def unload_topic(self, name: TopicName) -> None:
         """Close one topic; its clients reconnect, and the next `get` loads it again."""
-        topic = self._topics.get(name)
-        if topic is not None:
+        if (topic := self._topics.get(name)) is not None:
             await self._unload(topic)
 
     async def _unload(self, topic: Topic) -> None:

@@ -315,7 +315,7 @@ def test_a_broker_publishes_changes_of_more_than_ten_percent_and_after_fifteen_m
     later_ms: int, figures: list[float], publishes: bool
 ) -> None:
     """`needBrokerDataUpdate` of Pulsar 4.0.7: per cent used count as they are."""
-    published, both = Publications(2, BalanceOptions()), np.array([True, True])
+    published, both = Publications(2, BalanceOptions(), np.ones(5)), np.array([True, True])
     first = np.array([[100.0, 100.0, 10.0, 50.0]] * 2)
     published.publish(START, both, first, np.array([0.1, 0.1]))
     assert published.at_ms.tolist() == [START, START]

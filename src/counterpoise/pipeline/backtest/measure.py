@@ -10,7 +10,7 @@ import numpy as np
 from counterpoise.decide.plan import Rejection
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.view import Masks
-from counterpoise.pipeline.backtest.trace import LoadTrace
+from counterpoise.pipeline.backtest.trace import LoadTrace, time_ms
 
 THRASH_WITHIN_MS = 3_600_000
 """A bundle that moves again within this time counts as thrash."""
@@ -165,7 +165,7 @@ class Measure:
         ratios = np.array(self._ratios or [1.0])
         return BacktestResult(
             label=label,
-            first_ms=trace.start_ms + first * trace.step_ms,
+            first_ms=time_ms(trace, first),
             steps=last - first,
             hours=(last - first) * trace.step_ms / 3_600_000,
             imbalance=float(ratios.mean()),

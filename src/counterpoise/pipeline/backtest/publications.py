@@ -18,8 +18,10 @@ class Publications:
     (`BrokerLoadDataReporter.needBrokerDataUpdate`).
     """
 
-    def __init__(self, brokers: int, options: BalanceOptions) -> None:
+    def __init__(self, brokers: int, options: BalanceOptions, weights: Floats) -> None:
         self._options = options
+        self.weights = weights
+        """The weight of each resource in the average usage that brokers publish."""
         self._figures = np.full((brokers, 4), np.nan)
         self.at_ms: Integers = np.zeros(brokers, np.int64)
         self.averages: Floats = np.zeros(brokers)

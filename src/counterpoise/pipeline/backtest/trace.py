@@ -157,6 +157,11 @@ class DerivedTrace:
         return ()
 
 
+def time_ms(trace: LoadTrace, step: int) -> int:
+    """The time of a step, in milliseconds since 1970."""
+    return trace.start_ms + step * trace.step_ms
+
+
 def span_of(trace: LoadTrace, part: int, parts: int) -> tuple[int, int]:
     """The first step of the `part`th of `parts` equal spans of a trace, and the end of the span."""
     return trace.steps * part // parts, trace.steps * (part + 1) // parts

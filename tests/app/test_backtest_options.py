@@ -4,11 +4,17 @@ import pytest
 
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import full_parser, main
-from counterpoise.app.verbs.backtest_compare import Side, cut_of, differences, sides_of, sources_of
+from counterpoise.app.verbs.backtest_compare import (
+    Side,
+    differences,
+    sides_of,
+    sources_of,
+    split_count,
+)
 from counterpoise.app.verbs.backtest_grid import candidates_of, grid
 from counterpoise.app.verbs.backtest_source import move_seconds_of, plain_source
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.backtest.cut import CutSource
+from counterpoise.pipeline.backtest.split_trace import SplitSource
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 
 BUNDLES = "defaultNumberOfNamespaceBundles"
@@ -28,18 +34,18 @@ def side(label: str, **values: str) -> Side:
     [("4", "32", 8), ("4", "5", 1), ("4", "6", 2), ("4", "7", 2), ("8", "4", 1), ("0", "3", 3)],
 )
 def test_a_bundle_is_cut_into_as_many_as_there_would_be(now: str, then: str, cut: int) -> None:
-    assert cut_of(side("now", **{BUNDLES: now}), side("then", **{BUNDLES: then})) == cut
+    assert split_count(side("now", **{BUNDLES: now}), side("then", **{BUNDLES: then})) == cut
 
 
 def test_bundles_are_cut_for_the_second_side_alone() -> None:
     source = plain_source(parsed())
     assert sources_of(source, 1) == (source, source)
     for cut in (2, 3):
-        assert sources_of(source, cut) == (source, CutSource(source, cut))
+        assert sources_of(source, cut) == (source, SplitSource(source, cut))
 
 
 def test_a_side_that_says_nothing_has_pulsars_four_bundles() -> None:
-    assert cut_of(side("now"), side("then", **{BUNDLES: "32"})) == 8
+    assert split_count(side("now"), side("then", **{BUNDLES: "32"})) == 8
     lines = differences(side("now"), side("then", **{BUNDLES: "4"}), 1)
     assert lines == [f"changed: {BUNDLES}: default -> 4"]
     lines = differences(side("now"), side("then", **{BUNDLES: "2"}), 1)

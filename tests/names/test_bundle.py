@@ -7,8 +7,8 @@ from counterpoise.names.bundle import (
     BundleName,
     BundleRange,
     NamespaceBundles,
-    cut,
     parse_boundary,
+    split_points,
 )
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
@@ -142,7 +142,7 @@ def test_validation_wants_both_bounds():
     ],
 )
 def test_where_a_bundle_is_cut(bundle, boundaries, n, cuts):
-    assert cut(bundle, boundaries, n) == cuts
+    assert split_points(bundle, boundaries, n) == cuts
 
 
 @pytest.mark.parametrize(
@@ -161,14 +161,14 @@ def test_where_a_bundle_is_cut(bundle, boundaries, n, cuts):
 )
 def test_a_cut_that_cannot_be_made_is_refused(bundle, boundaries, n, why):
     with pytest.raises(InvalidName, match=why):
-        cut(bundle, boundaries, n)
+        split_points(bundle, boundaries, n)
 
 
 def test_a_split_in_two_is_the_default():
     whole = NamespaceBundles(NS, (0, FULL))
     assert whole.bundles[0].range == FULL_RANGE
     assert whole.split(FULL_RANGE).boundaries == (0, 0x7FFFFFFF, FULL)
-    assert cut(FULL_RANGE) == (0x7FFFFFFF,)
+    assert split_points(FULL_RANGE) == (0x7FFFFFFF,)
 
 
 @given(rings, st.integers(2, 9), st.data())
@@ -194,7 +194,7 @@ def test_a_cut_lies_inside_or_is_refused(bundle, boundaries):
         bundle.lower < point < bundle.upper for point in boundaries
     )
     try:
-        cuts = cut(bundle, boundaries)
+        cuts = split_points(bundle, boundaries)
     except InvalidName:
         assert not inside
     else:

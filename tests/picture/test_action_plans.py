@@ -90,7 +90,7 @@ def test_a_split_says_where_it_cuts_and_that_it_is_for_ever() -> None:
 def test_what_is_too_small_cannot_be_split() -> None:
     tiny = "public/default/0x00000000_0x00000001"
     picture = picture_of({"a:1": {tiny: 1.0}})
-    assert plan_split(picture, tiny).refused == "its range is too small to be cut"
+    assert plan_split(picture, tiny).refused == "its range is too small to be split"
     least = "public/default/0x00000000_0x00000002"
     assert not plan_split(picture_of({"a:1": {least: 1.0}}), least).refused
     odd = picture_of({"a:1": {"odd": 1.0}})

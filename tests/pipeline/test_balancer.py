@@ -127,7 +127,7 @@ def cut_off(history: JournalWriter, where: str, patch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize(
-    "asked", ["cut_off", "memory_before", "record_round", "record_outcome", "record_memory"]
+    "asked", ["interrupted", "memory_before", "record_round", "record_outcome", "record_memory"]
 )
 async def test_the_event_loop_waits_for_no_history(
     uneven: FakeCluster,

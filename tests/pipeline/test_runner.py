@@ -121,12 +121,12 @@ async def test_a_round_that_was_cut_off_is_seen_through_before_anything_more_is_
         with pytest.raises(ConnectionError):
             await ran(settings_of(uneven, tmp_path))
     journal = Journal(reader_of(tmp_path))
-    assert journal.cut_off() is not None
+    assert journal.interrupted() is not None
     left = list[object]()
 
     class Looking(LocalTasks):
         def run(self, batch: FoldBatch) -> Sequence[DataFile]:
-            left.append(journal.cut_off())
+            left.append(journal.interrupted())
             return super().run(batch)
 
     monkeypatch.setattr(runner, "SparkTasks", Looking)

@@ -129,9 +129,9 @@ class Actions:
 
         async def work(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             async with action.recorded(self._clock_ms):
-                return await cut_bundle(activity, session)
+                return await split_bundle(activity, session)
 
-        async def cut_bundle(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
+        async def split_bundle(activity: Activity, session: aiohttp.ClientSession) -> ActionState:
             # Pulsar requires a content type that it knows even of a request without a body.
             headers = {"Content-Type": "application/json"}
             query = {"unload": "false"}

@@ -204,10 +204,10 @@ class NamespaceBundles:
         self, bundle: BundleRange, boundaries: Sequence[int] | None = None, n: int = 2
     ) -> "NamespaceBundles":
         """Return the namespace's bundles after one of them is split, at ``boundaries`` or into
-        ``n`` equal parts; raises `InvalidName`, see `cut` and `validate`.
+        ``n`` equal parts; raises `InvalidName`, see `split_points` and `validate`.
         """
         self.validate(bundle)
-        inner = cut(bundle, boundaries, n)
+        inner = split_points(bundle, boundaries, n)
         return NamespaceBundles(self.namespace, tuple(sorted({*self.boundaries, *inner})))
 
     def children(self, parent: BundleRange) -> tuple[BundleName, ...]:
@@ -226,13 +226,13 @@ class NamespaceBundles:
         return found
 
 
-def cut(
+def split_points(
     bundle: BundleRange, boundaries: Sequence[int] | None = None, n: int = 2
 ) -> tuple[int, ...]:
     """The boundaries that split a bundle: those given, or else those of ``n`` parts of equal width.
 
     As ``NamespaceBundleFactory.splitBundles``: with boundaries ``n`` is ignored; equal parts are
-    (upper - lower) div n wide and the last takes the rest, so the full range is cut at 0x7fffffff.
+    (upper - lower) div n wide and the last takes the rest, so the full range gets 0x7fffffff.
     Raises `InvalidName` for a range of width 1 or less, a boundary that is not strictly inside, one
     given twice, or more parts than the range has points.
     """

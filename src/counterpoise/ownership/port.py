@@ -85,7 +85,7 @@ class BundleState(Protocol):
         """Whether a command's result or a timer is awaited."""
 
     @property
-    def cut_into(self) -> tuple[str, ...]:
+    def split_into(self) -> tuple[str, ...]:
         """The ranges of a split that this broker has announced; empty without one."""
 
     @property

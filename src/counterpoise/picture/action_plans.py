@@ -114,14 +114,14 @@ def plan_split(picture: ClusterPicture, bundle: str) -> ActionPlan:
         return ActionPlan(Action.SPLIT, title, refused=str(error))
     lower, upper = name.range.lower, name.range.upper
     if upper - lower < 2:
-        return ActionPlan(Action.SPLIT, title, refused="its range is too small to be cut")
+        return ActionPlan(Action.SPLIT, title, refused="its range is too small to be split")
     middle = lower + (upper - lower) // 2
     topics = int(picture.view.bundle.topics[_row(picture, bundle)])
     warnings = ["Pulsar cannot join bundles again: a split is for ever"]
     if topics < 2:
         warnings.append(f"it has {counted(topics, 'topic')}: a split cannot share its load")
     steps = (
-        f"{source} cuts it into 0x{lower:08x}_0x{middle:08x} and 0x{middle:08x}_0x{upper:08x}",
+        f"{source} splits it into 0x{lower:08x}_0x{middle:08x} and 0x{middle:08x}_0x{upper:08x}",
         "both stay where they are until they are moved",
     )
     return ActionPlan(Action.SPLIT, title, steps, warnings=tuple(warnings), bundle=bundle)

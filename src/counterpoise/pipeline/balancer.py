@@ -87,7 +87,7 @@ class Balancer:
         """Whether a round is due at this state's poll, or an interrupted one must be completed."""
         poll_id = newest_poll(state)
         if not self._looked:
-            self._looked, self._interrupted = True, self._history.cut_off()
+            self._looked, self._interrupted = True, self._history.interrupted()
         if self._interrupted:
             return True
         if self._history.is_decided(poll_id):

@@ -289,5 +289,5 @@ async def test_a_split_that_was_entered_already_ends_with_the_parent() -> None:
     here = Surroundings()
     await here.moves.split(WHOLE)
     here.calls.clear()
-    await here.moves.cut(WHOLE, parts_of(here))
+    await here.moves.split_into(WHOLE, parts_of(here))
     assert [call for call, *_ in here.calls] == ["replaced", "share"]

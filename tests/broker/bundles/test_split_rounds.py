@@ -31,7 +31,7 @@ def decision(bundle: str, *cuts: int, owner: str = ME, reason: str = "Topics") -
 
 
 class Cluster:
-    """What a broker's `AutoSplit` is given; some splits fail, and one finds no place to cut."""
+    """What a broker's `AutoSplit` is given; some splits fail, and one finds no place to split."""
 
     def __init__(self, *decisions: Decision, unloads: bool = True) -> None:
         self.unloads = unloads
@@ -68,7 +68,7 @@ class Cluster:
 async def test_a_broker_splits_its_own_bundles_where_their_decisions_say(
     unloads: bool, is_wanted: bool
 ) -> None:
-    """One that fails, and one with no place to cut, keep no other from its turn."""
+    """One that fails, and one with no place to split, keep no other from its turn."""
     cluster = Cluster(
         decision(named(1), 7, 9),
         decision(named(2), owner=OTHER),

@@ -9,7 +9,7 @@ from tests.conformance.jvm.services import BundleFactory
 
 
 class Names:
-    """Topic names, the ring of a namespace, where topics lie on it and how it is cut."""
+    """Topic names, the ring of a namespace, where topics lie on it and how it is split."""
 
     def __init__(self, java: Java, factory: BundleFactory) -> None:
         self._java = java

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from counterpoise.names.bundle import NamespaceBundles, cut
+from counterpoise.names.bundle import NamespaceBundles, split_points
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.hashing import murmur3_32, topic_hash
 from counterpoise.names.namespace import NamespaceName
@@ -41,7 +41,7 @@ def _ring(case: Case) -> Any:
         bundles = NamespaceBundles.from_text(namespace, case["boundaries"])
     target = bundles.bundles[case["target"] % len(bundles.bundles)]
     try:
-        points = cut(target.range, case["positions"], case["parts"])
+        points = split_points(target.range, case["positions"], case["parts"])
         after = bundles.split(target.range, points)
         children = [str(child) for child in after.children(target.range)]
     except InvalidName:

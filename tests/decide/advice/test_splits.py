@@ -104,7 +104,7 @@ def test_a_part_with_80_percent_is_worth_a_split_and_one_with_more_is_not() -> N
 
 
 def test_pulsars_plain_way_is_good_enough_where_it_is_nearly_the_best() -> None:
-    """The last topic before the middle has 4 % of the load: the best cut is before it."""
+    """The last topic before the middle has 4 % of the load: the best split is before it."""
     points = sorted((topic_hash(f"{NAMES[0]}-{n}"), f"{NAMES[0]}-{n}") for n in range(40))
     left = [name for point, name in points if point < 2**31]
     right = [name for point, name in points if point >= 2**31]
@@ -165,7 +165,7 @@ def test_a_topic_at_the_cut_is_in_the_right_part() -> None:
     evidence = replace(looked_at(6, reported), topics={bundle: topics})
     [found] = advise_splits(evidence, SplitOptions())
     assert found.algorithm == "range_equally_divide"
-    assert f"cut at 0x{point:08x} by range_equally_divide, the larger part has 50%" in found.why
+    assert f"split at 0x{point:08x} by range_equally_divide, the larger part has 50%" in found.why
 
 
 def test_two_topics_at_one_point_cannot_be_cut_apart() -> None:
@@ -228,7 +228,7 @@ def test_a_place_of_ones_own_is_named_where_it_divides_more_evenly(
         first, second, *_ = map(topic_hash, topics)
         boundary = int(found.command.rpartition("--split-boundaries ")[2])
         assert first < boundary <= second
-        assert f"cut at 0x{boundary:08x} by" in found.why
+        assert f"split at 0x{boundary:08x} by" in found.why
 
 
 @pytest.mark.parametrize(
@@ -240,7 +240,7 @@ def test_a_heavy_topic_between_light_ones_is_not_worth_a_cut(
     found = advice(in_order(*shares))
     assert found.verdict == verdict
     part = f"{100 - shares[0]:.0f}% of it"
-    assert (f"the best cut leaves {part} in one part" in found.why) is (verdict == "leave")
+    assert (f"the best split leaves {part} in one part" in found.why) is (verdict == "leave")
     assert bool(found.command) is (verdict == "split")
 
 

@@ -31,11 +31,15 @@ def halve(bundle):
     return algorithm(None, OPTIONS)(SplitRequest(bundle.range), OPTIONS)
 
 
-def run(stats, memory=None, *, options=OPTIONS, cut=halve, **about):
+def run(stats, memory=None, *, options=OPTIONS, split_points=halve, **about):
     known = {"owned": set(stats), "bundle_counts": {NAMESPACE: 2}, **about}
     loads = BundleLoads.measured("broker-1", stats)
     return extensible.find_own_bundles_to_split(
-        loads, extensible.SplitScope(**known), memory or extensible.SplitMemory(), options, cut
+        loads,
+        extensible.SplitScope(**known),
+        memory or extensible.SplitMemory(),
+        options,
+        split_points,
     )
 
 
@@ -149,10 +153,10 @@ def test_a_neighbour_that_is_splitting_holds_back(splitting, splits):
 
 @pytest.mark.parametrize("points", [(), (5, 6), (0,), (0xFFFFFFFF,)])
 def test_anything_but_one_boundary_inside_fails_and_is_tried_again(points):
-    def cut(bundle):
+    def split_points(bundle):
         return SplitPoints(points, "made_up", "made up")
 
-    made = rounds(5, {FIRST: HOT}, cut=cut)
+    made = rounds(5, {FIRST: HOT}, split_points=split_points)
     assert made.decisions == ()
     assert made.memory.hits == {FIRST: 5}
     assert [each.rule for each in made.rejections] == ["failure"]
@@ -247,7 +251,9 @@ def test_the_narrowest_bundle_that_can_be_cut_is_cut():
     [((), "the algorithm answers no boundary: too few"), ((5, 6), "answers 2 boundaries instead")],
 )
 def test_an_algorithms_answer_that_is_of_no_use_is_named(points, why):
-    made = rounds(4, {FIRST: HOT}, cut=lambda bundle: SplitPoints(points, "made_up", "too few"))
+    made = rounds(
+        4, {FIRST: HOT}, split_points=lambda bundle: SplitPoints(points, "made_up", "too few")
+    )
     assert why in made.rejections[0].sentence
 
 

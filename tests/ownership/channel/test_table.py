@@ -83,10 +83,10 @@ def test_a_split_of_before_a_restart_is_remembered_until_it_is_finished() -> Non
     )
     world.feed(CHANGED)
     world.settle()
-    assert (world.state.cut_into, world.state.forgettable) == (parts, False)
+    assert (world.state.split_into, world.state.forgettable) == (parts, False)
     world.feed(events.SplitCompleted())
     world.settle()
-    assert (world.state.cut_into, world.state.forgettable) == ((), True)
+    assert (world.state.split_into, world.state.forgettable) == ((), True)
 
 
 def test_a_bundle_that_was_split_is_buried_with_its_topics_open() -> None:

@@ -169,7 +169,7 @@ def test_what_is_dated_in_the_future_is_set_aside(tmp_path: Path) -> None:
     assert journal.is_complete(polls[0])
     assert journal.is_decided(polls[-1])
     assert not journal.is_decided(ahead)
-    assert journal.cut_off() is None
+    assert journal.interrupted() is None
 
 
 @pytest.mark.parametrize(

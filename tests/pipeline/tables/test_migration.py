@@ -66,7 +66,7 @@ def test_all_that_was_there_is_there(left: Path, tmp_path: Path) -> None:
     assert read_control(reader.location).wish is Wish.PAUSE
     assert newest_poll(reader) == max(row["poll_id"] for row in reports)
     journal = Journal(reader)
-    cut_off = journal.cut_off()
+    cut_off = journal.interrupted()
     assert cut_off is not None
     assert cut_off.poll_id == max(row["poll_id"] for row in expected["rounds"])
     assert main(["history", "check", str(new)]) == 0

@@ -82,7 +82,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         (
             "split",
             _add_split,
-            "where a bundle would be cut",
+            "where a bundle would be split",
             "Answers each line of load data with the boundaries an algorithm chooses.",
             _SPLIT,
         ),

@@ -72,7 +72,7 @@ def run(args: argparse.Namespace) -> int:
         if args.compare:
             now, then = backtest_compare.sides_of(args)
             lines = [
-                *backtest_compare.differences(now, then, backtest_compare.cut_of(now, then)),
+                *backtest_compare.differences(now, then, backtest_compare.split_count(now, then)),
                 change(*results[:2]),
             ]
             sys.stdout.write("\n" + "\n".join(lines) + "\n")
@@ -241,7 +241,7 @@ def _replays(args: argparse.Namespace) -> list[tuple[BacktestCandidate, Source]]
         followed = [AS_RECORDED] if backtest_source.has_moves(source) else []
         return [(candidate, source) for candidate in (*candidates_of(args), *followed)]
     now, then = backtest_compare.sides_of(args)
-    sources = backtest_compare.sources_of(source, backtest_compare.cut_of(now, then))
+    sources = backtest_compare.sources_of(source, backtest_compare.split_count(now, then))
     return [
         (backtest_compare.candidate_of(side, args.thrash_span), replays)
         for side, replays in zip((now, then), sources, strict=True)

@@ -14,8 +14,8 @@ from counterpoise.app.errors import UserError
 from counterpoise.app.strategies import as_pulsar
 from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
-from counterpoise.pipeline.backtest.cut import CutSource
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
+from counterpoise.pipeline.backtest.split_trace import SplitSource
 from counterpoise.pipeline.backtest.trace import Source
 
 BUNDLES = "defaultNumberOfNamespaceBundles"
@@ -82,7 +82,7 @@ def candidate_of(side: Side, thrash_span_s: float) -> BacktestCandidate:
         raise UserError(f"{side.label}: {error}") from None
 
 
-def cut_of(now: Side, then: Side) -> int:
+def split_count(now: Side, then: Side) -> int:
     """Return into how many parts each recorded bundle is split for the replay of ``then``.
 
     More than 1 if ``then`` gives a new namespace more bundles than ``now`` does. Raises
@@ -95,12 +95,12 @@ def cut_of(now: Side, then: Side) -> int:
     return max(1, round(many / max(1, few)))
 
 
-def sources_of(source: Source, cut: int) -> tuple[Source, Source]:
-    """Return the traces to replay for ``now`` and ``then``; then's bundles are split into `cut`."""
-    return source, (CutSource(source, cut) if cut > 1 else source)
+def sources_of(source: Source, parts: int) -> tuple[Source, Source]:
+    """Return the traces to replay for ``now`` and for ``then``, whose bundles are split."""
+    return source, (SplitSource(source, parts) if parts > 1 else source)
 
 
-def differences(now: Side, then: Side, cut: int) -> list[str]:
+def differences(now: Side, then: Side, parts: int) -> list[str]:
     """Return sentences on the settings that differ, and on what the replay assumes."""
     before, after = now.conf.values, then.conf.values
     changed = [
@@ -109,9 +109,9 @@ def differences(now: Side, then: Side, cut: int) -> list[str]:
         if before.get(name) != after.get(name)
     ]
     lines = ["changed: " + ("; ".join(changed) or "nothing")]
-    if cut > 1:
+    if parts > 1:
         lines.append(
-            f"each bundle is replayed as {cut}, as if its namespace had been made with {BUNDLES}="
+            f"each bundle is replayed as {parts}, as if its namespace had been made with {BUNDLES}="
             f"{after[BUNDLES]}: topics whose load was recorded go where they hash to, the others "
             "are taken to be equally busy, and fall where chance has them; namespaces that are "
             "there already keep their bundles after an upgrade"

@@ -39,7 +39,7 @@ async def _split(cluster: ClusterAdmin, target: Target, args: argparse.Namespace
     edges = await _edges(cluster, target.namespace, BundleName.parse(bundle).range)
     if len(edges) <= WHOLE:
         sys.stderr.write(
-            f"counterpoise: {bundle} was not split: the cluster cuts no bundle of fewer "
+            f"counterpoise: {bundle} was not split: the cluster splits no bundle of fewer "
             "than two topics by their number, their load or given positions\n"
         )
         return EXIT_WHOLE

@@ -94,7 +94,7 @@ class AutoSplit:
             log.warning("%s was not split: %s", decision.bundle, error)
             return []
         if not parts:
-            log.info("%s stays whole: its algorithm finds no place to cut", bundle)
+            log.info("%s stays whole: its algorithm finds no place to split", bundle)
             return []
         self._tally.split_for[decision.reason] += 1
         log.info("%s was split: %s", bundle, decision.sentence)

@@ -54,7 +54,7 @@ class BundleMoves:
         self._tally = tally or BundleTally()
         self._background = background or BackgroundTasks()
         self._splitting = asyncio.Lock()
-        ownership.on_split = self.cut
+        ownership.on_split = self.split_into
 
     async def unload(self, bundle: BundleName, destination: str | None = None) -> str | None:
         """Close a bundle's topics here and hand it to ``destination``; returns the id of the owner
@@ -183,7 +183,7 @@ class BundleMoves:
         if not await self._ownership.announce_split(bundle, children):
             raise _not_owned(bundle)
         try:
-            await self.cut(bundle, children)
+            await self.split_into(bundle, children)
         except (BrokerError, MetadataError, InvalidName):
             if not self._ownership.changes_by_record:
                 for child in children:
@@ -194,7 +194,7 @@ class BundleMoves:
             self._ownership.finish_split(bundle)
         return children
 
-    async def cut(self, bundle: BundleName, children: Sequence[BundleName]) -> None:
+    async def split_into(self, bundle: BundleName, children: Sequence[BundleName]) -> None:
         """Carry out a split: own the parts and store them as bundles of the namespace. Can be
         repeated after a failure.
 

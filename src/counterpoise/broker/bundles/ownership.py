@@ -78,7 +78,7 @@ class BundleOwnership:
         self._prepare = prepare
         self._preparing: Final[set[BundleName]] = set()
         self._tally = tally or BundleTally()
-        self._cutting: Final[set[BundleName]] = set()
+        self._splitting: Final[set[BundleName]] = set()
         """Bundles whose split is being carried out here."""
         self._splits: Final = BackgroundTasks()
         self.on_split: Callable[[BundleName, Sequence[BundleName]], Awaitable[None]] = _no_split
@@ -230,7 +230,7 @@ class BundleOwnership:
         Returns when that broker owns the bundle or has taken too long; False at once if this broker
         does not serve the bundle or is splitting it.
         """
-        if not self.serves(bundle) or self._runner.state(bundle).cut_into:
+        if not self.serves(bundle) or self._runner.state(bundle).split_into:
             return False
         await self.request(bundle, events.Release(destination), self.release_within_s)
         return True
@@ -243,11 +243,11 @@ class BundleOwnership:
         """
         if not self._protocol.changes_by_record or not self.serves(bundle):
             return self.serves(bundle)
-        self._cutting.add(bundle)
+        self._splitting.add(bundle)
         await self.request(bundle, events.Split(tuple(str(part.range) for part in parts)))
-        announced = bool(self._runner.state(bundle).cut_into)
+        announced = bool(self._runner.state(bundle).split_into)
         if not announced:
-            self._cutting.discard(bundle)
+            self._splitting.discard(bundle)
         return announced
 
     @property
@@ -260,14 +260,14 @@ class BundleOwnership:
 
     def finish_split(self, bundle: BundleName) -> None:
         """Finish an announced split in the background."""
-        self._cutting.discard(bundle)
-        if self._runner.state(bundle).cut_into:
-            self._cutting.add(bundle)
+        self._splitting.discard(bundle)
+        if self._runner.state(bundle).split_into:
+            self._splitting.add(bundle)
             self._splits.start(f"finishing the split of {bundle}", self._finish(bundle))
 
     async def _finish(self, bundle: BundleName) -> None:
         try:
-            while ranges := self._runner.state(bundle).cut_into:
+            while ranges := self._runner.state(bundle).split_into:
                 parts = [BundleName.parse(f"{bundle.namespace}/{each}") for each in ranges]
                 try:
                     await self.on_split(bundle, parts)
@@ -275,7 +275,7 @@ class BundleOwnership:
                     log.warning("%s is split later: %s", bundle, error)
                 await asyncio.sleep(RETRY_S)
         finally:
-            self._cutting.discard(bundle)
+            self._splitting.discard(bundle)
 
     async def replaced(self, bundle: BundleName) -> None:
         """Release a bundle that has been split; this broker owns its parts."""
@@ -355,7 +355,7 @@ class BundleOwnership:
         self._tally.moved_on(before, after)
         if before.holds and not after.holds:
             log.debug("%s is not served here any more", bundle)
-        if after.cut_into and bundle not in self._cutting:
+        if after.split_into and bundle not in self._splitting:
             # Announced before this broker restarted, or by a broker that is gone.
             self.finish_split(bundle)
         self._waiters.wake(bundle)

@@ -125,12 +125,12 @@ def _verdict(
     if not shares:
         why = "how its load lies on its topics is not known (--admin-url asks the brokers)"
         return "wait", why, "", ""
-    algorithm, boundary, larger = _best_cut(bundle, evidence.topics[bundle], options)
+    algorithm, boundary, larger = _best_split(bundle, evidence.topics[bundle], options)
     if larger > WORTH_IT:
-        why = f"the best cut leaves {larger:.0%} of it in one part, which a split is not worth"
+        why = f"the best split leaves {larger:.0%} of it in one part, which a split is not worth"
         return "leave", why, "", ""
     why = (
-        f"cut at {format_boundary(boundary)} by {algorithm}, the larger part has {larger:.0%} of "
+        f"split at {format_boundary(boundary)} by {algorithm}, the larger part has {larger:.0%} of "
         "it; a split cannot be undone"
     )
     return "split", why, algorithm, _command(bundle, algorithm, boundary)
@@ -167,12 +167,12 @@ def _weights(topics: Mapping[str, TopicLoad]) -> dict[str, float]:
     return {n: t.msg_rate_in + t.msg_rate_out for n, t in topics.items()}
 
 
-def _best_cut(
+def _best_split(
     bundle: str, topics: Mapping[str, TopicLoad], options: SplitOptions
 ) -> tuple[str, int, float]:
     """The split algorithm, its boundary, and the larger part's share of the load.
 
-    Pulsar's own algorithms are preferred where they are nearly as good as the best cut.
+    Pulsar's own algorithms are preferred where they are nearly as good as the best split.
     """
     whole = BundleName.parse(bundle).range
     weights = _weights(topics)
@@ -191,11 +191,11 @@ def _best_cut(
 
 
 def _best_place(points: list[tuple[int, float]], whole: BundleRange) -> tuple[int, float]:
-    cuts = [
+    places = [
         left + (right - left) // 2 + 1 for (left, _), (right, _) in pairwise(points) if left < right
     ]
-    inside = [cut for cut in cuts if whole.lower < cut < whole.upper]
-    ranked = sorted((_larger(points, cut), cut) for cut in inside)
+    inside = [at for at in places if whole.lower < at < whole.upper]
+    ranked = sorted((_larger(points, at), at) for at in inside)
     return (ranked[0][1], ranked[0][0]) if ranked else (whole.lower, 1.0)
 
 

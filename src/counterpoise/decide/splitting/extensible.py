@@ -67,12 +67,12 @@ def find_own_bundles_to_split(
     ownership: SplitScope,
     memory: SplitMemory,
     options: SplitOptions,
-    cut: Callable[[BundleName], SplitPoints],
+    split_points: Callable[[BundleName], SplitPoints],
 ) -> StrategyPlan[SplitMemory]:
     """The bundles this broker is to split now, each with its one boundary.
 
-    ``loads`` are `BundleLoads.measured`; ``cut`` is the default algorithm over a bundle's topics. A
-    bundle is split when it has been above a limit in more consecutive checks than
+    ``loads`` are `BundleLoads.measured`; ``split_points`` is the default algorithm over a bundle's
+    topics. A bundle is split when it has been above a limit in more consecutive checks than
     ``loadBalancerNamespaceBundleSplitConditionHitCountThreshold``, by default in the fourth.
 
     Parity: ``DefaultNamespaceBundleSplitStrategyImpl`` of 4.0.7. Quirks kept: an algorithm that
@@ -107,7 +107,7 @@ def find_own_bundles_to_split(
             refused.append(_TOO_FEW_HITS.refuses(bundle, hits[bundle], options.hit_count_threshold))
             continue
         stopped = _stopped(name, ownership, taken, options)
-        points = None if stopped else cut(name)
+        points = None if stopped else split_points(name)
         if points is not None:
             stopped = _unusable(name, points)
         if stopped or points is None:

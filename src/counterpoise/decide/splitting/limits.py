@@ -12,10 +12,10 @@ from counterpoise.decide.splitting.options import MEBIBYTE, SplitOptions
 from counterpoise.load.view import Masks
 
 MIN_TOPICS = 2
-"""A bundle with fewer topics is never split: a cut could not divide its load."""
+"""A bundle with fewer topics is never split: a split could not divide its load."""
 _TOO_FEW_TOPICS = Rule(
     "too_few_topics",
-    "{subject} is above a limit but holds {held}; a cut could not divide its load, only more "
+    "{subject} is above a limit but holds {held}; a split could not divide its load, only more "
     "partitions can",
 )
 _NO_FIGURE = "no bundle is above {limit:.0f} ({setting}): none reports a figure that is a number"

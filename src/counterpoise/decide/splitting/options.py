@@ -88,7 +88,7 @@ class SplitOptions:
     flow_difference_percentage: int = option(
         10, "flowOrQpsDifferenceThresholdPercentage", "%", low=0, dynamic=True
     )
-    """How far above a limit flow_or_qps_equally_divide lets a bundle go before it cuts."""
+    """How far above a limit flow_or_qps_equally_divide lets a bundle go before it splits."""
 
     @property
     def max_bandwidth_bytes(self) -> int:

@@ -51,5 +51,5 @@ def too_few_topics(count: int) -> SplitPoints:
     """The result for a bundle with at most one topic: a split could not separate anything."""
     held = "one topic" if count == 1 else "no topics"
     return SplitPoints(
-        (), "too_few_topics", f"the bundle holds {held}; a cut could not divide anything"
+        (), "too_few_topics", f"the bundle holds {held}; a split could not divide anything"
     )

@@ -151,7 +151,7 @@ class ChannelBundle:
         return self.phase is not ChannelPhase.RESTING
 
     @property
-    def cut_into(self) -> tuple[str, ...]:
+    def split_into(self) -> tuple[str, ...]:
         """The ranges of a split that this broker has announced; empty without one."""
         if self.record is None or not splits(self.record, self.me):
             return ()
@@ -165,5 +165,5 @@ class ChannelBundle:
             and self.topics is OpenTopics.NONE
             and self.request is None
             and not comes_to(self.record, self.me)
-            and not self.cut_into
+            and not self.split_into
         )

@@ -146,7 +146,7 @@ class BundleLock:
         return self.phase not in REST
 
     @property
-    def cut_into(self) -> tuple[str, ...]:
+    def split_into(self) -> tuple[str, ...]:
         """Always empty: a lock does not record a split."""
         return ()
 

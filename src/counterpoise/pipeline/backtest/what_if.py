@@ -15,9 +15,9 @@ from counterpoise.load.usage import CPU
 from counterpoise.load.view import Masks
 from counterpoise.names.bundle import BundleRange, namespace_of, range_of
 from counterpoise.names.errors import ExplainedError, InvalidName
-from counterpoise.pipeline.backtest.cut import CutTrace
 from counterpoise.pipeline.backtest.measure import BacktestResult
 from counterpoise.pipeline.backtest.measurements import RATE_NAMES
+from counterpoise.pipeline.backtest.split_trace import SplitTrace
 from counterpoise.pipeline.backtest.trace import DerivedTrace, Hosts, LoadTrace, Source
 
 _HASHES = 2**32
@@ -84,7 +84,8 @@ class ChangedTrace(DerivedTrace):
     """A trace with a `Change` applied to its cluster."""
 
     def __init__(self, whole: LoadTrace, change: Change) -> None:
-        super().__init__(CutTrace(whole, _cuts(whole, change.bundles)) if change.bundles else whole)
+        split = SplitTrace(whole, _part_counts(whole, change.bundles)) if change.bundles else whole
+        super().__init__(split)
         _expect_known(whole.brokers, (*change.without, *(name for name, _ in change.capacity)))
         if len(whole.brokers) + change.added == len(set(change.without)):
             raise ImpossibleChangeError("no broker is left: leave one, or add some")
@@ -176,8 +177,8 @@ def _expect_known(brokers: Sequence[str], named: Sequence[str]) -> None:
             raise ImpossibleChangeError(f"{name} is no broker of this load: there are {few}")
 
 
-def _cuts(whole: LoadTrace, bundles: Sequence[tuple[str, int]]) -> list[int]:
-    """The number of parts into which each bundle is cut."""
+def _part_counts(whole: LoadTrace, bundles: Sequence[tuple[str, int]]) -> list[int]:
+    """The number of parts into which each bundle is split."""
     counts = dict(bundles)
     known = {namespace_of(name) for name in whole.bundles}
     for namespace in counts:
@@ -192,14 +193,14 @@ def _parts(bundle: str, count: int | None) -> int:
     try:
         here = BundleRange.parse(range_of(bundle))
     except InvalidName as error:
-        raise ImpossibleChangeError(f"{bundle} cannot be cut: {error}") from None
+        raise ImpossibleChangeError(f"{bundle} cannot be split: {error}") from None
     # Boundaries are rounded down where 2**32 is no multiple of the number of bundles, as of 24.
     share = (here.upper - here.lower) * count / _HASHES
     parts = round(share)
     if parts < 1 or abs(share - parts) > _ROUNDED:
         raise ImpossibleChangeError(
             f"{namespace_of(bundle)} of {count} bundles cannot be replayed: {range_of(bundle)} "
-            f"would be {share:.3g} of them, and bundles are cut into whole ones, not joined"
+            f"would be {share:.3g} of them, and bundles are split into whole ones, not joined"
         )
     return parts
 

@@ -101,7 +101,7 @@ class Journal:
         """The poll at which the latest round was decided; 0 when there is none."""
         return self._reader.transaction(JOURNAL, DECIDED) or 0
 
-    def cut_off(self) -> Round | None:
+    def interrupted(self) -> Round | None:
         """The latest round if it was interrupted before its end; otherwise None."""
         newest = self.newest_round()
         return None if not newest or self.is_complete(newest) else self.round(newest)

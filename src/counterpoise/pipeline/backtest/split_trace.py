@@ -22,34 +22,35 @@ from counterpoise.pipeline.backtest.trace import DerivedTrace, LoadTrace, Source
 
 
 @dataclass(frozen=True)
-class CutSource:
-    """The source of a trace in which each bundle is split into `cut` parts; serialisable."""
+class SplitSource:
+    """The source of a trace in which each bundle is split into several; serialisable."""
 
     source: Source
-    cut: int
+    parts: int
+    """Into how many."""
 
-    def open(self) -> "CutTrace":
+    def open(self) -> "SplitTrace":
         """Return the trace with split bundles, which is built once per process."""
         return _opened(self)
 
 
-class CutTrace(DerivedTrace):
+class SplitTrace(DerivedTrace):
     """A trace in which each bundle is split into several parts, which start on the bundle's broker.
 
-    `cuts` has the number of parts of each bundle.
+    `counts` has the number of parts of each bundle.
     """
 
-    def __init__(self, whole: LoadTrace, cuts: Sequence[int]) -> None:
+    def __init__(self, whole: LoadTrace, counts: Sequence[int]) -> None:
         super().__init__(whole)
-        rows = list(zip(whole.bundles, whole.topics.tolist(), cuts, strict=True))
-        known = whole.topic_shares([name for name, _, cut in rows if cut > 1])
-        parts = [_parts_of(name, topics, cut, known.get(name)) for name, topics, cut in rows]
+        rows = list(zip(whole.bundles, whole.topics.tolist(), counts, strict=True))
+        known = whole.topic_shares([name for name, _, count in rows if count > 1])
+        parts = [_parts_of(name, topics, count, known.get(name)) for name, topics, count in rows]
         names = [name for each in parts for name in each.names]
         order = np.argsort(np.array(names, dtype=object), kind="stable")
         self.bundles = tuple(names[row] for row in order.tolist())
         self.topics = np.concatenate([each.topics for each in parts])[order]
         self._shares: Floats = np.concatenate([each.shares for each in parts])[order]
-        self._parent: Indices = np.repeat(np.arange(len(whole.bundles)), cuts)[order]
+        self._parent: Indices = np.repeat(np.arange(len(whole.bundles)), counts)[order]
         self.owners = whole.owners[self._parent]
 
     def loads(self, step: int) -> Rates:
@@ -64,9 +65,9 @@ class CutTrace(DerivedTrace):
 
 
 @lru_cache(maxsize=1)
-def _opened(source: CutSource) -> CutTrace:
+def _opened(source: SplitSource) -> SplitTrace:
     whole = source.source.open()
-    return CutTrace(whole, [source.cut] * len(whole.bundles))
+    return SplitTrace(whole, [source.parts] * len(whole.bundles))
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,20 +80,20 @@ class _BundleParts:
     topics: Integers
 
 
-def _parts_of(bundle: str, topics: int, cut: int, known: TopicShares | None) -> _BundleParts:
-    if cut == 1:
+def _parts_of(bundle: str, topics: int, count: int, known: TopicShares | None) -> _BundleParts:
+    if count == 1:
         return _BundleParts([bundle], np.ones((1, len(RATE_NAMES))), np.array([topics]))
     try:
         whole = BundleRange.parse(range_of(bundle))
     except InvalidName:
-        return _by_chance([f"{bundle}.{number:03}" for number in range(cut)], bundle, topics)
+        return _by_chance([f"{bundle}.{number:03}" for number in range(count)], bundle, topics)
     wide = whole.upper - whole.lower
-    bounds = [whole.lower + wide * i // cut for i in range(cut + 1)]
+    bounds = [whole.lower + wide * i // count for i in range(count + 1)]
     texts = [format_boundary(bound) for bound in bounds]
-    names = [f"{namespace_of(bundle)}/{texts[i]}_{texts[i + 1]}" for i in range(cut)]
+    names = [f"{namespace_of(bundle)}/{texts[i]}_{texts[i + 1]}" for i in range(count)]
     if known is None:
         return _by_chance(names, bundle, topics)
-    shares, counts = known.parts(np.array(bounds[1:-1]), _spread(bundle, known.others, cut))
+    shares, counts = known.parts(np.array(bounds[1:-1]), _spread(bundle, known.others, count))
     return _BundleParts(names, shares, counts)
 
 
@@ -102,8 +103,8 @@ def _by_chance(names: Sequence[str], bundle: str, topics: int) -> _BundleParts:
     return _BundleParts(names, np.repeat(share[:, np.newaxis], len(RATE_NAMES), axis=1), counts)
 
 
-def _spread(bundle: str, topics: int, cut: int) -> Integers:
-    """Distribute topics over `cut` parts at random, always in the same way for the same bundle."""
+def _spread(bundle: str, topics: int, count: int) -> Integers:
+    """Distribute topics over the parts at random, always in the same way for the same bundle."""
     rng = np.random.default_rng(zlib.crc32(bundle.encode()))
-    found: Integers = rng.multinomial(topics, np.full(cut, 1.0 / cut))
+    found: Integers = rng.multinomial(topics, np.full(count, 1.0 / count))
     return found

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from counterpoise.app.errors import UserError
-from counterpoise.app.verbs.backtest_compare import cut_of, differences, sides_of, sources_of
+from counterpoise.app.verbs.backtest_compare import differences, sides_of, sources_of, split_count
 from counterpoise.load.topic_loads import BundleTopicLoads, TopicLoad
 from counterpoise.names.hashing import topic_at
-from counterpoise.pipeline.backtest.cut import CutSource
 from counterpoise.pipeline.backtest.recorded import Recording
 from counterpoise.pipeline.backtest.run import Task, replay, tasks_of
 from counterpoise.pipeline.backtest.simulate import BacktestCandidate
+from counterpoise.pipeline.backtest.split_trace import SplitSource
 from counterpoise.pipeline.backtest.synthetic import SyntheticTrace
 from counterpoise.pipeline.tables.faults import DamagedError
 from counterpoise.pipeline.tables.reports import land
@@ -25,7 +25,7 @@ SMALL = SyntheticTrace("heavy-tailed", count_of_brokers=3, count_of_bundles=12, 
 
 
 def test_the_parts_of_a_bundle_carry_what_it_carries_where_it_is() -> None:
-    cut = CutSource(SMALL, 8).open()
+    cut = SplitSource(SMALL, 8).open()
     assert len(cut.bundles) == 96
     assert list(cut.bundles) == sorted(set(cut.bundles))
     assert cut.bundles[0].startswith("tenant/ns/0x00000000_")
@@ -44,7 +44,7 @@ def test_a_bundle_of_one_topic_stays_whole_however_often_it_is_cut() -> None:
         def topics(self) -> "np.ndarray[tuple[int], np.dtype[np.int64]]":
             return np.ones(self.count_of_bundles, np.int64)
 
-    parts = CutSource(One("diurnal", count_of_brokers=2, count_of_bundles=4), 8).open().loads(0)
+    parts = SplitSource(One("diurnal", count_of_brokers=2, count_of_bundles=4), 8).open().loads(0)
     assert (parts.throughput().reshape(4, 8) > 0).sum(axis=1).tolist() == [1, 1, 1, 1]
 
 
@@ -55,11 +55,11 @@ def test_parts_of_a_bundle_without_topics_carry_what_it_carries_in_equal_shares(
             return np.zeros(self.count_of_bundles, np.int64)
 
     whole = Without("diurnal", count_of_brokers=2, count_of_bundles=4)
-    parts = CutSource(whole, 8).open().loads(0).throughput()
+    parts = SplitSource(whole, 8).open().loads(0).throughput()
     assert parts == pytest.approx(np.repeat(whole.loads(0).throughput() / 8, 8))
 
 
-def recorded(folder: Path, bundle: str, loads: Sequence[dict[str, TopicLoad]]) -> CutSource:
+def recorded(folder: Path, bundle: str, loads: Sequence[dict[str, TopicLoad]]) -> SplitSource:
     """A history of one bundle that carries 1,000 bytes/s; some polls have loads of its topics."""
     for number, topics in enumerate(loads):
         rows = poll(number, {"b1:80": {bundle: 1000.0}}, every_ms=60_000)
@@ -68,7 +68,7 @@ def recorded(folder: Path, bundle: str, loads: Sequence[dict[str, TopicLoad]]) -
             text = BundleTopicLoads.of(topics).to_json()
             rows["topic_loads"][rows["kind"] == "bundle"] = text
         land(writer_of(folder), rows)
-    return CutSource(Recording(str(folder)), 4)
+    return SplitSource(Recording(str(folder)), 4)
 
 
 def test_topics_whose_load_was_recorded_go_where_their_names_hash_to(tmp_path: Path) -> None:
@@ -98,18 +98,18 @@ def test_loads_of_topics_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     rows["topic_loads"][rows["kind"] == "bundle"] = '{"busiest": 7}'
     land(writer_of(tmp_path), rows)
     with pytest.raises(DamagedError, match=r"topic_loads\.busiest: .*without --bundles"):
-        CutSource(Recording(str(tmp_path)), 4).open()
+        SplitSource(Recording(str(tmp_path)), 4).open()
 
 
 def test_it_is_the_same_wherever_it_is_played() -> None:
     tasks = tasks_of(
-        [BacktestCandidate("c", None)], CutSource(SMALL, 4), parts=2, move_s=1.0, seed=1
+        [BacktestCandidate("c", None)], SplitSource(SMALL, 4), parts=2, move_s=1.0, seed=1
     )
     assert isinstance(tasks[0], Task)
     assert [replay(task) for task in tasks] == [replay(task) for task in tasks]
-    first = CutSource(SMALL, 4)
+    first = SplitSource(SMALL, 4)
     assert (
-        CutSource(SMALL, 4).open().loads(1).rate_in.tolist()
+        SplitSource(SMALL, 4).open().loads(1).rate_in.tolist()
         == first.open().loads(1).rate_in.tolist()
     )
 
@@ -120,11 +120,11 @@ def compared(now: str, then: str, *settings: str, conf: str | None = None) -> ar
 
 def test_an_upgrade_changes_the_strategies_and_cuts_bundles() -> None:
     now, then = sides_of(compared("pulsar-4.0", "pulsar-next"))
-    assert cut_of(now, then) == 8
+    assert split_count(now, then) == 8
     changed, logged = differences(now, then, 8)
     assert "loadBalancerLoadSheddingStrategy: ThresholdShedder -> AvgShedder" in changed
     assert "each bundle is replayed as 8" in logged
-    assert sources_of(SMALL, 8) == (SMALL, CutSource(SMALL, 8))
+    assert sources_of(SMALL, 8) == (SMALL, SplitSource(SMALL, 8))
 
 
 def test_what_an_operator_set_himself_no_upgrade_changes() -> None:
@@ -133,7 +133,7 @@ def test_what_an_operator_set_himself_no_upgrade_changes() -> None:
         "defaultNumberOfNamespaceBundles=16",
     )
     now, then = sides_of(compared("pulsar-4.0", "pulsar-next", *mine))
-    assert cut_of(now, then) == 1
+    assert split_count(now, then) == 1
     assert differences(now, then, 1) == [
         "changed: loadBalancerLoadPlacementStrategy: LeastLongTermMessageRate -> AvgShedder"
     ]
@@ -141,7 +141,7 @@ def test_what_an_operator_set_himself_no_upgrade_changes() -> None:
 
 def test_fewer_bundles_are_not_played_and_it_is_said() -> None:
     now, then = sides_of(compared("pulsar-next", "pulsar-4.0"))
-    assert cut_of(now, then) == 1
+    assert split_count(now, then) == 1
     assert differences(now, then, 1)[1].startswith(
         "defaultNumberOfNamespaceBundles is not replayed"
     )

@@ -21,7 +21,7 @@ from typing import Any
 
 from bench.figures import Figure
 from counterpoise.app.strategies import as_pulsar, strategy_from
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.decide.shedding import counterpoise as our_code
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.optimum.floor import windows_of
@@ -91,7 +91,7 @@ class Play:
         version = version_of_ours() if self.strategy == OURS else ""
         return f"{self.strategy}{version} {words} | {self.trace.name}"
 
-    def made(self) -> Strategy:
+    def made(self) -> BalancingStrategy:
         """The strategy."""
         conf = Properties(dict(self.settings))
         if self.strategy in GRIDS:

@@ -7,7 +7,7 @@ import pulsar
 import pytest
 
 from counterpoise import Cluster
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.names.load_managers import EXTENSIBLE
 from tests.admin.conftest import Api
 
@@ -135,7 +135,7 @@ def test_the_leader_sheds_by_what_is_said() -> None:
         api = Api(cluster.admin_url)
         leader = cluster.brokers[0].running
 
-        def strategy() -> Strategy:
+        def strategy() -> BalancingStrategy:
             return leader.shedding.source.strategy(leader.config.shedding)
 
         assert strategy().shedder.name == "ThresholdShedder"

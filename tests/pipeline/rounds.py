@@ -5,7 +5,7 @@ from collections.abc import Callable
 import aiohttp
 
 from counterpoise.decide.balancing.moves import MoveOutcome, Round
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
@@ -50,7 +50,7 @@ def balancer(
     log: LogLines | None = None,
     options: ExecutorOptions = DO_IT,
     clock: Callable[[], int] = lambda: START + 1000,
-    by: Strategy | None = None,
+    by: BalancingStrategy | None = None,
 ) -> Balancer:
     executor = Executor(http, clock, options)
     return Balancer(

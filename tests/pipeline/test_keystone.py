@@ -14,7 +14,7 @@ import pytest
 
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import Round
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.load.measured import measured_of
 from counterpoise.load.poll_rows import Fetched, poll_rows
@@ -57,7 +57,7 @@ def story(seed: int) -> Shifting:
     return Shifting(by_step[0], owners, [[True] * BROKERS] * STEPS, by_step=by_step)
 
 
-def by(name: str) -> Strategy:
+def by(name: str) -> BalancingStrategy:
     return strategy_from(
         Properties(FLOORS), shedder=name, placement="LeastUsage", decide_every_s=60, grace_s=120
     )
@@ -69,9 +69,9 @@ def played(
     """The rounds of a backtest, and who owned what at each step."""
     rounds: list[Round] = []
     owners: list[Indices] = []
-    plan, step = Strategy.plan, measure.Measure.step
+    plan, step = BalancingStrategy.plan, measure.Measure.step
 
-    def planning(self: Strategy, *given: Any) -> Round:
+    def planning(self: BalancingStrategy, *given: Any) -> Round:
         rounds.append(plan(self, *given))
         return rounds[-1]
 
@@ -80,7 +80,7 @@ def played(
         step(self, through, owned, *rest)  # type: ignore[arg-type]
 
     with monkeypatch.context() as patch:
-        patch.setattr(Strategy, "plan", planning)
+        patch.setattr(BalancingStrategy, "plan", planning)
         patch.setattr(measure.Measure, "step", stepping)
         tried = simulate.BacktestCandidate(name, by(name))
         simulate.simulate(tried, trace, 0, STEPS, move_s=1.0, seed=1)

@@ -16,7 +16,7 @@ from counterpoise import Cluster
 from counterpoise.app.main import main
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import Round
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.names.load_managers import MODULAR
@@ -66,7 +66,7 @@ def balancer(
     urls: list[str],
     history: JournalWriter,
     logged: LogLines,
-    by: Strategy | None = None,
+    by: BalancingStrategy | None = None,
     trail: ActionTrail | None = None,
     notices: list[Notice] | None = None,
 ) -> Balancer:

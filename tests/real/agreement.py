@@ -28,7 +28,7 @@ from counterpoise.app.conf import read_conf, settings_from
 from counterpoise.app.strategies import find_placement, strategy_from
 from counterpoise.decide.balancing.as_leader import select_as_leader
 from counterpoise.decide.balancing.moves import RoundMemory
-from counterpoise.decide.balancing.round import Strategy, left_alone
+from counterpoise.decide.balancing.round import BalancingStrategy, left_alone
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, answering_brokers
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.selection import Chooser
@@ -156,7 +156,7 @@ class Places:
     What it gives to a broker because of a lookup counts as that broker's from then on.
     """
 
-    def __init__(self, strategy: Strategy, looked_up: Iterable[tuple[int, str]]) -> None:
+    def __init__(self, strategy: BalancingStrategy, looked_up: Iterable[tuple[int, str]]) -> None:
         self._strategy = strategy
         self._looked_up = sorted(looked_up)[::-1]
         self._given: list[tuple[str, str]] = []

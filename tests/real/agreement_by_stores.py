@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from counterpoise.app.conf import read_conf
 from counterpoise.app.strategies import as_pulsar
 from counterpoise.decide.balancing.moves import RoundMemory
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot, answering_brokers
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.load.fold_view import cluster_view
@@ -89,7 +89,7 @@ class Marks:
 class ByStores:
     """Asks the strategy by what the leader had."""
 
-    def __init__(self, stores: Stores, strategy: Strategy) -> None:
+    def __init__(self, stores: Stores, strategy: BalancingStrategy) -> None:
         self._stores = stores
         self._strategy = strategy
         self._memory = strategy.shedder.initial_memory()
@@ -112,7 +112,7 @@ class ByStores:
 class ByHistory:
     """Asks the whole program by what was recorded; averages go on at each poll."""
 
-    def __init__(self, recorded: Recorded, strategy: Strategy) -> None:
+    def __init__(self, recorded: Recorded, strategy: BalancingStrategy) -> None:
         self._recorded = recorded
         self._strategy = strategy
         self._loads: Mapping[str, Ema] = {}

@@ -7,7 +7,7 @@ from counterpoise.app.client import client_session
 from counterpoise.app.conf import read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.progress import while_waiting
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.decide.shedding.counterpoise.strategy import Counterpoise
 from counterpoise.names.options import ConfigError
 from counterpoise.names.properties import Properties
@@ -20,7 +20,7 @@ CLUSTERS_OWN = "cluster"
 
 async def strategy_of(
     args: argparse.Namespace, addresses: tuple[str, ...]
-) -> tuple[Strategy, Properties, str]:
+) -> tuple[BalancingStrategy, Properties, str]:
     """Choose a balancer's strategy by its options and the cluster's settings.
 
     Returns the strategy, the settings that it uses, and a sentence to print about both, or an empty

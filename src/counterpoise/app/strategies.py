@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from counterpoise.app.conf import settings_from
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.decide.placement.registry import PLACEMENTS
@@ -65,14 +65,14 @@ def strategy_from(
     grace_s: float | None = None,
     thrash_span_s: float = 0.0,
     costly_span_s: float = 0.0,
-) -> Strategy:
+) -> BalancingStrategy:
     """Make the strategy that settings and options describe; raises `UserError` or `ConfigError`.
 
     ``loadBalancerSheddingEnabled`` is ignored: it is false where brokers leave shedding to a
     balancer.
     """
     chosen, placer = find_shedder(shedder, conf), find_placement(placement)
-    return Strategy(
+    return BalancingStrategy(
         shedder=chosen,
         options=settings_from(chosen.options, conf),
         placement=placer,
@@ -94,7 +94,7 @@ def as_pulsar(
     shedder: str | None = None,
     placement: str | None = None,
     thrash_span_s: float = 0.0,
-) -> Strategy:
+) -> BalancingStrategy:
     """Make the strategy that Pulsar's own leader uses with these settings, for a backtest."""
     by_stores = is_extensible(conf.values.get(LOAD_MANAGER_SETTING, ""))
     configured = LeastUsage.name if by_stores else conf.values.get(PLACEMENT_SETTING)

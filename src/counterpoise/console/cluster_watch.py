@@ -13,7 +13,7 @@ import orjson
 from counterpoise.console.options import ConsoleOptions, Settings
 from counterpoise.console.throttling import Throttling
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
-from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.decide.balancing.round import BalancingStrategy, decide
 from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.rows import BROKER, ReportRows
@@ -70,7 +70,7 @@ class ClusterWatch:
         self.moved: Mapping[str, CompletedMove] = {}
         """Moves that this console carried out, by bundle, until both brokers' reports are newer."""
         self._memory = RoundMemory()
-        self._strategy: Strategy | None = None
+        self._strategy: BalancingStrategy | None = None
         self.shed: tuple[RoundSummary, ...] = ()
         """The shedding rounds of the cluster's own leader, oldest first."""
         self._answers_rounds: dict[str, bool] = {}

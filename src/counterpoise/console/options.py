@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from counterpoise.decide.balancing.drain import DrainRules
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.security.client import ANONYMOUS, ClientSecurity
 
 Settings = Mapping[str, str]
@@ -30,7 +30,7 @@ class ConsoleOptions:
     """Where the console is served, for which cluster, and the rules of its advice."""
 
     watch: WatchOptions
-    strategy: Callable[[Settings], tuple[Strategy, str]]
+    strategy: Callable[[Settings], tuple[BalancingStrategy, str]]
     """Returns the strategy for advice by the cluster's settings, and a sentence on the choice."""
     drain_rules: Callable[[Settings], DrainRules]
     """Returns the rules for draining a broker by the cluster's settings."""

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules, PastMove
 from counterpoise.decide.balancing.due import is_time, waits_for
 from counterpoise.decide.balancing.moves import Round, RoundMemory
-from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.decide.balancing.round import BalancingStrategy, decide
 from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.load.fold import FoldState, without_brokers
@@ -42,7 +42,7 @@ class Balancer:
 
     def __init__(
         self,
-        strategy: Strategy,
+        strategy: BalancingStrategy,
         history: JournalWriter,
         executor: Executor,
         log: SentenceSink,

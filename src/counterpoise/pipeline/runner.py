@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from counterpoise.decide.balancing.approval import HOUR_MS, ApprovalRules
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.decide.balancing.snapshot import newest_poll as newest_poll_of
 from counterpoise.load.fold import FoldState, merged
 from counterpoise.names.callbacks import SentenceSink
@@ -76,7 +76,7 @@ class SparkBalancer(history_keeper.HistoryKeeper):
     def __init__(
         self,
         settings: RunSettings,
-        strategy: Strategy,
+        strategy: BalancingStrategy,
         log: SentenceSink,
         *,
         spark: "SparkContext | None" = None,

@@ -17,7 +17,7 @@ from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.decide.balancing.moves import Move
 from counterpoise.decide.balancing.options import BalanceOptions
 from counterpoise.decide.balancing.policies import PlacementPolicies
-from counterpoise.decide.balancing.round import Shed, Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy, Shed
 from counterpoise.decide.plan import Rejection, StrategyPlan
 from counterpoise.decide.shedding.options import UniformOptions, UnloadLimits
 from counterpoise.decide.shedding.registry import SHEDDERS
@@ -81,7 +81,7 @@ class Leader:
 
     # What it sees.
 
-    def strategy(self, config: SheddingConfig) -> Strategy:
+    def strategy(self, config: SheddingConfig) -> BalancingStrategy:
         return replace(strategy("ThresholdShedder"), balance=config.balance)
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> ClusterView:

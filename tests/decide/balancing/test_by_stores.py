@@ -12,7 +12,13 @@ import pytest
 from counterpoise.app.strategies import strategy_from
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.policies import PlacementPolicies
-from counterpoise.decide.balancing.round import Strategy, decide, placed, shed, store_weights
+from counterpoise.decide.balancing.round import (
+    BalancingStrategy,
+    decide,
+    placed,
+    shed,
+    store_weights,
+)
 from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.decide.filters.facts import BrokerFacts
 from counterpoise.decide.filters.isolation import IsolationPolicy
@@ -30,13 +36,13 @@ from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import bundle_name
 
 
-def transfer(**settings: str) -> Strategy:
+def transfer(**settings: str) -> BalancingStrategy:
     given = {"loadBalancerReportUpdateMinIntervalMillis": "10", **settings}
     return strategy_from(Properties(given), shedder="TransferShedder", grace_s=0)
 
 
 def rounds(
-    by: Strategy,
+    by: BalancingStrategy,
     count: int,
     reported: dict[str, Loads | None],
     around: PlacementPolicies | None = None,

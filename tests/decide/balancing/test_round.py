@@ -10,7 +10,7 @@ from counterpoise.decide.balancing.due import is_incomplete, is_time, may_decide
 from counterpoise.decide.balancing.measured import basis_of
 from counterpoise.decide.balancing.moves import MoveStatus, Round, RoundMemory, imbalance
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.round import Strategy, decide, left_alone
+from counterpoise.decide.balancing.round import BalancingStrategy, decide, left_alone
 from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.registry import PLACEMENTS
@@ -31,9 +31,9 @@ CONF = {
 }
 
 
-def strategy(name: str = "ThresholdShedder", **balance: int) -> Strategy:
+def strategy(name: str = "ThresholdShedder", **balance: int) -> BalancingStrategy:
     shedder = SHEDDERS.find(name)
-    return Strategy(
+    return BalancingStrategy(
         shedder=shedder,
         options=from_conf(shedder.options, CONF),
         balance=BalanceOptions(**{"report_interval_ms": 0, **balance}),  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ import pytest
 from counterpoise.app.strategies import as_pulsar, strategy_from
 from counterpoise.decide.balancing.moves import Round, RoundMemory
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.decide.plan import Rejection
 from counterpoise.load.rates import Indices, Rates
@@ -76,11 +76,11 @@ class Plain:
         return ()
 
 
-def strategy(name: str = "ThresholdShedder", placement: str = "LeastUsage") -> Strategy:
+def strategy(name: str = "ThresholdShedder", placement: str = "LeastUsage") -> BalancingStrategy:
     return strategy_from(Properties(FLOORS), shedder=name, placement=placement)
 
 
-def replayed(trace: LoadTrace, by: Strategy | None, **more: float) -> BacktestResult:
+def replayed(trace: LoadTrace, by: BalancingStrategy | None, **more: float) -> BacktestResult:
     return simulate(
         BacktestCandidate("c", by), trace, 0, trace.steps, move_s=more.get("move_s", 1.0), seed=1
     )
@@ -219,13 +219,13 @@ class Measured(Plain):
 
 
 def seen_by(
-    by: Strategy, trace: LoadTrace, steps: int, move_s: float
+    by: BalancingStrategy, trace: LoadTrace, steps: int, move_s: float
 ) -> tuple[list[dict[str, float]], list[RoundMemory]]:
     """Bytes/s by broker in each view that the strategy was asked about, and its memory then."""
     views, memories = [], []
-    plan = Strategy.plan
+    plan = BalancingStrategy.plan
 
-    def spied(self: Strategy, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
+    def spied(self: BalancingStrategy, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:
         view = snapshot.view
         views.append(
             dict(zip(view.brokers, view.broker.traffic.throughput().tolist(), strict=True))
@@ -234,7 +234,7 @@ def seen_by(
         return plan(self, snapshot, memory)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Strategy, "plan", spied)
+        patch.setattr(BalancingStrategy, "plan", spied)
         simulate(BacktestCandidate("c", by), trace, 0, steps, move_s=move_s, seed=1)
     return views, memories
 

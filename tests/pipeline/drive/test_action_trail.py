@@ -16,7 +16,7 @@ from counterpoise.app.main import main
 from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.drain import DrainRules
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, RoundMemory
-from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.decide.balancing.round import BalancingStrategy, decide
 from counterpoise.load.fold import Batch, fold
 from counterpoise.pipeline.balancer import Balancer
 from counterpoise.pipeline.clock import wall_clock_ms
@@ -144,7 +144,7 @@ def test_what_was_moved_by_hand_is_what_went_anywhere_since_but_for_refills() ->
 
 def balancing(
     http: aiohttp.ClientSession, trail: ActionTrail, at: Path, logged: LogLines,
-    by: Strategy | None = None, **rules: int,
+    by: BalancingStrategy | None = None, **rules: int,
 ) -> Balancer:  # fmt: skip
     executor = Executor(http, lambda: START + 1000, DO_IT)
     return Balancer(

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from counterpoise.decide.balancing.moves import Round, RoundMemory
-from counterpoise.decide.balancing.round import Strategy, decide
+from counterpoise.decide.balancing.round import BalancingStrategy, decide
 from counterpoise.load.fold import Batch, FoldState, fold, merged
 from counterpoise.load.rows import COLUMNS, ReportRows
 from counterpoise.pipeline.clock import EVER
@@ -83,7 +83,7 @@ class Story:
             assert self.rounds.setdefault(made.poll_id, made) == made
             assert len(made.moves) == row["decisions"], "a round has all its decisions"
 
-    def judge_decisions(self, reader: TablesReader, by: Strategy) -> int:
+    def judge_decisions(self, reader: TablesReader, by: BalancingStrategy) -> int:
         """Each round is what this process decides on the same; gives how many there are.
 
         A poll that was damaged once it was folded counts until the fold begins again, and from

@@ -10,7 +10,7 @@ from counterpoise.app.arguments.backtest import EVERY
 from counterpoise.app.conf import changing_nothing, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.decide.balancing.options import BalanceOptions
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.names.options import all_options
@@ -88,7 +88,9 @@ def _own_options(named: Sequence[str], conf: Properties) -> list[type]:
     return found
 
 
-def _strategy(args: argparse.Namespace, conf: Properties, shedder: str, placement: str) -> Strategy:
+def _strategy(
+    args: argparse.Namespace, conf: Properties, shedder: str, placement: str
+) -> BalancingStrategy:
     if args.as_pulsar:
         return strategies.as_pulsar(
             conf, shedder=shedder, placement=placement or None, thrash_span_s=args.thrash_span
@@ -99,7 +101,7 @@ def _strategy(args: argparse.Namespace, conf: Properties, shedder: str, placemen
     )
 
 
-def _read_by(strategy: Strategy, placement: str) -> frozenset[str]:
+def _read_by(strategy: BalancingStrategy, placement: str) -> frozenset[str]:
     """Return the names of the settings that change what a strategy does in a replay."""
     leads = strategy.as_leader is not None
     sections: list[type] = [type(strategy.options), type(strategy.placement_options)]

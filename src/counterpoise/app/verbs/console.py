@@ -23,7 +23,7 @@ from counterpoise.console.history_reader import HistoryReader
 from counterpoise.console.options import ConsoleOptions, WatchOptions
 from counterpoise.console.serve import serve
 from counterpoise.decide.balancing.drain import DrainRules
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.least_usage import LeastUsage
 from counterpoise.names.options import ConfigError
@@ -84,7 +84,9 @@ def _address(listening: socket.socket) -> str:
     return f"http://[{host}]:{port}/" if ":" in host else f"http://{host}:{port}/"
 
 
-def strategy_of(settings: Mapping[str, str], own: Properties = NOTHING) -> tuple[Strategy, str]:
+def strategy_of(
+    settings: Mapping[str, str], own: Properties = NOTHING
+) -> tuple[BalancingStrategy, str]:
     """Return the strategy by which a console advises, and a sentence about the choice.
 
     It is made from the cluster's `settings`, which the console's own (``own``) override. If they

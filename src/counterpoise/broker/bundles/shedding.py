@@ -25,7 +25,7 @@ from counterpoise.names.errors import InvalidName
 
 if TYPE_CHECKING:
     from counterpoise.decide.balancing.policies import PlacementPolicies
-    from counterpoise.decide.balancing.round import Shed, Strategy, View
+    from counterpoise.decide.balancing.round import BalancingStrategy, Shed, View
 
 log = logging.getLogger(__name__)
 
@@ -43,7 +43,7 @@ BundleUnloader = Callable[[Move], Awaitable[None]]
 class SheddingSource(Protocol):
     """Reads what a shedding strategy needs of the cluster; each load manager has one."""
 
-    def strategy(self, config: SheddingConfig) -> "Strategy":
+    def strategy(self, config: SheddingConfig) -> "BalancingStrategy":
         """The configured shedding strategy, built with its settings."""
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> "View":

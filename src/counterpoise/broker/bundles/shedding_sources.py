@@ -12,7 +12,7 @@ from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.load.load_data import LoadDataExchange
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.decide.balancing.policies import PlacementPolicies, bundle_rules
-from counterpoise.decide.balancing.round import Shed, Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy, Shed
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.registry import PLACEMENTS
 from counterpoise.decide.shedding.registry import SHEDDERS
@@ -63,10 +63,10 @@ class ReportSheddingSource:
         self._placement = placement
         self._choice = _Choice(ClusterView, "ThresholdShedder")
 
-    def strategy(self, config: SheddingConfig) -> Strategy:
+    def strategy(self, config: SheddingConfig) -> BalancingStrategy:
         """The configured shedding strategy, built with its settings."""
         shedder, placement = self._choice.of(config), self._placement()
-        return Strategy(
+        return BalancingStrategy(
             shedder=shedder,
             options=config.options_of(shedder.options),
             placement=PLACEMENTS.built_in(placement.strategy),
@@ -104,11 +104,11 @@ class LoadStoreSheddingSource:
         self._clock_ms = clock_ms
         self._choice = _Choice(LoadStoreView, "TransferShedder")
 
-    def strategy(self, config: SheddingConfig) -> Strategy:
+    def strategy(self, config: SheddingConfig) -> BalancingStrategy:
         """The configured shedding strategy, built with its settings."""
         shedder = self._choice.of(config)
         options = config.options_of(shedder.options)
-        return Strategy(shedder=shedder, options=options, balance=config.balance)
+        return BalancingStrategy(shedder=shedder, options=options, balance=config.balance)
 
     async def view(self, recent: Collection[str], unloaded: Mapping[str, int]) -> LoadStoreView:
         """The cluster's load now, as the strategy reads it."""

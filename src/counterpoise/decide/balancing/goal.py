@@ -1,8 +1,8 @@
 """The goal of a round, as every caller needs it: the leader, the balancer, a plan, a backtest.
 
-`Strategy` (`round.py`) sheds load, `EmptyBroker` (`drain.py`) drains a broker, and `FillBrokers`
-(`refill.py`) refills some. All are used alike: a snapshot and the memory give a round, an executor
-carries its moves out, and `RoundMemory.after` adds their outcomes.
+`BalancingStrategy` (`round.py`) sheds load, `EmptyBroker` (`drain.py`) drains a broker, and
+`FillBrokers` (`refill.py`) refills some. All are used alike: a snapshot and the memory give a
+round, an executor carries its moves out, and `RoundMemory.after` adds their outcomes.
 """
 
 from typing import Protocol

@@ -38,7 +38,7 @@ View = ClusterView | LoadStoreView
 
 
 @dataclass(frozen=True, slots=True)
-class Strategy:
+class BalancingStrategy:
     """The goal of shedding load: a shedder and a placement strategy, with their settings."""
 
     shedder: Shedder[Any, Any, Any]
@@ -95,7 +95,7 @@ class Strategy:
 def decide(
     state: FoldState,
     memory: RoundMemory,
-    strategy: Strategy,
+    strategy: BalancingStrategy,
     policies: PlacementPolicies | None = None,
 ) -> Round:
     """Plan a round from folded reports, at the newest poll's time: a replay decides the same."""
@@ -131,7 +131,7 @@ def _with_rules(
     view: ClusterView,
     answering: Collection[str],
     memory: RoundMemory,
-    strategy: Strategy,
+    strategy: BalancingStrategy,
     policies: PlacementPolicies | None,
 ) -> ClusterView:
     """The view with each bundle's allowed brokers, for strategies that name destinations."""
@@ -174,7 +174,9 @@ class Shed:
     rng: Random
 
 
-def _by_stores(snapshot: ClusterSnapshot, memory: RoundMemory, strategy: Strategy) -> Round:
+def _by_stores(
+    snapshot: ClusterSnapshot, memory: RoundMemory, strategy: BalancingStrategy
+) -> Round:
     """The round of a strategy that reads load stores, where only reports are available."""
     view, policies = snapshot.view, snapshot.policies
     averages = averaged(view, store_weights(strategy), memory.loads)
@@ -189,13 +191,13 @@ def _by_stores(snapshot: ClusterSnapshot, memory: RoundMemory, strategy: Strateg
     return replace(found, memory=replace(found.memory, loads=averages))
 
 
-def store_weights(strategy: Strategy) -> Floats:
+def store_weights(strategy: BalancingStrategy) -> Floats:
     """The weight of each resource in the usage that brokers publish in load stores (PIP-192)."""
     own = strategy.placement_options
     return (own if isinstance(own, PlacementOptions) else PlacementOptions()).weights.extensible
 
 
-def shed(view: View, memory: RoundMemory, strategy: Strategy) -> Shed:
+def shed(view: View, memory: RoundMemory, strategy: BalancingStrategy) -> Shed:
     """Ask the shedder which bundles should leave their brokers: the first half of a round."""
     shedder, rng = strategy.shedder, Random(view.now_ms)
     remembered = shedder.forget(_recalled(shedder, memory.shedder), view.brokers)
@@ -211,7 +213,7 @@ def placed(
     made: Shed,
     answering: Collection[str],
     memory: RoundMemory,
-    strategy: Strategy,
+    strategy: BalancingStrategy,
     policies: PlacementPolicies | None = None,
 ) -> Round:
     """Give each of the shedder's decisions a destination: the second half of a round.
@@ -274,7 +276,7 @@ def _place(
     view: ClusterView,
     answering: Collection[str],
     memory: RoundMemory,
-    strategy: Strategy,
+    strategy: BalancingStrategy,
     policies: PlacementPolicies | None,
 ) -> tuple[tuple[Move, ...], Any, list[Rejection]]:
     """Give each decision a destination, entering each move before the next is placed."""
@@ -315,7 +317,7 @@ def _place(
 
 
 def _not_back(
-    made: Shed, memory: RoundMemory, strategy: Strategy
+    made: Shed, memory: RoundMemory, strategy: BalancingStrategy
 ) -> tuple[list[tuple[Decision, frozenset[str]]], list[Rejection]]:
     """Split a shedder's decisions: those that are allowed, each with the brokers to which its
     bundle may not return; and the rejections of those that would return their bundle.

@@ -19,7 +19,7 @@ import numpy as np
 
 from counterpoise.decide.balancing.due import is_time, unmeasured
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.load.rates import Rates
 from counterpoise.load.view import ClusterView, Masks
 from counterpoise.pipeline.backtest.measure import BacktestResult, Measure
@@ -38,7 +38,7 @@ class BacktestCandidate:
     """A strategy with its settings, under the name that the operator gave it."""
 
     label: str
-    strategy: Strategy | None
+    strategy: BalancingStrategy | None
     """The strategy; None: the baseline, in which no bundle moves."""
     as_recorded: bool = False
     """Whether bundles move when and where they did in the recording."""

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from counterpoise.decide.balancing.round import Strategy, store_weights
+from counterpoise.decide.balancing.round import BalancingStrategy, store_weights
 from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 from counterpoise.load.rates import Floats, Indices, Rates
 from counterpoise.load.usage import BANDWIDTH_IN, BANDWIDTH_OUT, CPU
@@ -19,7 +19,7 @@ _PROCESSOR_AND_NETWORK = (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)
 class SimulatedBrokers:
     """The brokers of a trace, which measure their bundles and report to a strategy."""
 
-    def __init__(self, trace: LoadTrace, first: int, strategy: Strategy | None) -> None:
+    def __init__(self, trace: LoadTrace, first: int, strategy: BalancingStrategy | None) -> None:
         """The bundles are where they were in the recording at step `first`."""
         self._trace = trace
         self.rank = {name: rank for rank, name in enumerate(trace.brokers)}

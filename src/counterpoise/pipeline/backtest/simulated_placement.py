@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 from counterpoise.decide.balancing.as_leader import select_as_leader
-from counterpoise.decide.balancing.round import Strategy
+from counterpoise.decide.balancing.round import BalancingStrategy
 from counterpoise.decide.placement.selection import Chooser
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.view import ClusterView
@@ -17,7 +17,7 @@ class SimulatedPlacement:
     strategy.
     """
 
-    def __init__(self, strategy: Strategy | None, seed: int) -> None:
+    def __init__(self, strategy: BalancingStrategy | None, seed: int) -> None:
         self._strategy = strategy
         self._rng = Random(seed)
         self._memory: Any = None if strategy is None else strategy.placement.initial_memory()
@@ -33,7 +33,7 @@ class SimulatedPlacement:
         placed = self._placed(bundle, view, self._strategy) if self._strategy else None
         return self._rng.randrange(len(view.brokers)) if placed is None else view.row_of[placed]
 
-    def _placed(self, bundle: str, view: ClusterView, strategy: Strategy) -> str | None:
+    def _placed(self, bundle: str, view: ClusterView, strategy: BalancingStrategy) -> str | None:
         placement, options = strategy.placement, strategy.placement_options
         memory = placement.forget(self._memory, view.brokers)
         if strategy.as_leader is None:

@@ -115,12 +115,12 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "a lock that goes while we hear that it was created is believed",
         "ownership/lock/table.py",
-        "        node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),\n"
-        "        session=do.unsettle,\n"
+        "        node=do.on_node(lock_vanished=do.distrust, withdrawn=do.hear_withdrawal),\n"
+        "        session=do.distrust,\n"
         "        timer=do.end_pause,\n"
         "        results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(TRIES, do.free)},\n",
         "        node=do.on_node(withdrawn=do.hear_withdrawal),\n"
-        "        session=do.unsettle,\n"
+        "        session=do.distrust,\n"
         "        timer=do.end_pause,\n"
         "        results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(TRIES, do.free)},\n",
         "tests/ownership/test_two_brokers.py",

@@ -217,7 +217,7 @@ def check(world: World, settled: bool) -> str:
         return "two brokers serve it, and both have a session"
     if world.calm:
         for side, other in (world.sides, world.sides[::-1]):
-            closed = not other.state.holds and other.state.phase is not LockPhase.DRAINING
+            closed = not other.state.holds and other.state.phase is not LockPhase.CLOSING
             if side.state.serves and not side.rung and not closed:
                 return f"{side.state.me} serves what {other.state.me} has not closed"
     lock = world.node(LOCK)

@@ -126,7 +126,7 @@ class SimulatedBroker:
             successor_s=2.0,
             takeover_s=2.0,
             prepare_s=0.5,
-            drain_s=5.0,
+            close_topics_s=5.0,
             in_flight_ms=4000,
             tombstone_ms=8000,
         )

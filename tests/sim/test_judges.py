@@ -100,7 +100,7 @@ def a_leader_ignores_its_lost_session(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def an_entry_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(table.TABLE, (LockPhase.DRAINING, events.SessionChanged))
+    monkeypatch.delitem(table.TABLE, (LockPhase.CLOSING, events.SessionChanged))
 
 
 def what_was_overtaken_is_believed(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -115,7 +115,7 @@ def _ownership(
             advertised_listeners=addresses.listeners,
         ),
         successor_s=PATIENCE_S,
-        drain_s=context.drain_within_s(),
+        close_topics_s=context.close_topics_within_s(),
         in_flight_ms=context.config.ownership.in_flight_ms,
         tombstone_ms=context.config.ownership.tombstone_delay_s * 1000,
     )
@@ -131,7 +131,7 @@ def _ownership(
         protocol,
         topics,
         BundleOwnership(
-            records or store, protocol, options, topics.drain, context.tally, prepare=topics.prepare
+            records or store, protocol, options, topics.close, context.tally, prepare=topics.prepare
         ),
     )
 

@@ -121,7 +121,7 @@ def _shedding(
             bundles.moves,
             context.tally,
             security=context.as_client,
-            within_s=context.drain_within_s,
+            within_s=context.close_topics_within_s,
         )
     return LeaderShedding(
         source,

@@ -37,7 +37,7 @@ class BundleTopics:
         """Set the broker's topic registry."""
         self._topics = topics
 
-    async def drain(self, bundle: BundleName, destination: str | None) -> None:
+    async def close(self, bundle: BundleName, destination: str | None) -> None:
         """Close a bundle's topics, and redirect their clients to ``destination`` if not None."""
         config, report = self._context.config, None
         if destination is not None and config.ownership.names_owner:

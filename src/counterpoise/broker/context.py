@@ -20,7 +20,7 @@ from counterpoise.security.gate import Security
 from counterpoise.security.options import AuthorizationOptions
 from counterpoise.storage.ledger_store import LedgerStore
 
-DRAIN_MARGIN_S: Final = 10.0
+CLOSE_MARGIN_S: Final = 10.0
 """What closing a bundle's topics may take beyond ``namespaceBundleUnloadingTimeoutMs``."""
 
 _log = logging.getLogger(__name__)
@@ -89,6 +89,6 @@ class BrokerContext:
         """Whether the broker runs the extensible load manager."""
         return self.config.filters.load_manager_class == EXTENSIBLE
 
-    def drain_within_s(self) -> float:
+    def close_topics_within_s(self) -> float:
         """The longest time that closing a bundle's topics may take, in seconds."""
-        return self.config.namespace_bundle_unloading_timeout_ms / 1000 + DRAIN_MARGIN_S
+        return self.config.namespace_bundle_unloading_timeout_ms / 1000 + CLOSE_MARGIN_S

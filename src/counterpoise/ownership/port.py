@@ -25,7 +25,7 @@ class OwnershipOptions:
     the former owner was killed, clients wait this long after its session has ended."""
     prepare_s: float = 1.0
     """How long an owner goes on serving at most while its successor gets ready."""
-    drain_s: float = 70.0
+    close_topics_s: float = 70.0
     """After this long a bundle is released, whether or not its topics are closed."""
     in_flight_ms: int = 30_000
     """How long a change of ownership may take before the leader ends it."""
@@ -70,7 +70,7 @@ class BundleState(Protocol):
         """Whether open topics stay open: this broker serves the bundle, or that is uncertain."""
 
     @property
-    def settling(self) -> bool:
+    def undecided(self) -> bool:
         """Whether a client should wait: which broker serves the bundle is about to be decided."""
 
     @property

@@ -257,14 +257,14 @@ async def test_a_draining_bundle_whose_session_is_lost_is_closed_and_not_served(
     await draining.wait()
     store_of(one).lose_session()
     await until(
-        lambda: not two.parts.ownership.bundles.settling(bundle), "the other has nothing to do"
+        lambda: not two.parts.ownership.bundles.is_undecided(bundle), "the other has nothing to do"
     )
     assert (await usable(BrokersAlone(two), bundle)) is two
     store_of(one).come_back()
     go_on.set()
     await asyncio.gather(unloading, return_exceptions=True)
     await until(lambda: not one.topics.loaded, "its topics are closed")
-    await until(lambda: not one.parts.ownership.bundles.settling(bundle), "it knows better")
+    await until(lambda: not one.parts.ownership.bundles.is_undecided(bundle), "it knows better")
     assert brokers.owner(bundle) is two
     assert await owners_in_turn(brokers, bundle) == [one, two, one]
 

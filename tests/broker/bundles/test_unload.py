@@ -35,26 +35,26 @@ from tests.broker.conftest import (
 from tests.waiting import until
 
 
-class SlowDrain:
+class SlowClose:
     """Brokers that drain a bundle when they may."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.begun, self.may_end = asyncio.Event(), asyncio.Event()
-        self.drained_for: list[str | None] = []
-        really = BundleTopics.drain
+        self.closed_for: list[str | None] = []
+        really = BundleTopics.close
 
-        async def drain(topics: BundleTopics, bundle: BundleName, destination: str | None) -> None:
-            self.drained_for.append(destination)
+        async def close(topics: BundleTopics, bundle: BundleName, destination: str | None) -> None:
+            self.closed_for.append(destination)
             self.begun.set()
             await self.may_end.wait()
             await really(topics, bundle, destination)
 
-        monkeypatch.setattr(BundleTopics, "drain", drain)
+        monkeypatch.setattr(BundleTopics, "close", drain)
 
 
 @pytest.fixture
-def slow_drain(monkeypatch: pytest.MonkeyPatch) -> SlowDrain:
-    return SlowDrain(monkeypatch)
+def slow_close(monkeypatch: pytest.MonkeyPatch) -> SlowClose:
+    return SlowClose(monkeypatch)
 
 
 async def own_first_bundle(brokers: BrokersOfTest) -> tuple[BundleName, Broker]:
@@ -106,13 +106,13 @@ async def test_what_cannot_be_unloaded(brokers: BrokersOfTest) -> None:
 
 
 async def test_while_a_bundle_drains_lookups_answer_its_destination(
-    brokers: BrokersOfTest, slow_drain: SlowDrain
+    brokers: BrokersOfTest, slow_close: SlowClose
 ) -> None:
     await brokers.start_many(3)
     bundle, owner = await own_first_bundle(brokers)
     destination, third = brokers.all[1:]
     unloading = asyncio.create_task(owner.namespaces.moves.unload(bundle, destination.id))
-    await slow_drain.begun.wait()
+    await slow_close.begun.wait()
     try:
         for broker in brokers.all:
             answer = await broker.namespaces.lookups.lookup_bundle(bundle)
@@ -123,11 +123,12 @@ async def test_while_a_bundle_drains_lookups_answer_its_destination(
                 await served(broker, topic_in(bundle))
         waiting = asyncio.create_task(served(destination, topic_in(bundle)))
         await until(
-            lambda: destination.parts.ownership.bundles.settling(bundle), "the destination waits"
+            lambda: destination.parts.ownership.bundles.is_undecided(bundle),
+            "the destination waits",
         )
         assert not waiting.done()
     finally:
-        slow_drain.may_end.set()
+        slow_close.may_end.set()
     await asyncio.gather(unloading, waiting)
     assert brokers.owner(bundle) is destination
 
@@ -149,7 +150,7 @@ async def test_two_unloads_at_once_do_no_harm(brokers: BrokersOfTest) -> None:
 
 
 async def test_a_destination_that_dies_meanwhile_is_no_dead_end(
-    brokers: BrokersOfTest, slow_drain: SlowDrain, monkeypatch: pytest.MonkeyPatch
+    brokers: BrokersOfTest, slow_close: SlowClose, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It dies when the owner has drained for it and lookups are sent to it already."""
     with monkeypatch.context() as impatient:
@@ -158,7 +159,7 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(
     destination, third = await brokers.start_many(2)
     bundle, _ = await own_first_bundle(brokers)
     unloading = asyncio.create_task(owner.namespaces.moves.unload(bundle, destination.id))
-    await slow_drain.begun.wait()
+    await slow_close.begun.wait()
     assert (await third.namespaces.lookups.lookup_bundle(bundle)).broker_id == destination.id
     await brokers.kill(destination)
     async with asyncio.timeout(20):
@@ -167,9 +168,9 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(
     # The announcement names the dead one still: lookups go to the leader instead, at once.
     answer = await third.namespaces.lookups.lookup_bundle(bundle)
     assert answer == LookupRedirect(owner.id, owner.service_url, owner.web_url, authoritative=False)
-    slow_drain.may_end.set()
+    slow_close.may_end.set()
     await asyncio.gather(unloading, return_exceptions=True)
-    assert slow_drain.drained_for == [destination.id]
+    assert slow_close.closed_for == [destination.id]
     await until(
         lambda: not owner.parts.ownership.bundles.serves(bundle), "the owner has released it"
     )

@@ -18,7 +18,7 @@ def test_a_transfer_at_its_successor() -> None:
     world = World(record(ServiceUnitState.RELEASING, A, B, version=3), 3)
     world.feed(CHANGED)
     world.answer()
-    assert world.state.settling, "clients that come are to wait"
+    assert world.state.undecided, "clients that come are to wait"
     assert world.prepares == 1
     world.feed(CheckOwnership())
     world.answer()
@@ -37,7 +37,7 @@ def test_a_transfer_at_its_successor() -> None:
         ServiceUnitState.OWNED, A, B, timestamp_ms=7, version=5
     )
     assert not world.state.serves, "its former owner may have topics of it open"
-    assert (world.state.taking_over, world.state.holds, world.state.settling) == (True, True, True)
+    assert (world.state.taking_over, world.state.holds, world.state.undecided) == (True, True, True)
     world.feed(BundleReleased())
     assert not world.state.taking_over
     assert world.state.serves
@@ -126,7 +126,11 @@ def test_that_a_former_move_is_over_says_nothing_of_the_next() -> None:
 def test_a_successor_in_doubt_goes_on_inheriting_when_the_record_was_seen() -> None:
     world = taking_over()
     world.feed(SessionChanged())
-    assert (world.state.taking_over, world.state.holds, world.state.settling) == (False, True, True)
+    assert (world.state.taking_over, world.state.holds, world.state.undecided) == (
+        False,
+        True,
+        True,
+    )
     world.answer()
     assert world.state.taking_over
     world.settle()

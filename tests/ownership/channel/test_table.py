@@ -20,7 +20,7 @@ def test_a_bundle_is_taken_in_two_records() -> None:
     assert world.value == ServiceUnitStateData(
         ServiceUnitState.ASSIGNING, A, timestamp_ms=7, version=1
     )
-    assert world.state.settling
+    assert world.state.undecided
     assert not world.state.serves
     world.answer()
     assert world.value == ServiceUnitStateData(ServiceUnitState.OWNED, A, timestamp_ms=7, version=2)
@@ -30,7 +30,7 @@ def test_a_bundle_is_taken_in_two_records() -> None:
 def test_an_owner_serves_while_it_looks_at_its_record() -> None:
     world = owner()
     world.feed(CHANGED)
-    assert (world.state.in_progress, world.state.serves, world.state.settling) == (
+    assert (world.state.in_progress, world.state.serves, world.state.undecided) == (
         True,
         True,
         False,
@@ -40,7 +40,7 @@ def test_an_owner_serves_while_it_looks_at_its_record() -> None:
 def test_whatever_it_hears_of_others_bundles_keeps_no_client_waiting() -> None:
     world = World(record(ServiceUnitState.OWNED, B))
     world.feed(CHANGED)
-    assert not world.state.settling
+    assert not world.state.undecided
     world.settle()
     assert world.state.forgettable
 
@@ -71,7 +71,7 @@ def test_an_unload_to_itself_closes_topics_and_serves_again() -> None:
     world = owner()
     before = world.value
     world.feed(events.Release(A))
-    assert world.state.settling
+    assert world.state.undecided
     world.settle()
     assert (world.drains, world.value, world.state.serves) == ([A], before, True)
 
@@ -113,7 +113,7 @@ def test_a_record_that_vanished_under_its_owner_closes_the_topics() -> None:
 def test_a_lost_session_is_a_doubt_until_the_record_was_seen() -> None:
     world = owner()
     world.feed(events.SessionChanged())
-    assert (world.state.serves, world.state.holds, world.state.settling) == (False, True, True)
+    assert (world.state.serves, world.state.holds, world.state.undecided) == (False, True, True)
     world.settle()
     assert world.state.serves
     world.feed(events.SessionChanged())

@@ -14,7 +14,7 @@ TERMS = OwnershipOptions(
     NamespaceEphemeralData("pulsar://b1:6650", f"http://{ME}"),
     successor_s=5,
     takeover_s=3,
-    drain_s=70,
+    close_topics_s=70,
 )
 MY_LOCK = TERMS.me.to_json()
 OTHERS_LOCK = NamespaceEphemeralData("pulsar://b2:6650", f"http://{OTHER}").to_json()
@@ -34,7 +34,7 @@ FORMER = events.NodeFound(MY_LOCK, 4)
 P = LockPhase
 
 
-def drain(destination: str | None) -> events.CloseTopics:
+def close_topics(destination: str | None) -> events.CloseTopics:
     return events.CloseTopics(destination, within_s=70)
 
 

@@ -17,7 +17,7 @@ from tests.ownership.lock.machine import (
     OTHERS,
     VANISHED,
     P,
-    drain,
+    close_topics,
     owned,
     quietly,
     run,
@@ -61,7 +61,7 @@ WHAT_HAPPENS = {
     "another broker has it": (
         owned(),
         (VANISHED, P.DOUBTED, (events.ReadNode(LOCK),)),
-        (OTHERS, P.DROPPING, (drain(None),)),
+        (OTHERS, P.DROPPING, (close_topics(None),)),
         (events.TopicsClosed(), P.FREE, ()),
     ),
     "an answer from before the session was lost is not believed": (
@@ -69,7 +69,7 @@ WHAT_HAPPENS = {
         (events.SessionChanged(), P.DOUBTED, (events.ReadNode(LOCK),)),
         (events.SessionChanged(), P.DOUBTED, ()),
         (MINE, P.DOUBTED, (events.ReadNode(LOCK),)),
-        (OTHERS, P.DROPPING, (drain(None),)),
+        (OTHERS, P.DROPPING, (close_topics(None),)),
     ),
     "nor is a lock that a lost session created": (
         FREE,

@@ -3,7 +3,7 @@
 import pytest
 
 from counterpoise.ownership import events
-from counterpoise.ownership.lock.table import DRAIN_TRIES
+from counterpoise.ownership.lock.table import CLOSE_TRIES
 from tests.ownership.lock.machine import (
     ANNOUNCED,
     APPEARED,
@@ -19,7 +19,7 @@ from tests.ownership.lock.machine import (
     TO_ME,
     VANISHED,
     P,
-    drain,
+    close_topics,
     leaving,
     owned,
     quietly,
@@ -40,47 +40,47 @@ WHAT_HAPPENS = {
         (events.SuccessorReady(), P.YIELDING, (events.RemoveNode(LOCK, 0),)),
         (VANISHED, P.YIELDING, ()),
         (events.NodeRemoved(), P.YIELDED, (events.StartTimer(5),)),
-        (APPEARED, P.DRAINING, (drain(OTHER),)),
+        (APPEARED, P.CLOSING, (close_topics(OTHER),)),
         (events.TopicsClosed(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
         *ITS_END,
     ),
     "a successor that is heard of before our own lock is known to be gone": (
         yielding(),
         (APPEARED, P.YIELDING, ()),
-        (events.NodeRemoved(), P.DRAINING, (drain(OTHER),)),
+        (events.NodeRemoved(), P.CLOSING, (close_topics(OTHER),)),
         (events.TopicsClosed(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
     ),
     "a successor that was ready, and never comes": (
         quietly(yielding(), events.NodeRemoved()),
-        (events.TimerFired(), P.DRAINING, (drain(None),)),
+        (events.TimerFired(), P.CLOSING, (close_topics(None),)),
         (events.TopicsClosed(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
         *ITS_END,
     ),
     "a session that is lost while the lock is given away": (
         yielding(),
         (events.SessionChanged(), P.YIELDING, ()),
-        (events.NodeRemoved(), P.DRAINING, (drain(OTHER),)),
+        (events.NodeRemoved(), P.CLOSING, (close_topics(OTHER),)),
         (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
     ),
     "a lock that was written over before it could be given away": (
         yielding(),
-        (events.VersionDiffers(), P.DRAINING, (drain(OTHER),)),
+        (events.VersionDiffers(), P.CLOSING, (close_topics(OTHER),)),
         (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
     ),
     "a lock of which it is unknown whether it was given away": (
         yielding(),
-        (events.CommandFailed("away"), P.DRAINING, (drain(OTHER),)),
+        (events.CommandFailed("away"), P.CLOSING, (close_topics(OTHER),)),
         (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
         (OTHERS, P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
     ),
     "a session that is lost when the lock is given away": (
         quietly(yielding(), events.NodeRemoved()),
-        (events.SessionChanged(), P.DRAINING, (drain(OTHER),)),
+        (events.SessionChanged(), P.CLOSING, (close_topics(OTHER),)),
         (events.TopicsClosed(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
     ),
     "an owner whose successor was late": (
         quietly(owned(), events.Release(OTHER), events.NodeWritten()),
-        (events.TimerFired(), P.DRAINING, (drain(OTHER),)),
+        (events.TimerFired(), P.CLOSING, (close_topics(OTHER),)),
         (events.TopicsClosed(), P.DELETING, (events.RemoveNode(LOCK, 0),)),
         (events.NodeRemoved(), P.AWAITING_TAKEOVER, (events.StartTimer(5),)),
         (APPEARED, P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
@@ -88,22 +88,22 @@ WHAT_HAPPENS = {
     ),
     "a successor that is never ready": (
         quietly(owned(), events.Release(OTHER), events.NodeWritten()),
-        (events.TimerFired(), P.DRAINING, (drain(OTHER),)),
-        (events.SuccessorReady(), P.DRAINING, ()),
+        (events.TimerFired(), P.CLOSING, (close_topics(OTHER),)),
+        (events.SuccessorReady(), P.CLOSING, ()),
     ),
     "a lock that goes while its successor gets ready": (
         quietly(owned(), events.Release(OTHER), events.NodeWritten()),
-        (VANISHED, P.DRAINING, (drain(OTHER),)),
+        (VANISHED, P.CLOSING, (close_topics(OTHER),)),
         (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
     ),
     "a session that is lost while the successor gets ready": (
         quietly(owned(), events.Release(OTHER), events.NodeWritten()),
-        (events.SessionChanged(), P.DRAINING, (drain(OTHER),)),
+        (events.SessionChanged(), P.CLOSING, (close_topics(OTHER),)),
         (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
     ),
     "a session that is lost before the hand-over is announced": (
         quietly(owned(), events.Release(OTHER), events.SessionChanged()),
-        (events.NodeWritten(), P.DRAINING, (drain(OTHER),)),
+        (events.NodeWritten(), P.CLOSING, (close_topics(OTHER),)),
         (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
     ),
     "a successor that was heard of before our own lock was known to be gone": (
@@ -131,18 +131,18 @@ WHAT_HAPPENS = {
     ),
     "a hand-over to itself keeps the lock and is not announced": (
         owned(),
-        (events.Release(ME), P.DRAINING, (drain(ME),)),
+        (events.Release(ME), P.CLOSING, (close_topics(ME),)),
         (events.TopicsClosed(), P.OWNED, ()),
     ),
     "a session that is lost while the bundle drains to its own broker": (
         quietly(owned(), events.Release(ME)),
-        (events.SessionChanged(), P.DRAINING, ()),
+        (events.SessionChanged(), P.CLOSING, ()),
         (events.TopicsClosed(), P.DOUBTED, (events.ReadNode(LOCK),)),
         (MINE, P.OWNED, ()),
     ),
     "a session that is lost while the bundle drains to another": (
         leaving(OTHER),
-        (events.SessionChanged(), P.DRAINING, ()),
+        (events.SessionChanged(), P.CLOSING, ()),
         # A version may be the same in a lock that is another broker's by now.
         (events.TopicsClosed(), P.DELETING, (events.ReadNode(LOCK),)),
         (OTHERS, P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
@@ -156,7 +156,7 @@ WHAT_HAPPENS = {
             events.CommandFailed("2"),
             events.TimerFired(),
         ),
-        (events.CommandFailed("3"), P.DRAINING, (drain(None),)),
+        (events.CommandFailed("3"), P.CLOSING, (close_topics(None),)),
         (events.TopicsClosed(), P.DELETING, (events.RemoveNode(LOCK, 0),)),
         (events.NodeRemoved(), P.WITHDRAWING, (events.ReadNode(HAND_OVER),)),
     ),
@@ -191,16 +191,16 @@ def test_an_owner_goes_on_with_open_topics_until_its_successor_has_the_lock() ->
         assert state.holds
         assert not state.serves
         state = quietly(state, record)
-    assert state.phase is P.DRAINING
+    assert state.phase is P.CLOSING
     assert not state.holds
 
 
 def test_topics_that_never_close_do_not_keep_a_bundle() -> None:
     state = leaving(OTHER)
-    for _ in range(DRAIN_TRIES - 1):
+    for _ in range(CLOSE_TRIES - 1):
         state = run(
             quietly(state, events.CommandFailed("no")),
-            (events.TimerFired(), P.DRAINING, (drain(OTHER),)),
+            (events.TimerFired(), P.CLOSING, (close_topics(OTHER),)),
         )
     run(state, (events.CommandFailed("no"), P.DELETING, (events.RemoveNode(LOCK, 0),)))
 
@@ -219,5 +219,5 @@ def test_clients_wait_while_topics_close_only_for_a_bundle_that_stays(
     state = quietly(owned(), events.Release(destination))
     if destination != ME:
         state = leaving(destination)
-    assert state.phase is P.DRAINING
-    assert state.settling is waits
+    assert state.phase is P.CLOSING
+    assert state.undecided is waits

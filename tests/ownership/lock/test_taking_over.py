@@ -19,7 +19,7 @@ from tests.ownership.lock.machine import (
     VANISHED,
     WITHDRAWN,
     P,
-    drain,
+    close_topics,
     quietly,
     run,
     taking_over,
@@ -70,7 +70,7 @@ WHAT_HAPPENS = {
     "a successor whose lock another has": (
         taking_over(),
         (VANISHED, P.DOUBTED, (events.ReadNode(LOCK),)),
-        (OTHERS, P.DROPPING, (drain(None),)),
+        (OTHERS, P.DROPPING, (close_topics(None),)),
     ),
     "a successor that is to hand it on when it has it": (
         quietly(taking_over(), events.Release(OTHER)),
@@ -118,6 +118,6 @@ def test_a_successor_inherits_while_the_lock_is_surely_its_own() -> None:
     successor = taking_over()
     assert successor.taking_over
     assert successor.holds
-    assert successor.settling
+    assert successor.undecided
     for record in (events.SessionChanged(), VANISHED, WITHDRAWN, events.TimerFired()):
         assert not quietly(successor, record).taking_over, record

@@ -83,11 +83,11 @@ class LoadGenerator:
         """Start publishing."""
         self._pacer.start()
 
-    def stop(self, drain_s: float) -> Tally:
-        """Stop publishing, wait at most `drain_s` seconds for the last messages, return counts."""
+    def stop(self, receive_s: float) -> Tally:
+        """Stop publishing, wait at most `receive_s` for the last messages, return counts."""
         self._stopping.set()
         self._pacer.join()
-        deadline = time.monotonic() + drain_s
+        deadline = time.monotonic() + receive_s
         while time.monotonic() < deadline:
             tally = self.tally()
             if tally.acknowledged + tally.failed == tally.sent and not tally.lost:

@@ -48,7 +48,7 @@ class DemoOptions:
     """The most seconds until the balancer's first round: on a busy machine Spark starts slowly."""
     settle_s: float = 8.0
     """The seconds without a decision after which the demo ends if the imbalance has halved."""
-    drain_s: float = 30.0
+    receive_s: float = 30.0
     """The most seconds to wait for the last messages after the load has ended."""
     picture: Path = Path("counterpoise-demo.png")
     seed: int = 1

@@ -86,7 +86,7 @@ def run_demo(options: DemoOptions, screen: Screen) -> DemoResult:
         generator.start()
         _watch(watcher, generator, screen, names, options)
         screen.say("the load ends; waiting for the last messages")
-        tally = generator.stop(options.drain_s)
+        tally = generator.stop(options.receive_s)
     record = watcher.record
     draw(record, brokers, options.picture)
     return DemoResult(tally, record.moves, record.before, record.now, options.picture)

@@ -65,7 +65,7 @@ class BundleOwnership:
         store: metadata.MetadataStore,
         protocol: BundleProtocol[Any],
         options: OwnershipOptions,
-        drain: TopicCloser,
+        close_topics: TopicCloser,
         tally: BundleTally | None = None,
         *,
         prepare: Callable[[BundleName], Awaitable[None]] = _nothing,
@@ -74,7 +74,7 @@ class BundleOwnership:
         self._store = store
         self._protocol = protocol
         self._options = options
-        self._drain = drain
+        self._close_topics = close_topics
         self._prepare = prepare
         self._preparing: Final[set[BundleName]] = set()
         self._tally = tally or BundleTally()
@@ -117,9 +117,9 @@ class BundleOwnership:
         state = self._runner.state(bundle)
         return state.serves and not state.in_progress
 
-    def settling(self, bundle: BundleName) -> bool:
+    def is_undecided(self, bundle: BundleName) -> bool:
         """Whether clients should wait, since it is being decided which broker serves the bundle."""
-        return self._runner.state(bundle).settling
+        return self._runner.state(bundle).undecided
 
     def taking_over(self, bundle: BundleName) -> bool:
         """Whether this broker owns the bundle while its former owner may still have open topics."""
@@ -187,7 +187,7 @@ class BundleOwnership:
     @property
     def release_within_s(self) -> float:
         """The longest time that a release takes, in seconds."""
-        return self._options.prepare_s + self._options.drain_s + self._options.successor_s
+        return self._options.prepare_s + self._options.close_topics_s + self._options.successor_s
 
     async def acquire(self, bundle: BundleName, *, as_split_part: bool = False) -> bool:
         """Try to own a bundle; returns whether this broker owns it, after `PATIENCE_S` at the
@@ -215,7 +215,7 @@ class BundleOwnership:
         async def known() -> bool:
             if self.taking_over(bundle):
                 return await is_released()
-            return not self.settling(bundle)
+            return not self.is_undecided(bundle)
 
         found = await self.until(bundle, known, PATIENCE_S)
         return self.serves(bundle) or (found and self.taking_over(bundle))
@@ -313,7 +313,7 @@ class BundleOwnership:
 
     async def _execute(self, bundle: BundleName, command: events.Command) -> object:
         if isinstance(command, events.CloseTopics):
-            await self._drain(bundle, command.destination)
+            await self._close_topics(bundle, command.destination)
             return events.TopicsClosed()
         failed = True
         try:

@@ -124,7 +124,7 @@ class ChannelBundle:
         )
 
     @property
-    def settling(self) -> bool:
+    def undecided(self) -> bool:
         """Whether a client should wait: which broker serves the bundle is about to be decided."""
         if self.serves:
             return False

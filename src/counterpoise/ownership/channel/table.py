@@ -77,7 +77,7 @@ def act(state: ChannelBundle) -> Next:
             after = replace(state, phase=P.AWAITING_SUCCESSOR, timer_for=None)
             return after, (events.StartTimer(state.context.options.prepare_s),)
         case CloseOpenTopics(destination):
-            within_s = state.context.options.drain_s
+            within_s = state.context.options.close_topics_s
             return replace(state, phase=P.CLOSING), (
                 events.CloseTopics(destination, within_s=within_s),
             )

@@ -22,7 +22,7 @@ class LockPhase(enum.Enum):
     AWAITING = "served until its successor is ready"
     YIELDING = "served until its lock is gone"
     YIELDED = "served until its successor has the lock"
-    DRAINING = "draining"
+    CLOSING = "closing its topics"
     DELETING = "being released"
     AWAITING_TAKEOVER = "released, and not yet taken by its successor"
     WITHDRAWING = "released, its hand-over still announced"
@@ -31,7 +31,7 @@ class LockPhase(enum.Enum):
 
 REST = frozenset({LockPhase.FREE, LockPhase.OWNED})
 """Phases without a command in progress or a timer; every other phase waits for one of them."""
-_SETTLING = frozenset(
+_UNDECIDED = frozenset(
     {
         LockPhase.READING_HAND_OVER,
         LockPhase.CHECKING,
@@ -129,10 +129,10 @@ class BundleLock:
         return self.phase in _HOLDING
 
     @property
-    def settling(self) -> bool:
+    def undecided(self) -> bool:
         """Whether a client should wait: which broker serves the bundle is about to be decided."""
-        return self.phase in _SETTLING or (
-            self.phase is LockPhase.DRAINING and self.destination == self.me
+        return self.phase in _UNDECIDED or (
+            self.phase is LockPhase.CLOSING and self.destination == self.me
         )
 
     @property

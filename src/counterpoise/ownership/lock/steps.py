@@ -53,12 +53,12 @@ def ask_again(state: BundleLock) -> Next:
             return issue(state, events.RemoveNode(state.lock, state.version))
         case P.DELETING:
             return issue(state, events.ReadNode(state.lock))
-        case P.DRAINING:
+        case P.CLOSING:
             return issue(
-                state, events.CloseTopics(state.destination, within_s=state.options.drain_s)
+                state, events.CloseTopics(state.destination, within_s=state.options.close_topics_s)
             )
         case P.DROPPING:
-            return issue(state, events.CloseTopics(None, within_s=state.options.drain_s))
+            return issue(state, events.CloseTopics(None, within_s=state.options.close_topics_s))
     raise AssertionError(f"no command begins {state.phase}")
 
 
@@ -196,7 +196,7 @@ def release(state: BundleLock, order: events.Release) -> Next:
     """Transition: announce that the bundle is to be released."""
     if order.destination == state.me:
         # The lock stays, so no other broker has to know.
-        return enter(state, P.DRAINING, destination=state.me)
+        return enter(state, P.CLOSING, destination=state.me)
     return enter(state, P.ANNOUNCING, destination=order.destination, announced=True)
 
 
@@ -207,7 +207,7 @@ def announced(state: BundleLock, _: object) -> Next:
     It waits if there is a successor and this broker certainly has the lock.
     """
     if state.destination is None or state.version is None:
-        return enter(state, P.DRAINING)
+        return enter(state, P.CLOSING)
     return replace(state, phase=P.AWAITING), (events.StartTimer(state.options.prepare_s),)
 
 
@@ -221,26 +221,26 @@ def given(state: BundleLock, answer: object) -> Next:
     gone.
     """
     if state.version is None:
-        return drain(state, answer)
+        return close_topics(state, answer)
     if state.overtaken:
-        return drain_yielded(state, answer)
+        return close_yielded(state, answer)
     after = replace(state, phase=P.YIELDED, version=None, yielded=True)
     return after, (events.StartTimer(state.options.successor_s),)
 
 
-drain_yielded = entering(P.DRAINING, version=None, yielded=True)
+close_yielded = entering(P.CLOSING, version=None, yielded=True)
 """Transition: close the topics, then withdraw the announcement; the successor has the lock."""
-drain = entering(P.DRAINING)
+close_topics = entering(P.CLOSING)
 """Transition: close the topics, then delete the lock; the successor took too long to prepare."""
-drain_in_doubt = entering(P.DRAINING, version=None)
+close_in_doubt = entering(P.CLOSING, version=None)
 """Transition: close the topics at once; the lock may be gone, and another broker may own the
 bundle."""
-drain_without_successor = entering(P.DRAINING, destination=None)
+close_without_successor = entering(P.CLOSING, destination=None)
 """Transition: close the topics without a successor, which was not notified or takes no lock. The
 next lookup chooses a broker."""
 
 
-def drained(state: BundleLock, _: object) -> Next:
+def topics_closed(state: BundleLock, _: object) -> Next:
     """Transition: delete the lock, now that topics are closed; or serve again, if the bundle was
     released to this broker.
     """
@@ -328,7 +328,7 @@ def trying(tries: int | None, then: Transition) -> Transition:
     """
 
     def failed(state: BundleLock, event: events.CommandFailed) -> Next:
-        closing = state.phase in (P.DRAINING, P.DROPPING)
+        closing = state.phase in (P.CLOSING, P.DROPPING)
         if tries is not None and (state.failures + 1 >= tries or (closing and event.late)):
             return then(state, event)
         # The command may have succeeded nevertheless.
@@ -342,7 +342,7 @@ def end_pause(state: BundleLock, _: events.TimerFired) -> Next:
     return ask_again(state) if state.pausing else (state, ())
 
 
-def unsettle(state: BundleLock, event: object) -> Next:
+def distrust(state: BundleLock, event: object) -> Next:
     """Transition: distrust the known version of the lock and the result of the command in
     progress.
     """

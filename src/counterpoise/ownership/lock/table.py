@@ -30,7 +30,7 @@ TRIES: Final = 6
 """Commands in a row that may fail before a broker no longer tries to take a bundle."""
 ANNOUNCE_TRIES: Final = 3
 """Announcements in a row that may fail before a bundle is released without a successor."""
-DRAIN_TRIES: Final = 3
+CLOSE_TRIES: Final = 3
 """Drains in a row that may fail before a bundle is released with topics that would not close."""
 
 P = LockPhase
@@ -94,8 +94,8 @@ _ROWS: Final = (
         P.READING_HAND_OVER,
         acquire=do.later,
         check=do.also_look_at_the_lock,
-        node=do.on_node(announced=do.unsettle, withdrawn=do.unsettle),
-        session=do.unsettle,
+        node=do.on_node(announced=do.distrust, withdrawn=do.distrust),
+        session=do.distrust,
         timer=do.end_pause,
         results={
             events.NodeFound: do.believing(do.heard),
@@ -108,12 +108,12 @@ _ROWS: Final = (
         release=do.later,
         replaced=do.later,
         node=do.on_node(
-            lock_vanished=do.unsettle,
-            lock_appeared=do.unsettle,
+            lock_vanished=do.distrust,
+            lock_appeared=do.distrust,
             announced=do.later,
             withdrawn=do.hear_withdrawal,
         ),
-        session=do.unsettle,
+        session=do.distrust,
         timer=do.end_pause,
         results={
             events.NodeFound: do.believing(do.checked),
@@ -134,8 +134,8 @@ _ROWS: Final = (
         replaced=do.later,
         # Notifications may overtake results: a lock may be gone before the result of its creation
         # comes.
-        node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),
-        session=do.unsettle,
+        node=do.on_node(lock_vanished=do.distrust, withdrawn=do.hear_withdrawal),
+        session=do.distrust,
         timer=do.end_pause,
         results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(TRIES, do.free)},
     ),
@@ -161,8 +161,8 @@ _ROWS: Final = (
         P.DOUBTED,
         release=do.later,
         replaced=do.later,
-        node=do.on_node(lock_vanished=do.unsettle, withdrawn=do.hear_withdrawal),
-        session=do.unsettle,
+        node=do.on_node(lock_vanished=do.distrust, withdrawn=do.hear_withdrawal),
+        session=do.distrust,
         timer=do.end_pause,
         results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(None, do.stay)},
     ),
@@ -174,15 +174,15 @@ _ROWS: Final = (
         # A successor that was not notified is not waited for, and does not keep the bundle here.
         results={
             events.NodeWritten: do.announced,
-            events.CommandFailed: do.trying(ANNOUNCE_TRIES, do.drain_without_successor),
+            events.CommandFailed: do.trying(ANNOUNCE_TRIES, do.close_without_successor),
         },
     ),
     _row(
         P.AWAITING,
         successor_ready=do.give,
-        node=do.on_node(lock_vanished=do.drain_in_doubt),
-        session=do.drain_in_doubt,
-        timer=do.drain,
+        node=do.on_node(lock_vanished=do.close_in_doubt),
+        session=do.close_in_doubt,
+        timer=do.close_topics,
         results={},
     ),
     _row(
@@ -191,25 +191,25 @@ _ROWS: Final = (
         session=do.unsure,
         results={
             events.NodeRemoved: do.given,
-            events.VersionDiffers: do.drain_in_doubt,
-            events.CommandFailed: do.drain_in_doubt,
+            events.VersionDiffers: do.close_in_doubt,
+            events.CommandFailed: do.close_in_doubt,
         },
     ),
     _row(
         P.YIELDED,
-        node=do.on_node(lock_appeared=do.drain_yielded),
-        session=do.drain_yielded,
-        timer=do.drain_without_successor,
+        node=do.on_node(lock_appeared=do.close_yielded),
+        session=do.close_yielded,
+        timer=do.close_without_successor,
         results={},
     ),
     _row(
-        P.DRAINING,
+        P.CLOSING,
         node=do.on_node(lock_vanished=do.unsure),
         session=do.unsure,
         timer=do.end_pause,
         results={
-            events.TopicsClosed: do.drained,
-            events.CommandFailed: do.trying(DRAIN_TRIES, do.drained),
+            events.TopicsClosed: do.topics_closed,
+            events.CommandFailed: do.trying(CLOSE_TRIES, do.topics_closed),
         },
     ),
     _row(
@@ -217,7 +217,7 @@ _ROWS: Final = (
         acquire=do.later,
         check=do.later,
         node=do.on_node(lock_appeared=do.taken, announced=do.later),
-        session=do.unsettle,
+        session=do.distrust,
         timer=do.end_pause,
         results={
             events.NodeFound: do.believing(do.found_own),
@@ -240,7 +240,7 @@ _ROWS: Final = (
         acquire=do.later,
         check=do.later,
         node=do.on_node(announced=do.later),
-        session=do.unsettle,
+        session=do.distrust,
         timer=do.end_pause,
         results={
             events.NodeFound: do.believing(do.found_hand_over),
@@ -257,7 +257,7 @@ _ROWS: Final = (
         timer=do.end_pause,
         results={
             events.TopicsClosed: do.free,
-            events.CommandFailed: do.trying(DRAIN_TRIES, do.free),
+            events.CommandFailed: do.trying(CLOSE_TRIES, do.free),
         },
     ),
 )

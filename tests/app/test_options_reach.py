@@ -89,7 +89,7 @@ async def test_of_a_rolling_restart(
         partial=True, moves=ExecutorOptions(at_once=3, warm_up_s=2.0, latency=SLOW)
     )
     assert given[-1] == RollOptions(
-        "4.1", back_within_s=7.0, settle_s=8.0, patience_s=9.0, window=(1320, 360), drain=moves
+        "4.1", back_within_s=7.0, healthy_for_s=8.0, patience_s=9.0, window=(1320, 360), drain=moves
     )
     assert [each.patience_ms for each in guarded] == [8000]
 

@@ -48,7 +48,7 @@ def test_an_assignment_ends_when_it_is_reported_too_old_or_its_broker_is_gone() 
         broker = "b2" if name == "of one that left" else "b1"
         assignments.add(name, Assignment(broker, load(1.0, 1), times.get(name, 200)))
     served = {"broker": np.array(["b1"], object), "bundle": np.array(["reported"], object)}
-    assignments.settle(served, ["b1"], since_ms=100)
+    assignments.drop_ended(served, ["b1"], since_ms=100)
     assert [each for each in names if assignments.broker_of(each)] == ["just in time"]
     assert (assignments.rate("b1"), assignments.topics("b1")) == (2.0, 1)
     assert (assignments.rate("b2"), assignments.topics("b2")) == (0.0, 0)

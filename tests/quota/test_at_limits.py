@@ -38,7 +38,7 @@ def empty(rate: int = 1000, **more: int) -> Bucket:
 def test_nothing_is_added_before_more_than_a_step_has_passed(
     resolution_ns: int, after_ns: int, earned: int
 ) -> None:
-    assert empty(resolution_ns=resolution_ns).settle(after_ns) == earned
+    assert empty(resolution_ns=resolution_ns).update_balance(after_ns) == earned
     taking = empty(resolution_ns=resolution_ns)
     assert taking.take(0, after_ns) is (earned > 0)
     trying = Bucket(1000, 0, initial=1, resolution_ns=resolution_ns)
@@ -66,10 +66,10 @@ def test_a_small_bucket_waits_for_one_token_and_a_larger_one_for_a_hundredth() -
 def test_a_changed_rate_is_added_by_its_own_step() -> None:
     bucket = empty(1)
     bucket.change(0, rate=1000)
-    assert bucket.settle(16 * MS + 1) == 16
+    assert bucket.update_balance(16 * MS + 1) == 16
     bucket.change(16 * MS + 1, rate=10, capacity=100)
-    assert bucket.settle(115 * MS) == 16, "a token now takes a tenth of a second"
-    assert bucket.settle(116 * MS + 1) == 17
+    assert bucket.update_balance(115 * MS) == 16, "a token now takes a tenth of a second"
+    assert bucket.update_balance(116 * MS + 1) == 17
 
 
 @pytest.mark.parametrize(("keeps", "then"), [(False, 0), (True, 1)])
@@ -78,9 +78,9 @@ def test_a_full_bucket_keeps_a_part_of_a_token_only_as_javas_does(keeps: bool, t
         FULL_KEEPS_PART = keeps
 
     bucket = Kept(3, 0)
-    assert bucket.settle(SECOND_NS // 2, consistent=True) == 3
+    assert bucket.update_balance(SECOND_NS // 2, consistent=True) == 3
     bucket.take(3, SECOND_NS // 2)
-    assert bucket.settle(SECOND_NS * 2 // 3 + 1, consistent=True) == then
+    assert bucket.update_balance(SECOND_NS * 2 // 3 + 1, consistent=True) == then
 
 
 def test_a_limits_tokens_are_counted_of_both_kinds_with_what_was_earned_meanwhile() -> None:

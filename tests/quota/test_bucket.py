@@ -59,9 +59,9 @@ def test_it_stays_within_its_bound_of_the_ideal_bucket(
         elif what == "wait":
             bucket.wait_ns(now, consistent=False)
         elif what == "exact":
-            bucket.settle(now, consistent=True)
+            bucket.update_balance(now, consistent=True)
         else:
-            bucket.settle(now)
+            bucket.update_balance(now)
         assert abs(bucket.balance - expected) <= bound
         if what == "exact":
             assert bucket.balance > expected - 1, "a whole token that was earned is missing"
@@ -77,7 +77,7 @@ def test_a_caller_that_heeds_it_takes_no_more_than_its_bound_in_any_span(
     taken: list[tuple[int, int]] = []
     for gap, what, amount in steps:
         now += gap
-        if bucket.settle(now, consistent=what == "exact") > 0:
+        if bucket.update_balance(now, consistent=what == "exact") > 0:
             bucket.take(min(amount, most), now)
             taken.append((now, min(amount, most)))
     step_ns = max(resolution_ns, SECOND_NS // rate + 1)
@@ -94,8 +94,8 @@ def test_no_part_of_a_token_is_ever_lost_or_won(rate: int, gaps: list[int]) -> N
     now = 0
     for gap in gaps:
         now += gap
-        bucket.settle(now, consistent=gap % 2 == 0)
-    assert bucket.settle(now, consistent=True) == rate * now // SECOND_NS
+        bucket.update_balance(now, consistent=gap % 2 == 0)
+    assert bucket.update_balance(now, consistent=True) == rate * now // SECOND_NS
 
 
 @given(rates, st.lists(st.tuples(gaps, rates, periods), min_size=1, max_size=20))
@@ -122,20 +122,20 @@ def test_after_the_wait_it_names_the_tokens_are_there_and_not_before(
     """The wait by the eventually consistent balance is longer, by its resolution and a token."""
     bucket = Bucket(rate, 0, capacity=10**9, initial=balance, resolution_ns=resolution_ns)
     roughly_ns = bucket.wait_ns(early, required, consistent=False)
-    bucket.settle(early, consistent=True)
+    bucket.update_balance(early, consistent=True)
     wait_ns = bucket.wait_ns(early, required)
     token_ns = SECOND_NS // rate + 1
     assert wait_ns - 1 <= roughly_ns <= wait_ns + max(resolution_ns, token_ns) + token_ns
     if wait_ns:
-        assert bucket.settle(early + wait_ns - 1, consistent=True) < required
-    assert bucket.settle(early + wait_ns, consistent=True) >= required
+        assert bucket.update_balance(early + wait_ns - 1, consistent=True) < required
+    assert bucket.update_balance(early + wait_ns, consistent=True) >= required
 
 
 @given(rates, st.integers(1, 100), gaps)
 def test_a_full_bucket_earns_no_part_of_a_token_besides(rate: int, most: int, gap: int) -> None:
     bucket = Bucket(rate, 0, capacity=most, initial=0)
     full = bucket.wait_ns(0, bucket.capacity) + gap
-    assert bucket.settle(full, consistent=True) == most
+    assert bucket.update_balance(full, consistent=True) == most
     bucket.take(most, full)
     # Whole tokens from here on, as if it had been filled at this moment.
     assert bucket.wait_ns(full, 1) == -(-SECOND_NS // rate)
@@ -161,7 +161,7 @@ class AtTime:
         self.now += milliseconds * MS
 
     def tokens(self, *, consistent: bool = False) -> int:
-        return self.bucket.settle(self.now, consistent=consistent)
+        return self.bucket.update_balance(self.now, consistent=consistent)
 
 
 def test_it_fills_and_is_capped() -> None:

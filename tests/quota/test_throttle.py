@@ -339,7 +339,7 @@ def test_bytes_that_were_set_aside_come_back_where_messages_have_run_out() -> No
     world, limit, flow = limited(1000, 1_000_000)
     assert world.offer(flow, 1, 100)
     assert world.offer(flow, 500, 100), "by what was set aside"
-    world.throttle.settle()
+    world.throttle.return_reserved()
     assert (limit.messages.balance, limit.bytes.balance) == (16 - 501, 16_000 - 200)
     assert (limit.passed_messages, limit.passed_bytes) == (501, 200)
     assert not world.offer(flow, 1, 100)

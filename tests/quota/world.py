@@ -82,7 +82,7 @@ class World:
 
     def run_until(self, then: int) -> None:
         """Let time pass; every limit is released at its time."""
-        self.throttle.settle()
+        self.throttle.return_reserved()
         while True:
             due = [each for each in self.limits if each.resume_at is not None]
             first = min(due, key=lambda each: each.resume_at or 0, default=None)
@@ -99,7 +99,7 @@ class World:
 
     def judge(self) -> None:
         """Find whatever waits for no reason, or is never released."""
-        self.throttle.settle()
+        self.throttle.return_reserved()
         for flow in self.flows:
             assert bool(flow.entries) == (flow.waits_at is not None)
             assert flow.throttled_bytes == sum(size for _, size, _ in flow.entries)
@@ -129,6 +129,6 @@ class World:
         for bucket in (limit.messages, limit.bytes):
             if bucket is not None:
                 target = max(1, bucket.rate * 4 // 1000)
-                missing = target - bucket.settle(self.now, consistent=True)
+                missing = target - bucket.update_balance(self.now, consistent=True)
                 longest = max(longest, Fraction(missing * SECOND_NS, bucket.rate))
         assert limit.resume_at - self.now < longest + 1, "waits longer than its limit asks for"

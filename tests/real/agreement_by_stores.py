@@ -130,7 +130,7 @@ class ByHistory:
             self._memory,
             loads=self._loads,
             unloaded_brokers=marks.brokers,
-            settled_at_ms=max(marks.brokers.values(), default=0),
+            last_move_ms=max(marks.brokers.values(), default=0),
         )
         seen = ClusterSnapshot(
             cluster_view(state, made.at_ms), answering_brokers(state), state=state

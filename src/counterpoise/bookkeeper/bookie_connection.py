@@ -102,7 +102,7 @@ class BookieConnection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Parse bytes from the bookie, and pass complete responses to their listeners."""
         try:
-            self._settle(self._decoder.receive(data))
+            self._resolve(self._decoder.receive(data))
         except BadFrame as error:
             self.close(f"it sent {error}")
 
@@ -116,7 +116,7 @@ class BookieConnection(asyncio.Protocol):
         if self.usable and self._transport is not None:
             self._transport.writelines(unsent)
 
-    def _settle(self, answers: Iterable[BookieAnswer]) -> None:
+    def _resolve(self, answers: Iterable[BookieAnswer]) -> None:
         """Pass responses to their listeners, consecutive ones for the same listener in one call."""
         listener: AnswerListener | None = None
         its: list[BookieAnswer] = []

@@ -50,7 +50,7 @@ class Assignments:
         self._by_bundle[bundle] = given
         self._count(given)
 
-    def settle(self, served: Table, brokers: Iterable[str], since_ms: int) -> None:
+    def drop_ended(self, served: Table, brokers: Iterable[str], since_ms: int) -> None:
         """Drop assignments that have ended: the broker reports the bundle, is not in ``brokers``,
         or was assigned it before ``since_ms``.
 

@@ -292,9 +292,9 @@ class ZooKeeperStore:
         if self._closed:
             raise errors.StoreUnavailable(what, "this session is closed")
         future: asyncio.Future[Any] = self._loop.create_future()
-        settle = self._from_thread(_settler(future))
+        resolve = self._from_thread(_resolver(future))
         try:
-            getattr(self._client, f"{method}_async")(path, *args, **kwargs).rawlink(settle)
+            getattr(self._client, f"{method}_async")(path, *args, **kwargs).rawlink(resolve)
             async with asyncio.timeout(self._operation_timeout_s):
                 return await future
         except TimeoutError:
@@ -325,8 +325,8 @@ def _quiet_logger() -> logging.Logger:
     return logger
 
 
-def _settler(future: asyncio.Future[Any]) -> Callable[[Any], None]:
-    def settle(result: Any) -> None:
+def _resolver(future: asyncio.Future[Any]) -> Callable[[Any], None]:
+    def resolve(result: Any) -> None:
         if future.done():
             return
         if result.exception is None:
@@ -334,4 +334,4 @@ def _settler(future: asyncio.Future[Any]) -> Callable[[Any], None]:
         else:
             future.set_exception(result.exception)
 
-    return settle
+    return resolve

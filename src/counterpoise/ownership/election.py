@@ -118,7 +118,7 @@ def _found(state: Election, answer: events.NodeFound) -> _Next:
         stands = replace(state, role=Role.UNDECIDED, leader=None)
         return _issue(stands, events.CreateNode(LEADER_NODE, state.me.to_json()))
     if answer.mine:
-        return _settle(state, Role.LEADER, state.me)
+        return _decided(state, Role.LEADER, state.me)
     names_me = leader is not None and leader.broker_id == state.me.broker_id
     if leader is None or (names_me and not state.claimed):
         # An invalid record, or one from before this broker's restart, whose session has not timed
@@ -129,14 +129,14 @@ def _found(state: Election, answer: events.NodeFound) -> _Next:
         return _issue(undecided, events.RemoveNode(LEADER_NODE, answer.version))
     # One that names this broker is another process's, by mistake: if each removed the other's node,
     # neither would ever do anything else.
-    return _settle(state, Role.FOLLOWER, leader)
+    return _decided(state, Role.FOLLOWER, leader)
 
 
 def _created(state: Election, _: events.NodeCreated) -> _Next:
-    return _settle(state, Role.LEADER, state.me)
+    return _decided(state, Role.LEADER, state.me)
 
 
-def _settle(state: Election, role: Role, leader: LeaderBroker | None) -> _Next:
+def _decided(state: Election, role: Role, leader: LeaderBroker | None) -> _Next:
     claimed = state.claimed or role is Role.LEADER
     return Election(state.me, role, leader, claimed=claimed), ()
 

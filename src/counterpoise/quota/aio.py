@@ -92,7 +92,7 @@ class RateLimiter:
 
     def _release(self) -> None:
         self._timer = None
-        while self._waiting and self._bucket.settle(self._clock(), consistent=True) > 0:
+        while self._waiting and self._bucket.update_balance(self._clock(), consistent=True) > 0:
             n, turn = self._waiting.popleft()
             if not turn.done():
                 self._bucket.balance -= n

@@ -82,7 +82,7 @@ class Bucket:
         #: The fraction of a token that was earned so far, times ``period_ns``.
         self._carried = 0
         self._last = now
-        #: `settle` adds earned tokens only after this time.
+        #: `update_balance` adds earned tokens only after this time.
         self.due = now + self._step_ns()
 
     @property
@@ -106,7 +106,7 @@ class Bucket:
             return -((self._carried - self._period_ns) // self._rate) - 1
         return self._resolution_ns
 
-    def settle(self, now: int, *, consistent: bool = False) -> int:
+    def update_balance(self, now: int, *, consistent: bool = False) -> int:
         """Add the tokens earned by ``now`` (ns), and return the balance.
 
         As long as less than a resolution step has passed nothing is added, unless ``consistent``.
@@ -142,7 +142,7 @@ class Bucket:
         """Take tokens if any are left at exactly ``now`` (ns); returns whether they were taken."""
         if tokens < 0:
             raise ValueError(f"cannot take {tokens} tokens")
-        if self.balance <= 0 and self.settle(now, consistent=True) <= 0:
+        if self.balance <= 0 and self.update_balance(now, consistent=True) <= 0:
             return False
         if now > self.due:
             self._earn(now)
@@ -158,7 +158,7 @@ class Bucket:
         """
         if required is None:
             required = max(1, self._target)
-        missing = required - self.settle(now, consistent=consistent)
+        missing = required - self.update_balance(now, consistent=consistent)
         if missing <= 0:
             return 0
         if consistent:
@@ -167,7 +167,7 @@ class Bucket:
 
     def is_full(self, now: int) -> bool:
         """Whether the bucket holds as many tokens as it can."""
-        return self.settle(now, consistent=True) >= self._capacity
+        return self.update_balance(now, consistent=True) >= self._capacity
 
     def keep_at_most(self, capacity: int) -> None:
         """Change the capacity; tokens above it are dropped."""
@@ -194,7 +194,7 @@ class Bucket:
         period_ns = self._period_ns if period_ns is None else period_ns
         capacity = rate if capacity is None else capacity
         _check(rate, period_ns, capacity)
-        self.settle(now, consistent=True)
+        self.update_balance(now, consistent=True)
         self._carried = self._carried * period_ns // self._period_ns
         self._rate, self._period_ns, self._capacity = rate, period_ns, capacity
         self._target = capacity // 100 if target is None else target

@@ -123,14 +123,14 @@ class RateLimit:
         bucket = self.messages
         if bucket is not None:
             if now > bucket.due:
-                bucket.settle(now)
+                bucket.update_balance(now)
             bucket.balance -= messages
             if bucket.balance <= 0:
                 self.open = False
         bucket = self.bytes
         if bucket is not None:
             if now > bucket.due:
-                bucket.settle(now)
+                bucket.update_balance(now)
             bucket.balance -= size
             if bucket.balance <= 0:
                 self.open = False
@@ -138,16 +138,16 @@ class RateLimit:
     def has_tokens(self, now: int) -> bool:
         """Whether both buckets have tokens at exactly ``now`` (ns); an absent bucket has."""
         messages, size = self.messages, self.bytes
-        return (messages is None or messages.settle(now, consistent=True) > 0) and (
-            size is None or size.settle(now, consistent=True) > 0
+        return (messages is None or messages.update_balance(now, consistent=True) > 0) and (
+            size is None or size.update_balance(now, consistent=True) > 0
         )
 
     def left(self, now: int) -> tuple[int, int]:
         """The messages and the bytes that may pass now; 0 or less means none."""
         messages, size = self.messages, self.bytes
         return (
-            NO_LIMIT if messages is None else messages.settle(now, consistent=True),
-            NO_LIMIT if size is None else size.settle(now, consistent=True),
+            NO_LIMIT if messages is None else messages.update_balance(now, consistent=True),
+            NO_LIMIT if size is None else size.update_balance(now, consistent=True),
         )
 
     def admits(self, now: int) -> bool:

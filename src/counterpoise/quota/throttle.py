@@ -82,8 +82,8 @@ class Throttle:
     """Makes the flows (producers, subscriptions) of one broker wait for their rate limits.
 
     ``alarms`` are the limits whose next turn, ``resume_at``, changed: the caller sets its timers by
-    them, and calls `release` for a limit when its time has come. It calls `settle` when no more
-    entries arrive for the moment.
+    them, and calls `release` for a limit when its time has come. It calls `return_reserved`
+    when no more entries arrive for the moment.
     """
 
     __slots__ = ("_lent", "alarms")
@@ -102,7 +102,7 @@ class Throttle:
             limit = flow.exceeded(now)
             if limit is not None and self._lent:
                 # Its buckets may only be empty because tokens are reserved for other producers.
-                self.settle()
+                self.return_reserved()
                 limit = flow.exceeded(now)
             if limit is None:
                 flow.charge(messages, size, now)
@@ -114,7 +114,7 @@ class Throttle:
         flow.throttled_bytes += size
         return False
 
-    def settle(self) -> None:
+    def return_reserved(self) -> None:
         """Return all reserved tokens: at the end of a socket read, and before limits change."""
         if self._lent:
             for flow in self._lent:
@@ -131,7 +131,7 @@ class Throttle:
 
     def release(self, limit: RateLimit, now: int) -> None:
         """Let the flows that wait for a limit go on, one after the other, while it has tokens."""
-        self.settle()
+        self.return_reserved()
         try:
             while limit.waiting and limit.has_tokens(now):
                 flow = cast("LimitedFlow", limit.dequeue())
@@ -149,13 +149,13 @@ class Throttle:
         self, limit: RateLimit, messages: int, size: int, now: int, period_s: int = 1
     ) -> None:
         """Change a limit's rate; flows that wait for it go on accordingly."""
-        self.settle()
+        self.return_reserved()
         limit.set_rate(messages, size, now, period_s)
         self.alarms.add(limit)
 
     def set_limits(self, flow: LimitedFlow, limits: Iterable[RateLimit], now: int) -> None:
         """Replace a flow's limits; if it waits for a limit that is gone, it tries the new ones."""
-        self.settle()
+        self.return_reserved()
         flow.limits = tuple(limits)
         for former in [each for each in flow.finished if each not in flow.limits]:
             del flow.finished[former]
@@ -172,7 +172,7 @@ class Throttle:
 
     def end(self, flow: LimitedFlow, now: int) -> None:
         """End a flow, and drop its throttled entries."""
-        self.settle()
+        self.return_reserved()
         self._leave(flow, now)
         flow.clear()
         _end_wait(flow, now)
@@ -195,7 +195,7 @@ class PublishFlow(LimitedFlow):
 
     ``free_messages`` and ``free_bytes`` are tokens reserved from its limits, so that each further
     entry costs two subtractions, however many limits there are. What is not used is returned some
-    milliseconds later (`Throttle.settle`).
+    milliseconds later (`Throttle.return_reserved`).
     """
 
     __slots__ = (

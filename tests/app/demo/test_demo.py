@@ -71,7 +71,7 @@ def test_the_imbalance_before_is_that_under_full_load_and_the_one_after_is_the_l
 
 
 def test_it_is_over_when_it_is_even_and_quiet_or_when_the_time_is_up() -> None:
-    options = DemoOptions(limit_s=120, spark_s=60, settle_s=8)
+    options = DemoOptions(limit_s=120, spark_s=60, quiet_s=8)
     record = evened_out()
     assert not is_over(record, 17.0, options)
     assert is_over(record, 18.0, options)

@@ -49,7 +49,7 @@ class SlowClose:
             await self.may_end.wait()
             await really(topics, bundle, destination)
 
-        monkeypatch.setattr(BundleTopics, "close", drain)
+        monkeypatch.setattr(BundleTopics, "close", close)
 
 
 @pytest.fixture

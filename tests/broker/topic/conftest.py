@@ -84,7 +84,7 @@ class Wire:
             self.receipted.append((producer_id, sequence_id, highest, ledger_id, entry_id))
         self._changed.set()
 
-    def settled(self, producer: object, count: int) -> None:
+    def count_detached(self, producer: object, count: int) -> None:
         pass
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:

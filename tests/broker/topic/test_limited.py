@@ -41,7 +41,7 @@ async def test_only_what_is_admitted_counts_towards_a_limit() -> None:
     producer.publish(sends, sum(map(len, entries)))
     assert await limited.receipts(4) == [0, 1, 3, 4], "a chunk may have any size"
     assert [each[1] for each in limited.world.wire.errors] == [2]
-    limited.limits.runner.throttle.settle()
+    limited.limits.runner.throttle.return_reserved()
     stored = len(entry(0)) + sum(map(len, entries)) - len(entries[1])
     assert (limited.limit().passed_messages, limited.limit().passed_bytes) == (4, stored)
 

@@ -60,7 +60,7 @@ async def test_a_producer_that_has_gone_hears_nothing_of_what_could_not_be_store
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[tuple[object, int]] = []
-    monkeypatch.setattr(world.wire, "settled", lambda *each: settled.append(each))
+    monkeypatch.setattr(world.wire, "count_detached", lambda *each: settled.append(each))
     gone, here = await world.producer(), await world.producer()
     topic = await world.topic()
     assert isinstance(topic, PersistentTopic)
@@ -76,7 +76,7 @@ async def test_what_a_producer_left_pending_is_settled_when_the_log_fails(
 ) -> None:
     """Its connection counts that until it is stored or lost."""
     settled: list[tuple[object, int]] = []
-    monkeypatch.setattr(world.wire, "settled", lambda *each: settled.append(each))
+    monkeypatch.setattr(world.wire, "count_detached", lambda *each: settled.append(each))
     gone, here = await world.producer(), await world.producer()
     topic = await world.topic()
     assert isinstance(topic, PersistentTopic)
@@ -91,7 +91,7 @@ async def test_all_that_a_producer_left_pending_is_settled_once_it_is_stored(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settled: list[tuple[object, int]] = []
-    monkeypatch.setattr(world.wire, "settled", lambda *each: settled.append(each))
+    monkeypatch.setattr(world.wire, "count_detached", lambda *each: settled.append(each))
     gone = await world.producer()
     for number in range(3):
         publish(gone, number, number, entry(number))

@@ -33,9 +33,9 @@ def bucket(case: Case) -> Answer:
             case "check":
                 answers.append(made.take(rest[0], now))
             case "contains":
-                answers.append(made.settle(now) > 0)
+                answers.append(made.update_balance(now) > 0)
             case "tokens":
-                answers.append(made.settle(now))
+                answers.append(made.update_balance(now))
             case "duration":
                 answers.append(made.wait_ns(now, rest[0], consistent=False))
-    return {"answers": answers, "tokens": made.settle(now)}
+    return {"answers": answers, "tokens": made.update_balance(now)}

@@ -24,7 +24,7 @@ def outcome(
 
 
 @pytest.mark.parametrize(
-    ("status", "grace_from", "settles_at", "hop"),
+    ("status", "grace_from", "moved_at", "hop"),
     [
         (MoveStatus.MOVED, ENDED, ENDED, Hop(ENDED, "b1", "b2")),
         (MoveStatus.ELSEWHERE, ENDED, ENDED, Hop(ENDED, "b1", "b3")),
@@ -38,15 +38,15 @@ def outcome(
     ],
 )
 def test_what_each_way_to_end_leaves_behind(
-    status: MoveStatus, grace_from: int | None, settles_at: int, hop: Hop | None
+    status: MoveStatus, grace_from: int | None, moved_at: int, hop: Hop | None
 ) -> None:
     """A bundle that was unloaded, or need not be, has its grace period; what was not tried for now
     may be tried in the next round.
     """
     ended = outcome(status)
-    after = RoundMemory(settled_at_ms=7, decided_at_ms=POLL).after([ended])
+    after = RoundMemory(last_move_ms=7, decided_at_ms=POLL).after([ended])
     assert after.recently_unloaded.get(BUNDLE) == grace_from
-    assert after.settled_at_ms == settles_at
+    assert after.last_move_ms == moved_at
     assert ended.hop == hop
     assert list(after.trails) == ([BUNDLE] if hop else [])
     assert after.unloaded_brokers == ({"b1": ENDED} if status is MoveStatus.MOVED else {})
@@ -102,7 +102,7 @@ def test_a_round_has_settled_when_its_last_move_has_ended() -> None:
         for n, end in enumerate(ends)
     ]
     after = RoundMemory().after([*moves, outcome(MoveStatus.WITHHELD, ended_ms=ENDED + 9_000)])
-    assert after.settled_at_ms == ENDED + 500
+    assert after.last_move_ms == ENDED + 500
     assert sorted(after.recently_unloaded.values()) == sorted(ends)
 
 

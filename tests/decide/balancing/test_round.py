@@ -283,7 +283,7 @@ def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bo
 
 
 @pytest.mark.parametrize(
-    ("options", "settled_ms", "why"),
+    ("options", "last_move_ms", "why"),
     [
         (BalanceOptions(enabled=False), 0, "no round is made: loadBalancerEnabled is off"),
         (BalanceOptions(shedding_enabled=False), 0, "loadBalancerSheddingEnabled is off"),
@@ -292,13 +292,13 @@ def is_due(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> bo
     ],
 )
 def test_what_a_round_waits_for_is_named_with_its_setting(
-    options: BalanceOptions, settled_ms: int, why: str
+    options: BalanceOptions, last_move_ms: int, why: str
 ) -> None:
-    waits = waits_for(seen(UNEVEN), RoundMemory(settled_at_ms=settled_ms), options)
+    waits = waits_for(seen(UNEVEN), RoundMemory(last_move_ms=last_move_ms), options)
     assert why in waits
     assert bool(waits) is bool(why)
     # The leader of a cluster asks it alone.
-    assert may_decide(START, RoundMemory(settled_at_ms=settled_ms), options) is not bool(why)
+    assert may_decide(START, RoundMemory(last_move_ms=last_move_ms), options) is not bool(why)
 
 
 def test_what_is_only_consumed_or_only_published_is_missed_until_it_is_reported() -> None:
@@ -327,8 +327,8 @@ def test_a_round_is_due_when_the_interval_is_over_and_the_last_moves_can_be_seen
     assert is_due(state, RoundMemory(), options)
     assert not is_due(state, RoundMemory(decided_at_ms=START - 59_999), options)
     assert is_due(state, RoundMemory(decided_at_ms=START - 60_000), options)
-    assert not is_due(state, RoundMemory(settled_at_ms=START - 9_999), options)
-    assert is_due(state, RoundMemory(settled_at_ms=START - 10_000), options)
+    assert not is_due(state, RoundMemory(last_move_ms=START - 9_999), options)
+    assert is_due(state, RoundMemory(last_move_ms=START - 10_000), options)
     assert not is_due(state, RoundMemory(decided_at_ms=START), BalanceOptions(interval_ms=0))
     assert is_due(state, RoundMemory(decided_at_ms=START - 1), BalanceOptions(interval_ms=0))
     assert not is_due(state, RoundMemory(decided_at_ms=START - 9), BalanceOptions(interval_ms=10))
@@ -343,14 +343,14 @@ def test_reports_that_repeat_what_was_said_before_the_last_moves_are_waited_out(
     """Pulsar's brokers measure rates once a minute, and answer with the old ones until then."""
     state, options = seen(UNEVEN), BalanceOptions(interval_minutes=1)
     before = traffic(state)
-    for settled_ms, said, due in (
+    for last_move_ms, said, due in (
         (START - 20_000, before, False),
         (START - 119_999, before, False),
         (START - 120_000, before, True),
         (START - 20_000, {name: each + 1 for name, each in before.items()}, True),
     ):
         backwards = dict(reversed(said.items()))
-        memory = RoundMemory(settled_at_ms=settled_ms, traffic_before=backwards)
+        memory = RoundMemory(last_move_ms=last_move_ms, traffic_before=backwards)
         assert is_due(state, memory, options) is due
         waits = waits_for(state, memory, options)
         assert ("waits for new measurements of b1:80, b2:80, b3:80" in waits) is not due, waits

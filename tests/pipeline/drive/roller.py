@@ -32,7 +32,7 @@ from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 QUICK = RollOptions(
     back_within_s=60.0,
-    settle_s=0.0,
+    healthy_for_s=0.0,
     patience_s=60.0,
     look_every_s=0.01,
     drain=DrainOptions(moves=ExecutorOptions(verify_within_s=60.0, again_after_s=0.01)),

@@ -331,7 +331,7 @@ async def test_the_cluster_has_to_be_well_for_a_while_on_end_before_the_next_bro
         before = len(requests)
         await until(lambda: len(requests) > before + 50)
 
-    options = replace(QUICK, settle_s=3600.0, patience_s=10_000.0)
+    options = replace(QUICK, healthy_for_s=3600.0, patience_s=10_000.0)
     running = asyncio.create_task(roller.whole(options))
     await looked()
     roller.cluster.brokers[3].silent = True

@@ -46,7 +46,7 @@ class DemoOptions:
     """The most seconds that the demo lasts after the balancer's first round."""
     spark_s: float = 240.0
     """The most seconds until the balancer's first round: on a busy machine Spark starts slowly."""
-    settle_s: float = 8.0
+    quiet_s: float = 8.0
     """The seconds without a decision after which the demo ends if the imbalance has halved."""
     receive_s: float = 30.0
     """The most seconds to wait for the last messages after the load has ended."""

@@ -126,6 +126,6 @@ def is_over(record: DemoRecord, elapsed: float, options: DemoOptions) -> bool:
         return elapsed >= options.spark_s
     if elapsed - record.first_round_s >= options.limit_s:
         return True
-    quiet = elapsed - record.decided_at_s >= options.settle_s
+    quiet = elapsed - record.decided_at_s >= options.quiet_s
     even = record.is_content and record.now <= record.before * FALL
     return bool(record.moves) and quiet and even

@@ -134,7 +134,7 @@ def _options(args: argparse.Namespace) -> RollOptions:
     return RollOptions(
         to_version=args.to_version,
         back_within_s=args.back_within,
-        settle_s=args.settle,
+        healthy_for_s=args.settle,
         patience_s=args.patience,
         window=args.window,
         drain=DrainOptions(partial=args.partial, moves=moves_of(args)),

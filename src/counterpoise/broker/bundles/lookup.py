@@ -144,10 +144,10 @@ class LookupService:
         Raises `BrokerError` if the release has not ended after `PATIENCE_S`.
         """
 
-        async def settled() -> bool:
+        async def is_decided() -> bool:
             return not (await self._ownership.locate(bundle)).changing
 
-        if not await self._ownership.until(bundle, settled, PATIENCE_S):
+        if not await self._ownership.until(bundle, is_decided, PATIENCE_S):
             raise BrokerError(
                 ServerError.ServiceNotReady, f"Namespace bundle {bundle} is being unloaded"
             )

@@ -142,5 +142,5 @@ class LoadStoreSheddingSource:
             where = await self._ownership.locate(BundleName.parse(bundle))
         except InvalidName:
             return None
-        settled = where.owner is not None and not where.changing
-        return where.owner.broker_id if where.owner is not None and settled else None
+        is_decided = where.owner is not None and not where.changing
+        return where.owner.broker_id if where.owner is not None and is_decided else None

@@ -152,7 +152,7 @@ class Connection(asyncio.Protocol):
         self.outbox.send_kept()
         self.pause.release(PauseReason.FROZEN)
 
-    def settle(self) -> None:
+    def count_served(self) -> None:
         """Count entries that were served outside a reading turn towards the memory limits."""
         self._share.book()
         self.producing.after_reading()

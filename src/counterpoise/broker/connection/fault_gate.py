@@ -45,7 +45,7 @@ class GatedConnection(Protocol):
     def serve(self, event: events.Event) -> None:
         """Serve an event that no fault strikes."""
 
-    def settle(self) -> None:
+    def count_served(self) -> None:
         """Count entries that were served outside a reading turn towards the memory limits."""
 
 
@@ -191,7 +191,7 @@ class FaultGate:
         try:
             while queue and queue[0][0] <= self._loop.time():
                 queue.popleft()[1]()
-            self._connection.settle()
+            self._connection.count_served()
         except Exception:
             log.exception("Closing the connection of %s: serving it failed", self._link.address)
             self._connection.abort()

@@ -47,7 +47,7 @@ class _Attached:
     #: again when the producer has it. None: not waiting.
     ready_request: int | None = None
 
-    def settle(self, count: int) -> int:
+    def answered(self, count: int) -> int:
         """Count publishes that got a response; returns their bytes."""
         size = self.pending_bytes * count // self.pending
         self.pending -= count
@@ -272,7 +272,7 @@ class ClientProducers:
         if attached is None:
             return
         self._pending -= count
-        self._share.settle(attached.settle(count))
+        self._share.subtract(attached.answered(count))
         if self._pending <= self._pending_max // 2:
             self._link.pause.release(_PENDING)
         if attached.close_request is not None and not attached.pending:
@@ -284,16 +284,16 @@ class ClientProducers:
         Negative: they have passed the rate limit, and are pending again.
         """
         self._pending -= entries
-        self._share.settle(size)
+        self._share.subtract(size)
         self._held.add(entries, size)
         if entries < 0 and self._pending >= self._pending_max:
             self._link.pause.hold(_PENDING)
 
-    def settled(self, producer: object, count: int) -> None:
+    def count_detached(self, producer: object, count: int) -> None:
         """Subtract ``count`` pending entries of a closed producer: they are stored or lost."""
         left = self._left.get(producer)
         if left is not None:
-            self._share.settle(left.settle(count))
+            self._share.subtract(left.answered(count))
             if not left.pending:
                 del self._left[producer]
 
@@ -347,6 +347,6 @@ class ClientProducers:
             return
         dropped = attached.producer.close()
         if dropped:
-            self._share.settle(attached.settle(dropped))
+            self._share.subtract(attached.answered(dropped))
         if attached.pending:
             self._left[attached.producer] = attached

@@ -106,7 +106,7 @@ class PublishShare:
         self._buffer = buffer
         self.pause = pause
         self.waiting = 0
-        #: Bytes accepted since the last `book`; those settled before it never count as waiting.
+        #: Bytes accepted since the last `book`; those subtracted before it never count as waiting.
         self.new = 0
 
     def join(self) -> None:
@@ -123,7 +123,7 @@ class PublishShare:
             self._buffer.add(self, self.new)
             self.new = 0
 
-    def settle(self, size: int) -> None:
+    def subtract(self, size: int) -> None:
         """Subtract bytes that have been stored or lost."""
         if self.new:
             self.new -= size

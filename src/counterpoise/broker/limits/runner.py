@@ -86,7 +86,7 @@ def _rate_text(bucket: Bucket | None, what: str) -> str:
 TIMER_S: Final = 0.001
 """The shortest timer: event loops count in milliseconds."""
 
-SETTLE_S: Final = 0.008
+RETURN_AFTER_S: Final = 0.008
 """After how long tokens that are set aside for producers are returned: half of a bucket's
 resolution."""
 
@@ -103,18 +103,18 @@ class LimitRunner:
         self.throttle = Throttle()
         self.episodes = LimitEpisodes(clock_ns)
         self._timers: dict[RateLimit, asyncio.TimerHandle] = {}
-        self._settles = False
+        self._returns = False
 
     def offer(self, flow: PublishFlow, messages: int, size: int, item: object) -> bool:
         """Whether an entry may pass now; if not it is throttled, and released in its turn."""
-        if not self._settles:
-            self._settles = True
-            asyncio.get_running_loop().call_later(SETTLE_S, self._settle)
+        if not self._returns:
+            self._returns = True
+            asyncio.get_running_loop().call_later(RETURN_AFTER_S, self._return_reserved)
         return self.throttle.offer(flow, messages, size, item, self.now())
 
-    def _settle(self) -> None:
-        self._settles = False
-        self.throttle.settle()
+    def _return_reserved(self) -> None:
+        self._returns = False
+        self.throttle.return_reserved()
 
     def throttled(self, flow: LimitedFlow) -> None:
         """Log once that a flow waits for a limit, and set the limits' timers."""

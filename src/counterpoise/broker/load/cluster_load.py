@@ -121,7 +121,8 @@ class ClusterLoad:
         before = with_averages(self._state, remembered, now_ms)
         self._state = fold(before, poll_batch(now_ms, poll), self._options())
         self.reports = reports
-        self.assigned.settle(self._state.served, reports, now_ms - self._options().forget_after_ms)
+        oldest_ms = now_ms - self._options().forget_after_ms
+        self.assigned.drop_ended(self._state.served, reports, oldest_ms)
         row_of = self._derived.row_of() if self._state.averages["bundle"] is had else None
         self._derived = _Derived(self._state, now_ms, self._options(), self.assigned, row_of)
 

@@ -187,7 +187,7 @@ class PeerConnection(asyncio.Protocol):
         if kind == _Type.MESSAGE:
             self._on_message(command, entry)
         elif kind == _Type.SEND_RECEIPT:
-            self._settle(self._unconfirmed.get(command.send_receipt.sequence_id), command)
+            self._resolve(self._unconfirmed.get(command.send_receipt.sequence_id), command)
         elif kind == _Type.SEND_ERROR:
             refused = command.send_error
             self._refuse(self._unconfirmed.get(refused.sequence_id), refused.message)
@@ -197,7 +197,7 @@ class PeerConnection(asyncio.Protocol):
             if kind in _MAY_REFUSE and answer.HasField("error"):
                 self._refuse(waiting, answer.message)
             else:
-                self._settle(waiting, command)
+                self._resolve(waiting, command)
         elif kind == _Type.ERROR:
             # An ERROR that answers no request refuses the connection itself.
             waiting = self._waiting.get(command.error.request_id, self._connected)
@@ -207,12 +207,12 @@ class PeerConnection(asyncio.Protocol):
         elif kind == _Type.AUTH_CHALLENGE:
             self.notify(self._renewed())
         elif kind == _Type.CONNECTED:
-            self._settle(self._connected, command)
+            self._resolve(self._connected, command)
         elif kind in (_Type.CLOSE_PRODUCER, _Type.CLOSE_CONSUMER):
             self._lose(f"{self.url} serves the topic no more")
 
     @staticmethod
-    def _settle(waiting: asyncio.Future[BaseCommand] | None, answer: BaseCommand) -> None:
+    def _resolve(waiting: asyncio.Future[BaseCommand] | None, answer: BaseCommand) -> None:
         if waiting is not None and not waiting.done():
             waiting.set_result(answer)
 

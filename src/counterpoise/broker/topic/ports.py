@@ -115,7 +115,7 @@ class ProducerSink(Protocol):
         id.
         """
 
-    def settled(self, producer: object, count: int) -> None:
+    def count_detached(self, producer: object, count: int) -> None:
         """Subtract ``count`` pending entries of a detached producer: they are stored or lost."""
 
     def count_throttled(self, entries: int, size: int) -> None:

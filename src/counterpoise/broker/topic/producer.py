@@ -77,21 +77,21 @@ class Producer:
         """Send receipts for entries at consecutive positions, as `Publisher.stored`."""
         self.meter.count(messages, size)
         if self.closed:
-            self.sink.settled(self, len(published))
+            self.sink.count_detached(self, len(published))
         else:
             self.sink.receipts(self.producer_id, ledger_id, first_entry_id, published)
 
     def refused(self, sequence_id: int, error: BrokerError) -> None:
         """Send the error of an entry that is not stored."""
         if self.closed:
-            self.sink.settled(self, 1)
+            self.sink.count_detached(self, 1)
         else:
             self.sink.send_error(self.producer_id, sequence_id, error)
 
     def unanswered(self) -> None:
         """Note that an entry gets no response: the log failed, and attached producers reconnect."""
         if self.closed:
-            self.sink.settled(self, 1)
+            self.sink.count_detached(self, 1)
 
     def disconnect(self) -> None:
         """Close the producer, and make its client reconnect it."""

@@ -141,9 +141,9 @@ class _PlanDraft:
         made, withheld = self._approved(self._asked())
         if not made.moves:
             self._refused(made.rejections, withheld)
-            settled = made.memory.shedder == self._memory.shedder
+            is_stable = made.memory.shedder == self._memory.shedder
             self._next(made)
-            return not settled
+            return not is_stable
         steps, after = self._carried_out(number, made)
         if self.steps and imbalance_of(after) >= imbalance_of(self.view):
             self.notes.append(

@@ -59,8 +59,9 @@ def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
 
 def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
     """Whether rounds are enabled, and reports already cover only the time after the last moves."""
-    settled = not memory.settled_at_ms or now_ms >= memory.settled_at_ms + options.settle_ms
-    return options.enabled and options.shedding_enabled and settled
+    moved_ms = memory.last_move_ms
+    reported_again = not moved_ms or now_ms >= moved_ms + options.report_delay_ms
+    return options.enabled and options.shedding_enabled and reported_again
 
 
 def is_incomplete(state: FoldState, options: BalanceOptions) -> bool:
@@ -102,6 +103,6 @@ def unmeasured(
     Pulsar's brokers measure rates once a minute and repeat the old rates until then. Deciding on
     old rates would move the same load twice. ``now`` is the current result of `traffic`.
     """
-    if now_ms >= memory.settled_at_ms + options.measured_again_ms:
+    if now_ms >= memory.last_move_ms + options.measured_again_ms:
         return []
     return sorted(name for name, before in memory.traffic_before.items() if now.get(name) == before)

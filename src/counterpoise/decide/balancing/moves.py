@@ -186,7 +186,7 @@ class MoveOutcome:
         return Hop(self.ended_at_ms, self.source, self.owner)
 
     @property
-    def settles(self) -> bool:
+    def begins_grace(self) -> bool:
         """Whether the bundle's grace period begins with this outcome."""
         return self.status not in (MoveStatus.FAILED, MoveStatus.STALE, MoveStatus.WITHHELD)
 
@@ -204,7 +204,7 @@ class RoundMemory(JsonObject):
     """When each bundle was last moved, milliseconds since 1970."""
     decided_at_ms: int = json_name("decidedAt", 0)
     """The time of the last round."""
-    settled_at_ms: int = json_name("settledAt", 0)
+    last_move_ms: int = json_name("settledAt", 0)
     """When the last move ended: earlier polls show the cluster before it."""
     traffic_before: Mapping[str, float] = field(default_factory=dict)
     """By broker that took part in the last moves: its load before them, as `due.traffic` has it."""
@@ -275,11 +275,11 @@ class RoundMemory(JsonObject):
                 **{
                     one.bundle: one.ended_at_ms if one.carried_out else one.poll_id
                     for one in ended
-                    if one.settles
+                    if one.begins_grace
                 },
             },
-            settled_at_ms=max(
-                (one.ended_at_ms for one in ended if one.carried_out), default=self.settled_at_ms
+            last_move_ms=max(
+                (one.ended_at_ms for one in ended if one.carried_out), default=self.last_move_ms
             ),
             traffic_before={each: traffic[each] for each in sorted(changed & traffic.keys())},
             unloaded_brokers={

@@ -54,7 +54,7 @@ class BalanceOptions:
         return self.interval_minutes * 60_000 if self.interval_ms is None else self.interval_ms
 
     @property
-    def settle_ms(self) -> int:
+    def report_delay_ms(self) -> int:
         """How many milliseconds after a move every report covers only the time after it."""
         return 2 * self.report_interval_ms
 

@@ -144,7 +144,7 @@ class Ownership:
         owned: dict[str, dict[str, bool]] = {broker: {} for broker in brokers}
         silent: dict[str, str] = {}
 
-        async def settle(number: int, bundle: str) -> None:
+        async def find_owner(number: int, bundle: str) -> None:
             start = number % len(brokers)
             others = (*brokers[start:], *brokers[:start])
             first = (reported[bundle],) if reported.get(bundle) in owned else ()
@@ -163,7 +163,7 @@ class Ownership:
         free = {each for each in reported if not bound_to_broker(namespace_of(each))}
         for bundle in reported.keys() - free:
             owned.get(reported[bundle], {})[bundle] = True
-        await asyncio.gather(*(settle(*each) for each in enumerate(sorted(there | free))))
+        await asyncio.gather(*(find_owner(*each) for each in enumerate(sorted(there | free))))
         return {name: owned[name] for name in brokers if name not in silent}, silent
 
     async def _bundles(self, broker: str) -> set[str]:

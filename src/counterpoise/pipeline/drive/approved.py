@@ -140,9 +140,9 @@ class ApprovedPlan:
                 outcomes += await self._round(steps, reading)
                 if refused := self._executor.stopped:
                     break
-        settled = {one.bundle: one for one in outcomes}
+        ended = {one.bundle: one for one in outcomes}
         for step in self._plan.steps:
-            one = settled.get(step.bundle)
+            one = ended.get(step.bundle)
             if one is not None and one.status is not MoveStatus.MOVED:
                 left[step.bundle] = one.error or _ended(one)
             elif one is None and refused and step not in checked.done:

@@ -143,8 +143,8 @@ class BrokerDrain:
             except (DrainRefusedError, CannotSeeError) as error:
                 # The broker was stopped or cannot be reached, so it may still own bundles.
                 reason = f"it is not known who owns it: {error}"
-                settled = {each.bundle for each in outcomes if each.status in _VERIFIED}
-                unsure = tried.keys() - settled
+                verified = {each.bundle for each in outcomes if each.status in _VERIFIED}
+                unsure = tried.keys() - verified
                 return DrainResult(tuple(outcomes), dict.fromkeys(sorted(unsure), reason))
         left = {each.subject: each.sentence for each in plan.rejections}
         left |= {

@@ -55,7 +55,7 @@ class RollOptions:
     """The version that each broker is to have afterwards; one that has it already is left out."""
     back_within_s: float = 600.0
     """Seconds that a broker may take to be back and healthy."""
-    settle_s: float = 10.0
+    healthy_for_s: float = 10.0
     """Seconds for which the cluster must be healthy before the next broker is drained."""
     patience_s: float = 600.0
     """Seconds that the cluster may take to become healthy before the rolling restart stops."""
@@ -175,7 +175,7 @@ class RollingRestart:
         return await self._keep(state.with_broker(replace(rolled, stage=RestartStage.RESTARTED)))
 
     async def _all_well(self, state: RollState) -> None:
-        """Wait until the cluster has been healthy for `settle_s`.
+        """Wait until the cluster has been healthy for `healthy_for_s`.
 
         Raises `RollStoppedError` if it is not healthy after `patience_s`.
         """
@@ -190,7 +190,7 @@ class RollingRestart:
                     self._log(f"no further broker is restarted meanwhile: {reason}")
             elif well_since is None:
                 well_since = now
-            elif now - well_since >= self._options.settle_s:
+            elif now - well_since >= self._options.healthy_for_s:
                 return
             last_reason = reason
             if now - began > self._options.patience_s and reason:

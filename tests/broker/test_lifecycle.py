@@ -171,7 +171,7 @@ async def test_the_publish_buffer_follows_the_dynamic_configuration(brokers: Bro
     await until(lambda: buffer.limit == 3 * MIB, "taken up")
     late = await brokers.start()
     assert late.listener.publish_buffer.limit == 3 * MIB
-    assert late.listener.held_memory.limit == 3 * MIB // 2
+    assert late.listener.throttled_memory.limit == 3 * MIB // 2
     await broker.policies.set_dynamic_setting(name, None)
     await until(lambda: buffer.limit == CONFIG.connection.publish_buffer_mb * MIB, "back")
 

@@ -109,11 +109,11 @@ def test_a_buffer_gives_back_what_it_took(chunks: list[bytes], wanted: int) -> N
         if begun:
             assert begun == taken
             assert len(begun) == wanted or (wanted <= 4 and at == len(chunk))
-            assert buffer.held == 0
+            assert buffer.buffered == 0
             assert buffer.take(b"more") == (b"", 0), "nothing is held"
             return
         assert at == len(chunk)
-        assert buffer.held == len(taken) < wanted
+        assert buffer.buffered == len(taken) < wanted
 
 
 def test_a_buffer_joins_a_large_frame_once() -> None:
@@ -122,7 +122,7 @@ def test_a_buffer_joins_a_large_frame_once() -> None:
     for _ in range(99):
         assert buffer.take(b"0123456789") == (b"", 10)
     assert buffer.take(b"0123456789abc") == (b"0123456789" * 100, 10)
-    assert buffer.held == 0
+    assert buffer.buffered == 0
 
 
 def test_error_codes_are_the_protocols() -> None:

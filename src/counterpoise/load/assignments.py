@@ -77,14 +77,14 @@ class Assignments:
         A bundle just assigned to another broker does not count at the broker that still reports
         it.
         """
-        held: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        owned: defaultdict[str, Counter[str]] = defaultdict(Counter)
         pairs = zip(served["broker"].tolist(), served["bundle"].tolist(), strict=True)
         for broker, bundle in pairs:
             if bundle not in self._by_bundle:
-                held[broker][bundle_namespace(bundle)] += 1
+                owned[broker][bundle_namespace(bundle)] += 1
         for bundle, given in self._by_bundle.items():
-            held[given.broker][bundle_namespace(bundle)] += 1
-        return held
+            owned[given.broker][bundle_namespace(bundle)] += 1
+        return owned
 
     def _keep(self, kept: Mapping[str, Assignment]) -> None:
         self._by_bundle = dict(kept)

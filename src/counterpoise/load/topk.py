@@ -43,15 +43,15 @@ def top_bundles(
     )
 
 
-def as_published(ranks: Mapping[str, Rank], most: int, held: int) -> list[str]:
+def as_published(ranks: Mapping[str, Rank], most: int, owned: int) -> list[str]:
     """The ``most`` busiest bundles of a broker in the order in which Pulsar publishes them.
 
-    ``ranks`` has the rank of each bundle with traffic; ``held`` is how many bundles the broker owns
-    in all. Equal ranks are ordered as ``TopKBundles.partitionSort`` leaves what it got from a
-    ``ConcurrentHashMap``, whose table is taken to be as large as ``held`` bundles need.
+    ``ranks`` has the rank of each bundle with traffic; ``owned`` is how many bundles the broker
+    owns in all. Equal ranks are ordered as ``TopKBundles.partitionSort`` leaves what it got from a
+    ``ConcurrentHashMap``, whose table is taken to be as large as ``owned`` bundles need.
     """
     slots = _LEAST_SLOTS
-    while held >= _FULL * slots:
+    while owned >= _FULL * slots:
         slots *= 2
     names = sorted(sorted(ranks), key=lambda name: _spread(name) & (slots - 1))
     most = max(0, min(most, len(names)))

@@ -76,7 +76,7 @@ class RoundRunner:
         left = [move for move in made.moves if move.id not in outcomes]
         approved, withheld = approve(left, [*self._moved, *by_hand], made.poll_id, self._rules)
         parts = {move.id: move.part for move in made.moves}
-        held_back: set[tuple[str, str]] = set()
+        withheld_now: set[tuple[str, str]] = set()
 
         async def done(outcome: MoveOutcome, attempt: int = 0) -> None:
             outcomes[outcome.id] = outcome
@@ -93,7 +93,7 @@ class RoundRunner:
                 self._moved.append(past)
             if outcome.status is MoveStatus.WITHHELD:
                 key = (outcome.bundle, _rule(outcome.error))
-                held_back.add(key)
+                withheld_now.add(key)
                 if key in self.withheld:
                     return
             self._notices.ended(outcome)
@@ -117,7 +117,7 @@ class RoundRunner:
                 kept = partial(done, attempt=attempt)
                 await self._executor.carry_out(again, brokers, kept, first)
         if made.moves:
-            self.withheld = frozenset(held_back)
+            self.withheld = frozenset(withheld_now)
         ended = list(outcomes.values())
         loads = carried(state, [one.bundle for one in ended])
         memory = made.memory.after(

@@ -87,7 +87,7 @@ class SparkBalancer(history_keeper.HistoryKeeper):
         self._landed = asyncio.Event()
         """Set when a poll was stored that is to be folded, or when folding is to end."""
         self._is_ending = False
-        self._held = {_SHEDS: "", _ORDERS: ""}
+        self._reasons = {_SHEDS: "", _ORDERS: ""}
         """Why no bundle is moved, by what prevents it; empty if nothing does."""
         self._reported_alone = False
 
@@ -257,27 +257,27 @@ class SparkBalancer(history_keeper.HistoryKeeper):
         return not reason
 
     def _sheds(self, reason: str) -> None:
-        if reason != self._held[_SHEDS]:
+        if reason != self._reasons[_SHEDS]:
             self._log(reason or "the cluster does not shed load by itself any more")
-        self._holds(_SHEDS, reason)
+        self._set_reason(_SHEDS, reason)
 
-    def _holds(self, what: str, reason: str) -> None:
-        self._held[what] = reason
+    def _set_reason(self, what: str, reason: str) -> None:
+        self._reasons[what] = reason
         self.notices.withheld(what, reason)
-        self.metrics.held.set(any(self._held.values()))
+        self.metrics.held.set(any(self._reasons.values()))
 
     async def _ordered(self) -> str:
         """Why the operator's last order forbids moves; empty if it does not."""
         control = await asyncio.to_thread(read_control, self._location)
-        held = control.withholds(self._began_ms)
-        self._holds(_ORDERS, held)
-        return held
+        reason = control.withholds(self._began_ms)
+        self._set_reason(_ORDERS, reason)
+        return reason
 
     async def _withheld(self) -> str:
         """Why the operator's last order forbids moves; empty if it does not.
 
         Raises `SupersededError` if another balancer has taken the history over.
         """
-        held = await self._ordered()
+        reason = await self._ordered()
         await asyncio.to_thread(self._writer.expect_held)
-        return held
+        return reason

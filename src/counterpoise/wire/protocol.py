@@ -145,7 +145,7 @@ class ServerProtocol:
             self._serve(data, begin, events, most)
             return events
         at = 0
-        if self._buffer.held:
+        if self._buffer.buffered:
             begun, at = self._buffer.take(data)
             if begun:
                 self._serve(begun, 0, events, most)

@@ -11,12 +11,12 @@ class ReceiveBuffer:
     message that arrives in a hundred pieces.
     """
 
-    __slots__ = ("_chunks", "_wanted", "held")
+    __slots__ = ("_chunks", "_wanted", "buffered")
 
     def __init__(self) -> None:
         self._chunks: list[bytes | memoryview] = []
         #: How many bytes of an incomplete frame are stored here.
-        self.held = 0
+        self.buffered = 0
         self._wanted = 0
 
     def take(self, data: bytes) -> tuple[bytes, int]:
@@ -27,20 +27,20 @@ class ReceiveBuffer:
         """
         if not self._chunks:
             return b"", 0
-        missing, size = self._wanted - self.held, len(data)
+        missing, size = self._wanted - self.buffered, len(data)
         if missing > size:
             self._chunks.append(data)
-            self.held += size
+            self.buffered += size
             return b"", size
         taken = missing if self._wanted > LENGTH_SIZE else size
         self._chunks.append(memoryview(data)[:taken])
         joined = b"".join(self._chunks)
         self._chunks.clear()
-        self.held = self._wanted = 0
+        self.buffered = self._wanted = 0
         return joined, taken
 
     def keep(self, rest: bytes, needed: int) -> None:
         """Store the beginning of a frame that needs ``needed`` bytes in all."""
         self._chunks.append(rest)
-        self.held = len(rest)
+        self.buffered = len(rest)
         self._wanted = needed

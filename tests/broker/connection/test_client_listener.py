@@ -71,7 +71,7 @@ async def test_half_as_much_may_wait_for_a_rate_limit_as_for_the_disk() -> None:
     listener = new_listener(BackgroundTasks())
     for mib, size in ((3, 3 << 20), (0, 0), (-1, 0)):
         listener.set_publish_buffer(mib)
-        assert (listener.publish_buffer.limit, listener.held_memory.limit) == (size, size // 2)
+        assert (listener.publish_buffer.limit, listener.throttled_memory.limit) == (size, size // 2)
 
 
 @pytest.mark.parametrize("for_good", [False, True])

@@ -38,7 +38,7 @@ class SlowBroker(OneBroker):
 
 @pytest.fixture
 def slow() -> Iterator[SlowBroker]:
-    with SlowBroker(config=ConnectionConfig(held_entries_max=100)) as broker:
+    with SlowBroker(config=ConnectionConfig(throttled_entries_max=100)) as broker:
         yield broker
 
 
@@ -88,13 +88,13 @@ def test_with_too_much_held_the_connection_is_not_read_until_there_is_room(
 def test_what_a_limit_releases_to_a_slow_disk_is_pending_from_then_on() -> None:
     """However much that is: the client is not read until half of what may pend is stored."""
     store = HeldStore()
-    config = ConnectionConfig(held_entries_max=100, max_pending_publish_requests=10)
+    config = ConnectionConfig(throttled_entries_max=100, max_pending_publish_requests=10)
     with SlowBroker(store, config) as slow, both(slow) as client:
         client.send(b"".join(frames.send(0, number) for number in range(60)))
         assert receipt(client) == (0, 0)
         client.ping()
         assert slow.run(slow.reasons()) == []
-        held, buffer = slow.listener.held_memory.size, slow.listener.publish_buffer
+        held, buffer = slow.listener.throttled_memory.size, slow.listener.publish_buffer
         assert (held > 0, buffer.waiting) == (True, 0), "it does not wait for the disk as well"
         store.hold()
         slow.run(slow.free())
@@ -119,7 +119,7 @@ def test_closing_waits_for_what_is_held(slow: SlowBroker) -> None:
 @pytest.mark.parametrize("sent", [50, 150])
 def test_a_client_that_goes_leaves_nothing_behind(sent: int) -> None:
     # One that is not read any more is missed when a ping cannot be written.
-    config = ConnectionConfig(held_entries_max=100, keep_alive_interval_s=0.5)
+    config = ConnectionConfig(throttled_entries_max=100, keep_alive_interval_s=0.5)
     with SlowBroker(config=config) as slow, RawClient(slow.service_url) as other:
         client = both(slow)
         client.send(b"".join(frames.send(0, number) for number in range(sent)))
@@ -129,18 +129,18 @@ def test_a_client_that_goes_leaves_nothing_behind(sent: int) -> None:
         while len(slow.listener.open_connections) > 1:
             other.command("ping")
             other.receive()  # its answer, or a ping of the broker's own
-        assert slow.listener.held_memory.size == 0
+        assert slow.listener.throttled_memory.size == 0
         assert slow.listener.publish_buffer.waiting == 0
         assert all(not each.waiting for each in slow.topics.limits.all())
 
 
 def test_a_topic_that_moves_leaves_nothing_pending() -> None:
-    config = ConnectionConfig(held_entries_max=100, max_pending_publish_requests=1)
+    config = ConnectionConfig(throttled_entries_max=100, max_pending_publish_requests=1)
     with SlowBroker(config=config) as slow, both(slow) as client:
         client.send(b"".join(frames.send(0, number) for number in range(50)))
         assert receipt(client) == (0, 0)
         slow.run(slow.topics.unload_topic(TopicName.parse("persistent://public/default/slow")))
         client.receive(Type.CLOSE_PRODUCER)
         assert slow.run(slow.reasons()) == [], "it is read although one may be pending"
-        assert slow.listener.held_memory.size == 0
+        assert slow.listener.throttled_memory.size == 0
         assert slow.listener.publish_buffer.waiting == 0

@@ -70,9 +70,9 @@ class ClientListener:
         return self._shared.publish_buffer
 
     @property
-    def held_memory(self) -> ThrottledMemory:
+    def throttled_memory(self) -> ThrottledMemory:
         """The count of published bytes that wait for a rate limit, over all connections."""
-        return self._shared.held_memory
+        return self._shared.throttled_memory
 
     def intercept(self, interceptor: Interceptor) -> None:
         """From now on let an interceptor decide about each operation of every client."""

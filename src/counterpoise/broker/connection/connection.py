@@ -93,7 +93,7 @@ class Connection(asyncio.Protocol):
         self.handshake = self._make_handshake()
         self._share = self._shared.publish_buffer.share(self.pause)
         self.producing = ClientProducers(
-            self.link, self._services, self._config, self._share, self._shared.held_memory
+            self.link, self._services, self._config, self._share, self._shared.throttled_memory
         )
         self.consuming = ClientConsumers(self.link, self._services)
         self.finding = TopicQueries(self.link, self._services, self._config, self._shared)

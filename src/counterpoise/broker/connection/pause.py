@@ -29,7 +29,7 @@ class ReadingPause:
     nothing is read, the kernel's buffers fill and the client's writes block, which slows it down.
     """
 
-    __slots__ = ("_clock", "_held", "_on_release", "_transport", "pauses", "times")
+    __slots__ = ("_clock", "_on_release", "_reasons", "_transport", "pauses", "times")
 
     def __init__(
         self, transport: asyncio.Transport, clock: Clock, on_release: Notify = lambda: None
@@ -38,7 +38,7 @@ class ReadingPause:
         self._transport = transport
         self._clock = clock
         self._on_release = on_release
-        self._held: dict[PauseReason, float] = {}
+        self._reasons: dict[PauseReason, float] = {}
         #: How often reading stopped.
         self.pauses = 0
         #: How often each reason began.
@@ -46,15 +46,15 @@ class ReadingPause:
 
     def __bool__(self) -> bool:
         """Whether reading is paused."""
-        return bool(self._held)
+        return bool(self._reasons)
 
     def hold(self, reason: PauseReason) -> None:
         """Pause reading until this reason is released. Idempotent."""
-        if reason in self._held:
+        if reason in self._reasons:
             return
         self.times[reason] += 1
-        self._held[reason] = self._clock()
-        if len(self._held) == 1:
+        self._reasons[reason] = self._clock()
+        if len(self._reasons) == 1:
             self.pauses += 1
             if not self._transport.is_closing():
                 self._transport.pause_reading()
@@ -62,22 +62,22 @@ class ReadingPause:
     def release(self, reason: PauseReason) -> None:
         """Release a reason; reading resumes if no other is left. Ignored if it is not held."""
         # Called after every read and every receipt, mostly while there is no reason to pause.
-        if not self._held or self._held.pop(reason, None) is None:
+        if not self._reasons or self._reasons.pop(reason, None) is None:
             return
         if self._transport.is_closing():
             return
-        if not self._held:
+        if not self._reasons:
             self._transport.resume_reading()
         self._on_release()
 
     def holds(self, reason: PauseReason) -> bool:
         """Whether reading is paused for this reason."""
-        return reason in self._held
+        return reason in self._reasons
 
     def other_than(self, reason: PauseReason) -> bool:
         """Whether reading is paused for any reason besides this one."""
-        return len(self._held) > (reason in self._held)
+        return len(self._reasons) > (reason in self._reasons)
 
     def since(self) -> dict[PauseReason, float]:
         """The time at which each present reason began, in seconds of the clock."""
-        return dict(self._held)
+        return dict(self._reasons)

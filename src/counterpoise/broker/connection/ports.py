@@ -60,12 +60,12 @@ class ConnectionConfig:
     )
     """Messages, in MiB, that may wait for storage; beyond it connections that publish are not read;
     -1: no limit."""
-    held_entries_max: int = option(
+    throttled_entries_max: int = option(
         50_000, "maxThrottledPublishRequestsPerConnection", "entries", low=1
     )
     """How many entries may wait for a publish rate limit before their connection is read no more;
     until then it is read, so that its other producers lose nothing."""
-    held_bytes_max: int = option(
+    throttled_bytes_max: int = option(
         16 * 1024 * 1024, "maxThrottledPublishBytesPerConnection", "bytes", low=1
     )
     """How many bytes may wait for a publish rate limit before their connection is read no more."""

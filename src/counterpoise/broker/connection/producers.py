@@ -68,7 +68,7 @@ class ClientProducers:
         services: Services,
         config: ConnectionConfig,
         share: PublishShare,
-        held_memory: ThrottledMemory,
+        throttled_memory: ThrottledMemory,
     ) -> None:
         self._link = link
         self._services = services
@@ -81,8 +81,8 @@ class ClientProducers:
         self._left: dict[object, _Attached] = {}
         self._share = share
         #: Entries that wait for a publish rate limit, and not for the disk: they are not pending.
-        self._held = ThrottledPublishes(
-            link.pause, held_memory, config.held_entries_max, config.held_bytes_max
+        self._throttled = ThrottledPublishes(
+            link.pause, throttled_memory, config.throttled_entries_max, config.throttled_bytes_max
         )
 
     def find(self, producer_id: int) -> Producer | None:
@@ -285,7 +285,7 @@ class ClientProducers:
         """
         self._pending -= entries
         self._share.subtract(size)
-        self._held.add(entries, size)
+        self._throttled.add(entries, size)
         if entries < 0 and self._pending >= self._pending_max:
             self._link.pause.hold(_PENDING)
 

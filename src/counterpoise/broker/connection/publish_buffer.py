@@ -19,7 +19,7 @@ class PublishBuffer:
         self._limit = limit
         self._publishers: set[PublishShare] = set()
         self._waiting: set[PublishShare] = set()
-        self._held: set[PublishShare] = set()
+        self._paused: set[PublishShare] = set()
         self._full = False
         #: Bytes that wait now, of all connections.
         self.waiting = 0
@@ -54,7 +54,7 @@ class PublishBuffer:
     def leave(self, share: PublishShare) -> None:
         """Forget a closed connection; its waiting bytes still count. Called by `PublishShare`."""
         self._publishers.discard(share)
-        self._held.discard(share)
+        self._paused.discard(share)
 
     def add(self, share: PublishShare, by: int) -> None:
         """Add a connection's waiting bytes (negative: subtract). Called by `PublishShare`."""
@@ -67,7 +67,7 @@ class PublishBuffer:
         if by > 0:
             if self._limit and self.waiting >= self._limit // 2:
                 self._grown(share)
-        elif self._held:
+        elif self._paused:
             self._shrunk(share)
 
     def _grown(self, share: PublishShare) -> None:
@@ -83,17 +83,17 @@ class PublishBuffer:
         if self.waiting <= self._limit // 4:
             self._full = False
             self._release_all()
-        elif not share.waiting and not self._full and share in self._held:
-            self._held.remove(share)
+        elif not share.waiting and not self._full and share in self._paused:
+            self._paused.remove(share)
             share.pause.release(PauseReason.PUBLISH_BUFFER)
 
     def _release_all(self) -> None:
-        held, self._held = self._held, set()
-        for each in held:
+        paused, self._paused = self._paused, set()
+        for each in paused:
             each.pause.release(PauseReason.PUBLISH_BUFFER)
 
     def _hold(self, share: PublishShare) -> None:
-        self._held.add(share)
+        self._paused.add(share)
         share.pause.hold(PauseReason.PUBLISH_BUFFER)
 
 

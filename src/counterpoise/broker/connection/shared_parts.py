@@ -34,7 +34,7 @@ class SharedByConnections:
         #: Published bytes that wait for storage.
         self.publish_buffer = PublishBuffer(0)
         #: Memory of entries that wait for a rate limit: at most half of the publish buffer's limit.
-        self.held_memory = ThrottledMemory(0)
+        self.throttled_memory = ThrottledMemory(0)
         self.set_publish_buffer(config.publish_buffer_mb)
         self.lookups = Lookups(config.lookups_max)
         self.listings = Listings(services.catalog, services.topics)
@@ -47,7 +47,7 @@ class SharedByConnections:
         """Limit the memory of published messages to ``mib`` MiB; 0 or less is no limit."""
         size = max(0, mib) * MIB
         self.publish_buffer.set_limit(size)
-        self.held_memory.limit = size // 2
+        self.throttled_memory.limit = size // 2
 
 
 class Connections:

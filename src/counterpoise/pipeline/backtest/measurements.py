@@ -67,11 +67,11 @@ class Measurements:
         ]
         return np.stack(columns, axis=1)
 
-    def measure(self, measured: Masks | None, loads: Rates, held_back: float) -> None:
+    def measure(self, measured: Masks | None, loads: Rates, missed_steps: float) -> None:
         """Add a step with these loads; brokers in `measured` then report the mean since their last
         report.
 
-        `measured` None: all brokers report at every step. ``held_back``: how many steps of its
+        `measured` None: all brokers report at every step. ``missed_steps``: how many steps of its
         traffic the clients of a bundle could not publish while it moved, and publish afterwards.
         """
         sample = np.stack([getattr(loads, name) for name in RATE_NAMES]).T
@@ -88,7 +88,7 @@ class Measurements:
         self.listed[(self.listed != self._owners) & measured[self.listed]] = -1
         mine = np.flatnonzero(measured[self._owners])
         steps = self._flowed[mine, np.newaxis]
-        waited = held_back * self._arrived[mine]
+        waited = missed_steps * self._arrived[mine]
         self._reported[mine] = self._flow[mine] / steps * (1 + waited[:, np.newaxis] / steps)
         self.listed[mine] = self._owners[mine]
         self._forget_flow(mine)

@@ -183,9 +183,9 @@ class ApprovedPlan:
         seen = reading.snapshot
         actions = await asyncio.to_thread(ActionTrail(self._writer.location).actions)
         known = cordons(actions).items()
-        held = {each: why for each, why in known if each not in self._options.fills}
+        cordoned = {each: why for each, why in known if each not in self._options.fills}
         view = replace(seen.view, now_ms=self._clock_ms())
-        now = replace(seen, view=view, cordoned=held)
+        now = replace(seen, view=view, cordoned=cordoned)
         return reading, check(self._plan, now, round(self._options.valid_for_s * 1000))
 
     def _refuse(self, checked: PlanCheck) -> None:

@@ -60,7 +60,7 @@ class BalancerNotices:
     def __init__(self, sink: NoticeSink, clock_ms: MillisecondClock) -> None:
         self._sink = sink
         self._clock_ms = clock_ms
-        self._held: set[str] = set()
+        self._withheld: set[str] = set()
 
     def decided(self, made: Round) -> None:
         """Notify of a committed round if it moves anything."""
@@ -104,11 +104,11 @@ class BalancerNotices:
 
         `reason` says why; empty: it is not withheld.
         """
-        if reason and what not in self._held:
-            self._held.add(what)
+        if reason and what not in self._withheld:
+            self._withheld.add(what)
             self._note(NoticeKind.STOP, NoticeSeverity.WARNING, what, f"nothing is moved: {reason}")
-        elif what in self._held and not reason:
-            self._held.discard(what)
+        elif what in self._withheld and not reason:
+            self._withheld.discard(what)
             sentence = f"moves go on: {what} do not hold them any more"
             self._note(NoticeKind.STOP, NoticeSeverity.INFO, what, sentence, is_over=True)
 

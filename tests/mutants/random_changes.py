@@ -46,10 +46,7 @@ _LOAD = [
 ]
 _SETTINGS = "tests/app/settings/test_table.py"
 """Holds every room's settings against Pulsar's."""
-_OF_LINKS = [
-    "tests/broker/bundles/test_topic_records.py",
-    "tests/broker/bundles/test_unload_orders.py",
-]
+_OF_LINKS = ["tests/broker/bundles/test_topic_records.py", "tests/broker/bundles/test_unloaders.py"]
 _CHANNEL = ["tests/ownership", "tests/broker/bundles", *_QUICK]
 
 ROOMS: dict[str, Room] = {

@@ -10,11 +10,11 @@ from typing import Any
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks, BackOff
+from counterpoise.broker.bundles.bundle_assigner import BundleAssigner
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup import LookupService
 from counterpoise.broker.bundles.lookup_result import LookupResult
 from counterpoise.broker.bundles.ownership import BundleOwnership
-from counterpoise.broker.bundles.record_orders import RecordOrders
 from counterpoise.broker.bundles.repairs import OwnershipRepairs
 from counterpoise.broker.bundles.topic_records import TopicRecords
 from counterpoise.broker.peers import SystemTopicListener
@@ -146,7 +146,7 @@ class SimulatedBroker:
         store: Any = self.session if self.records is None else self.records
         self.registry = Registry(self.session, self.id)
         self.ownership = BundleOwnership(store, logged, options, self._drain, prepare=self._prepare)
-        self.orders = RecordOrders(self.ownership)
+        self.assigner = BundleAssigner(self.ownership)
         self.election = LeaderElection(self.session, LeaderBroker(self.id, ""))
         self.election.report_to(self)
         placer = Placer(self.registry, self.server.rng.choice)

@@ -291,7 +291,7 @@ def order(history: History) -> None:
                 others = [each.id for each in history.brokers] + [None]
                 destination = history.rng.choice(others)
                 orderer.log("orders %s to go from %s to %s", bundle, broker.id, destination)
-                ordering = orderer.orders.release(bundle, broker.id, destination)
+                ordering = orderer.assigner.release(bundle, broker.id, destination)
                 task = orderer.run(_refused(ordering))
                 if history.rng.random() < 0.3:
                     _later(history, 0.02, task.cancel)
@@ -304,7 +304,7 @@ def assign_twice(history: History) -> None:
         if (broker := _some(history)) is not None:
             chosen = history.rng.choice(history.brokers).id
             broker.log("assigns %s to %s", bundle, chosen)
-            broker.run(_refused(broker.orders.assign(bundle, chosen)))
+            broker.run(_refused(broker.assigner.assign(bundle, chosen)))
 
 
 def die_in_a_move(history: History) -> None:

@@ -3,11 +3,11 @@
 from counterpoise.broker import parts
 from counterpoise.broker.base.addresses import Addresses
 from counterpoise.broker.bundles.auto_split import AutoSplit
-from counterpoise.broker.bundles.record_orders import RecordOrders
+from counterpoise.broker.bundles.bundle_assigner import BundleAssigner
 from counterpoise.broker.bundles.shedding import BundleUnloader, LeaderShedding, SheddingSource
 from counterpoise.broker.bundles.shedding_options import SheddingConfig
 from counterpoise.broker.bundles.split_finders import Finder, OwnFinder, ReportFinder
-from counterpoise.broker.bundles.unload_orders import RecordUnloads, UnloadOrders
+from counterpoise.broker.bundles.unloaders import AdminUnloader, RecordUnloader
 from counterpoise.broker.connection.client_listener import ClientListener
 from counterpoise.broker.context import BrokerContext
 from counterpoise.broker.load import LoadReporter, ProcessUsage, SampledUsage
@@ -113,9 +113,9 @@ def _shedding(
 
     unload: BundleUnloader
     if ownership.protocol.changes_by_record:
-        unload = RecordUnloads(RecordOrders(ownership.bundles), placer)
+        unload = RecordUnloader(BundleAssigner(ownership.bundles), placer)
     else:
-        unload = UnloadOrders(
+        unload = AdminUnloader(
             addresses.broker_id,
             load.registry,
             bundles.moves,

@@ -52,7 +52,7 @@ class Release:
 
 
 @dataclass(frozen=True, slots=True)
-class OrderRelease:
+class ReleaseFrom:
     """Request: make the owner, another broker or this one, release the bundle.
 
     Only for protocols that assign by record: the owner reads the record and releases it.
@@ -80,7 +80,7 @@ class CheckOwnership:
 
 
 Request: TypeAlias = (
-    Acquire | Assign | Release | OrderRelease | Split | SplitCompleted | CheckOwnership
+    Acquire | Assign | Release | ReleaseFrom | Split | SplitCompleted | CheckOwnership
 )
 
 # Notifications.

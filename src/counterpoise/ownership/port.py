@@ -107,7 +107,7 @@ class BundleProtocol(Protocol[S]):
         """Whether every change of a bundle is first written into a record that all brokers read.
 
         If so, any broker may assign a bundle without an owner (`Assign`) or have it released
-        (`OrderRelease`), and a split is announced before it is made (`Split`).
+        (`ReleaseFrom`), and a split is announced before it is made (`Split`).
         """
 
     @property

@@ -7,9 +7,9 @@ from collections.abc import AsyncIterator
 import pytest
 
 from counterpoise.broker.broker import Broker
+from counterpoise.broker.bundles.bundle_assigner import BundleAssigner
 from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.bundles.options import IN_STORE, ON_TOPIC
-from counterpoise.broker.bundles.record_orders import RecordOrders
 from counterpoise.metadata import Notification
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE
@@ -29,8 +29,8 @@ async def bundles_of(broker: Broker) -> tuple[BundleName, ...]:
     return tuple((await broker.namespaces.bundles(NAMESPACE)).bundles)
 
 
-def orders_of(broker: Broker) -> RecordOrders:
-    return RecordOrders(broker.parts.ownership.bundles)
+def assigner_of(broker: Broker) -> BundleAssigner:
+    return BundleAssigner(broker.parts.ownership.bundles)
 
 
 def records_seen(by: Broker, bundle: BundleName) -> list[ServiceUnitStateData]:
@@ -74,7 +74,7 @@ async def test_003_l536_brokers_that_assign_a_bundle_at_once_agree_on_one_owner(
     for bundle in await bundles_of(started[0]):
         found = await asyncio.gather(
             *(
-                orders_of(broker).assign(bundle, chosen.id)
+                assigner_of(broker).assign(bundle, chosen.id)
                 for broker, chosen in zip(started, [*started[1:], started[0]], strict=True)
             )
         )
@@ -104,7 +104,7 @@ async def test_003_l527_a_bundle_whose_destination_dies_gets_another_owner(
     bundle = (await bundles_of(started[0]))[0]
     dying = started[2]
     await brokers.kill(dying)
-    where = await orders_of(started[1]).assign(bundle, dying.id)
+    where = await assigner_of(started[1]).assign(bundle, dying.id)
     assert where.owner is None or where.owner.broker_id != dying.id
 
     async def found() -> str:
@@ -120,7 +120,7 @@ async def test_003_l562_the_leaders_unload_is_one_record_that_its_owner_follows(
     bundle = (await bundles_of(leader))[0]
     assert await owner.parts.ownership.bundles.acquire(bundle)
     seen = records_seen(leader, bundle)
-    ordered = await orders_of(leader).release(bundle, owner.id, destination.id)
+    ordered = await assigner_of(leader).release(bundle, owner.id, destination.id)
     assert ordered
     serves = destination.parts.ownership.bundles.serves
     await until(lambda: serves(bundle), "the former owner has closed its topics")
@@ -137,8 +137,8 @@ async def test_003_l562_an_order_that_names_another_owner_changes_nothing(
     leader, owner, other = await brokers.start_many(3)
     bundle = (await bundles_of(leader))[0]
     assert await owner.parts.ownership.bundles.acquire(bundle)
-    assert not await orders_of(leader).release(bundle, other.id, leader.id)
-    assert not await orders_of(leader).release(bundle, owner.id, owner.id) or (
+    assert not await assigner_of(leader).release(bundle, other.id, leader.id)
+    assert not await assigner_of(leader).release(bundle, owner.id, owner.id) or (
         brokers.owner(bundle) is owner
     )
     assert brokers.owner(bundle) is owner

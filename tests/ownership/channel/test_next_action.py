@@ -27,8 +27,8 @@ from counterpoise.ownership.channel.transitions import Storage, refusal
 from counterpoise.ownership.events import (
     Acquire,
     Assign,
-    OrderRelease,
     Release,
+    ReleaseFrom,
     Split,
     SplitCompleted,
 )
@@ -55,9 +55,9 @@ REQUESTS = st.sampled_from(
         Release(B),
         Assign(A),
         Assign(B),
-        OrderRelease(A, None),
-        OrderRelease(A, B),
-        OrderRelease(B, A),
+        ReleaseFrom(A, None),
+        ReleaseFrom(A, B),
+        ReleaseFrom(B, A),
         SplitCompleted(),
         Split(("0x00000000_0x40000000", "0x40000000_0x80000000")),
     ]
@@ -148,7 +148,7 @@ def test_clients_are_sent_to_no_broker_that_does_not_own_the_bundle_yet() -> Non
 def test_an_owner_is_not_ordered_to_release_a_bundle_to_itself() -> None:
     owned = record(ServiceUnitState.OWNED, A)
     for me, topics in ((A, OpenTopics.SERVED), (B, OpenTopics.NONE)):
-        order = OrderRelease(A, A)
-        assert next_action(owned, LocalBundle(me, topics, order, 0)) == next_action(
+        request = ReleaseFrom(A, A)
+        assert next_action(owned, LocalBundle(me, topics, request, 0)) == next_action(
             owned, LocalBundle(me, topics, None, 0)
         )

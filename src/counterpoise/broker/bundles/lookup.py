@@ -5,11 +5,11 @@ from typing import Final
 
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
 from counterpoise.broker.base.single_flight import SingleFlight
+from counterpoise.broker.bundles.bundle_assigner import BundleAssigner
 from counterpoise.broker.bundles.election import LeaderElection
 from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect, LookupResult
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import Placer
-from counterpoise.broker.bundles.record_orders import RecordOrders
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.names.bundle import BundleName
@@ -37,7 +37,7 @@ class LookupService:
         self._registry = registry
         self._election = election
         self._ownership = ownership
-        self._orders = RecordOrders(ownership)
+        self._assigner = BundleAssigner(ownership)
         self._placer = placer
         self._balanced = balanced
         self._tally = tally or BundleTally()
@@ -61,7 +61,7 @@ class LookupService:
         Raises `StoreUnavailable`.
         """
         if self._ownership.changes_by_record:
-            await self._orders.assign(bundle, broker_id)
+            await self._assigner.assign(bundle, broker_id)
         else:
             self.set_affinity(bundle, broker_id)
 
@@ -196,13 +196,13 @@ class LookupService:
         where = await self._ownership.locate(bundle)
         if where.owner is None and not where.changing:
             chosen = await self._chosen(bundle)
-            where = await self._orders.assign(bundle, chosen)
+            where = await self._assigner.assign(bundle, chosen)
             found = where.successor or (where.owner.broker_id if where.owner else None)
             result = SUCCESS if found == chosen else SKIP if found else FAILURE
             self._tally.assigned[result] += 1
         elif where.changing:
             # Its successor is gone: the leader repairs the record.
-            where = await self._orders.owner_after_change(bundle)
+            where = await self._assigner.owner_after_change(bundle)
         if where.successor is not None and where.successor in await self._registry.active():
             return NamespaceEphemeralData("", f"http://{where.successor}")
         return where.owner

@@ -156,7 +156,7 @@ def _requested(record: ServiceUnitStateData | None, local: LocalBundle) -> Actio
             return WriteNext(assigning(record, me, now_ms))
         case events.Assign(broker) if state in (ServiceUnitState.INIT, ServiceUnitState.FREE):
             return WriteNext(assigning(record, broker, now_ms))
-        case events.OrderRelease(owner, destination) if record is not None and owner != destination:
+        case events.ReleaseFrom(owner, destination) if record is not None and owner != destination:
             if state is ServiceUnitState.OWNED and serves(record, owner):
                 return WriteNext(releasing(record, destination, now_ms))
         case events.Release(destination) if owned and destination == me:

@@ -151,7 +151,7 @@ def _found(state: ChannelBundle, result: events.NodeFound) -> Next:
 def _written(state: ChannelBundle, result: events.NodeCreated) -> Next:
     done = isinstance(
         state.request,
-        events.Assign | events.Release | events.OrderRelease | events.SplitCompleted | events.Split,
+        events.Assign | events.Release | events.ReleaseFrom | events.SplitCompleted | events.Split,
     )
     return _act_or_read(
         replace(
@@ -308,7 +308,7 @@ _REQUESTS: Final = (
     events.Acquire,
     events.Assign,
     events.Release,
-    events.OrderRelease,
+    events.ReleaseFrom,
     events.Split,
     events.SplitCompleted,
     events.CheckOwnership,

@@ -79,7 +79,7 @@ class BundleLock:
     """Whether something happened since the command was issued, so its result is not believed."""
     failures: int = 0
     """Commands in a row that failed."""
-    order: object | None = None
+    deferred: object | None = None
     """A request that waits until this step is over."""
     claimed: bool = False
     """Whether a lock that is found and names this broker is certainly another process's: since the
@@ -94,8 +94,8 @@ class BundleLock:
             words.append(f"pausing after {self.failures} failures")
         if self.overtaken:
             words.append("overtaken")
-        if self.order is not None:
-            words.append(f"then {type(self.order).__name__}")
+        if self.deferred is not None:
+            words.append(f"then {type(self.deferred).__name__}")
         return ", ".join(words)
 
     @property

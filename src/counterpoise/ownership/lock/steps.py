@@ -64,7 +64,8 @@ def ask_again(state: BundleLock) -> Next:
 
 def rest(state: BundleLock, phase: LockPhase, version: int | None = None) -> Next:
     """Enter a phase in which nothing is awaited. A request that was deferred is handled next."""
-    return BundleLock(state.options, state.bundle, phase, version=version, order=state.order), ()
+    after = BundleLock(state.options, state.bundle, phase, version=version, deferred=state.deferred)
+    return after, ()
 
 
 def pause(state: BundleLock) -> Next:
@@ -76,7 +77,7 @@ def pause(state: BundleLock) -> Next:
 
 def later(state: BundleLock, event: object) -> Next:
     """Defer a request until the current step is over."""
-    return replace(state, order=event), ()
+    return replace(state, deferred=event), ()
 
 
 # Taking a bundle.
@@ -192,12 +193,12 @@ lose = entering(P.DOUBTED, version=None, claimed=True)
 """Transition: read the lock, which vanished, perhaps because another process removed it."""
 
 
-def release(state: BundleLock, order: events.Release) -> Next:
+def release(state: BundleLock, request: events.Release) -> Next:
     """Transition: announce that the bundle is to be released."""
-    if order.destination == state.me:
+    if request.destination == state.me:
         # The lock stays, so no other broker has to know.
         return enter(state, P.CLOSING, destination=state.me)
-    return enter(state, P.ANNOUNCING, destination=order.destination, announced=True)
+    return enter(state, P.ANNOUNCING, destination=request.destination, announced=True)
 
 
 def announced(state: BundleLock, _: object) -> Next:
@@ -291,9 +292,9 @@ withdraw = entering(P.WITHDRAWING)
 """Transition: delete the announcement of a hand-over that is over."""
 
 
-def stop_waiting(state: BundleLock, order: object) -> Next:
+def stop_waiting(state: BundleLock, request: object) -> Next:
     """Transition: stop waiting for the successor; a lookup chose this broker again."""
-    return enter(replace(state, order=order), P.WITHDRAWING)
+    return enter(replace(state, deferred=request), P.WITHDRAWING)
 
 
 def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:

@@ -39,10 +39,10 @@ P = LockPhase
 def advance(state: BundleLock, event: object) -> Next:
     """The next state and the effects of one event; raises `UnexpectedEvent`."""
     after, effects = events.step(TABLE, state.phase, "bundle ownership", state, event)
-    if after.in_progress or after.order is None:
+    if after.in_progress or after.deferred is None:
         return after, effects
     # At rest now: handle the request that was deferred until then.
-    rested, more = advance(replace(after, order=None), after.order)
+    rested, more = advance(replace(after, deferred=None), after.deferred)
     return rested, (*effects, *more)
 
 

@@ -1,16 +1,16 @@
-"""Changes of a bundle's record that any broker may write: assigning an owner, ordering a release.
+"""Assigns bundles to brokers, and has their owners release them, by the bundles' records.
 
-Only for a protocol that `changes_by_record`.
+Any broker may write these records. Only for a protocol that `changes_by_record`.
 """
 
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.names.bundle import BundleName
-from counterpoise.ownership.events import Assign, OrderRelease
+from counterpoise.ownership.events import Assign, ReleaseFrom
 from counterpoise.ownership.port import BundleLocation
 
 
-class RecordOrders:
-    """Writes the records by which any broker can assign a bundle or have its owner release it."""
+class BundleAssigner:
+    """Writes the record that assigns a bundle, or that has its owner release it."""
 
     def __init__(self, ownership: BundleOwnership) -> None:
         self._ownership = ownership
@@ -38,13 +38,13 @@ class RecordOrders:
         return await self._ownership.locate(bundle)
 
     async def release(self, bundle: BundleName, owner: str, destination: str | None) -> bool:
-        """Order a bundle's owner to release it (``publishUnloadEventAsync``).
+        """Have a bundle's owner release it (``publishUnloadEventAsync``).
 
         Returns True when the destination owns it, or without a destination when the owner has
         released it; False if that took too long or the bundle went elsewhere. Raises
         `StoreUnavailable`.
         """
-        await self._ownership.request(bundle, OrderRelease(owner, destination))
+        await self._ownership.request(bundle, ReleaseFrom(owner, destination))
 
         async def ended() -> bool:
             return not (await self._ownership.locate(bundle)).changing

@@ -10,9 +10,9 @@ import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.tally import BundleTally
-from counterpoise.broker.bundles.unload_orders import RecordUnloads, UnloadOrders
+from counterpoise.broker.bundles.unloaders import AdminUnloader, RecordUnloader
 from counterpoise.broker.peers import unloads
-from counterpoise.broker.peers.unloads import UnloadOrder
+from counterpoise.broker.peers.unloads import UnloadRequest
 from counterpoise.decide.balancing.moves import Move
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.names.bundle import BundleName
@@ -38,10 +38,10 @@ class Cluster:
     asked: list[object] = field(default_factory=list)
     tally: BundleTally = field(default_factory=BundleTally)
 
-    def orders(self) -> UnloadOrders:
-        as_any = cast("Any", self)
+    def unloader(self) -> AdminUnloader:
+        its = cast("Any", self)
         security = cast("Any", SimpleNamespace(has_tls_settings=self.speaks_tls))
-        return UnloadOrders(ME, as_any, as_any, self.tally, security=security, within_s=lambda: 7.0)
+        return AdminUnloader(ME, its, its, self.tally, security=security, within_s=lambda: 7.0)
 
     async def report(self, broker: str) -> object:
         assert broker == OWNER
@@ -53,8 +53,8 @@ class Cluster:
     async def unload(self, bundle: BundleName, destination: str | None) -> None:
         self.asked.append((bundle, destination))
 
-    async def order(self, url: str, order: UnloadOrder, _: object) -> None:
-        self.asked.append((url, order))
+    async def request(self, url: str, request: UnloadRequest, _: object) -> None:
+        self.asked.append((url, request))
 
     async def choose(self, bundle: BundleName, without: Collection[str] = ()) -> str | None:
         assert without == {OWNER}
@@ -83,16 +83,16 @@ async def test_another_broker_is_ordered_at_an_address_that_the_leader_speaks(
     destination: str | None,
 ) -> None:
     cluster = Cluster(addresses, speaks_tls)
-    monkeypatch.setattr(unloads, "order_unload", cluster.order)
-    await cluster.orders()(move(OWNER, destination))
-    assert cluster.asked == [(url, UnloadOrder(BUNDLE, destination or None, ME, 7.0))]
+    monkeypatch.setattr(unloads, "request_unload", cluster.request)
+    await cluster.unloader()(move(OWNER, destination))
+    assert cluster.asked == [(url, UnloadRequest(BUNDLE, destination or None, ME, 7.0))]
     assert cluster.tally.ordered == 0, "its owner counts it"
 
 
 @pytest.mark.parametrize("destination", [OTHER, None, ""])
 async def test_the_leaders_own_bundles_are_unloaded_here(destination: str | None) -> None:
     cluster = Cluster()
-    await cluster.orders()(move(ME, destination))
+    await cluster.unloader()(move(ME, destination))
     assert (cluster.asked, cluster.tally.ordered) == ([(BUNDLE, destination or None)], 1)
 
 
@@ -101,7 +101,7 @@ async def test_a_broker_that_has_left_is_given_no_order(
     addresses: tuple[str | None, str | None] | None,
 ) -> None:
     with pytest.raises(BrokerError, match=f"{OWNER} has left"):
-        await Cluster(addresses).orders()(move(OWNER, OTHER))
+        await Cluster(addresses).unloader()(move(OWNER, OTHER))
 
 
 @pytest.mark.parametrize("is_released", [True, False])
@@ -110,7 +110,7 @@ async def test_by_records_a_bundle_goes_to_its_destination_or_to_the_chosen_brok
     destination: str | None, to: str, is_released: bool
 ) -> None:
     cluster = Cluster(is_released=is_released)
-    by_records = RecordUnloads(cast("Any", cluster), cast("Any", cluster))
+    by_records = RecordUnloader(cast("Any", cluster), cast("Any", cluster))
     if is_released:
         await by_records(move(OWNER, destination))
     else:
@@ -142,8 +142,8 @@ async def test_an_owner_that_does_not_confirm_an_unload_is_quoted(said: str, why
 
     async with await asyncio.start_server(answer, "127.0.0.1", 0) as server:
         url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-        order = UnloadOrder(BUNDLE, None, ME, within_s=10.0 if said else 0.05)
+        request = UnloadRequest(BUNDLE, None, ME, within_s=10.0 if said else 0.05)
         with pytest.raises(BrokerError, match=f"{BUNDLE} was not unloaded: {url} {why}"):
-            await unloads.order_unload(url, order, ANONYMOUS)
+            await unloads.request_unload(url, request, ANONYMOUS)
         async with asyncio.timeout(10):
             await left.wait()

@@ -1,11 +1,11 @@
-"""Carries out the leader's moves: by orders to bundles' owners, or by bundles' records."""
+"""Carries out the leader's moves: by requests to bundles' owners, or by bundles' records."""
 
 from collections.abc import Callable
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.bundles.bundle_assigner import BundleAssigner
 from counterpoise.broker.bundles.moves import BundleMoves
 from counterpoise.broker.bundles.placement import Placer
-from counterpoise.broker.bundles.record_orders import RecordOrders
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.decide.balancing.moves import Move
@@ -14,14 +14,14 @@ from counterpoise.security.client import ClientSecurity
 from counterpoise.wire.errors import ServerError
 
 
-class RecordUnloads:
+class RecordUnloader:
     """Unloads bundles by writing their records in the state channel, which the owners read.
 
     Source: ``UnloadScheduler``, ``ServiceUnitStateChannelImpl.publishUnloadEventAsync``.
     """
 
-    def __init__(self, orders: RecordOrders, placer: Placer) -> None:
-        self._orders = orders
+    def __init__(self, assigner: BundleAssigner, placer: Placer) -> None:
+        self._assigner = assigner
         self._placer = placer
 
     async def __call__(self, move: Move) -> None:
@@ -31,7 +31,7 @@ class RecordUnloads:
         """
         bundle = BundleName.parse(move.bundle)
         destination = move.destination or await self._placer.choose(bundle, without={move.source})
-        if not await self._orders.release(bundle, move.source, destination):
+        if not await self._assigner.release(bundle, move.source, destination):
             raise BrokerError(
                 ServerError.ServiceNotReady,
                 f"{bundle} was not unloaded: its record does not say that {move.source} has "
@@ -39,7 +39,7 @@ class RecordUnloads:
             )
 
 
-class UnloadOrders:
+class AdminUnloader:
     """Unloads bundles through the admin API of their owners, as an administrator would."""
 
     def __init__(
@@ -77,7 +77,7 @@ class UnloadOrders:
         if web_url is None:
             raise BrokerError(ServerError.ServiceNotReady, f"{move.source} has left")
         # Imported here: it brings an HTTP library.
-        from counterpoise.broker.peers.unloads import UnloadOrder, order_unload
+        from counterpoise.broker.peers.unloads import UnloadRequest, request_unload
 
-        order = UnloadOrder(bundle, destination, by=self._me, within_s=self._within_s())
-        await order_unload(web_url, order, self._security)
+        request = UnloadRequest(bundle, destination, by=self._me, within_s=self._within_s())
+        await request_unload(web_url, request, self._security)

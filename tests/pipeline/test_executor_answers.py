@@ -210,11 +210,10 @@ def test_what_stopped_moves_stops_none_of_the_next_and_a_dry_run_looks_at_no_bro
     async def carried_out() -> None:
         for options in (OPTIONS, replace(OPTIONS, execute=False)):
             executor, ended = Executor(cast("Any", cluster), lambda: START, options), EndedMoves()
-            reasons = [rise.sentence, ""] if options.execute else [""]
-            for reason in reasons:
-                await executor.carry_out([move()], [TO], ended.keep)
-                assert executor.stopped == reason
-            assert [each.error for each in ended] == reasons
+            found = [rise, None] if options.execute else [None]
+            for each in found:
+                assert await executor.carry_out([move()], [TO], ended.keep) == each
+            assert [each.error for each in ended] == [rise.sentence, ""][-len(found) :]
 
     carried_out()
     assert watched == [[SOURCE, TO], [SOURCE, TO], []]

@@ -50,7 +50,6 @@ class Script:
     """Carries moves out as its script says: a status for each attempt at each bundle."""
 
     rise: LatencyRise | None = None
-    stopped = ""
 
     def __init__(self, **statuses: Sequence[MoveStatus]) -> None:
         self.left = {int(number[1:]): [*each] for number, each in statuses.items()}
@@ -68,12 +67,13 @@ class Script:
         brokers: Sequence[str],
         done: Callable[[MoveOutcome], Awaitable[None]],
         first: Collection[Move],
-    ) -> None:
+    ) -> LatencyRise | None:
         self.tried.append([move.bundle for move in moves])
         self.first.append([move.bundle for move in first])
         for move in moves:
             number = [each.id for each in MADE.moves].index(move.id)
             await done(ended(move, self.left[number].pop(0)))
+        return self.rise
 
 
 def ended(move: Move, status: MoveStatus, error: str = "") -> MoveOutcome:
@@ -93,7 +93,7 @@ class Story:
         )
 
     async def see_through(self, made: Round = TWO, *by_hand: PastMove) -> list[MoveOutcome]:
-        return await self.runner.see_through(made, (), STATE, by_hand)
+        return (await self.runner.see_through(made, (), STATE, by_hand)).outcomes
 
     def kept(self) -> list[MoveStatus]:
         return [self.history.outcomes[move.id].status for move in TWO.moves]
@@ -142,7 +142,6 @@ async def test_what_failed_before_moves_were_stopped_is_kept_and_not_tried_again
     """The moves to the broker that became slow hurt, which is remembered."""
     script, moved = Script(m0=[FAILED, MOVED], m1=[MOVED]), TWO.moves[1]
     script.rise = LatencyRise(moved.destination or "", 5.0, 80.0, LatencyLimit())
-    script.stopped = script.rise.sentence
     story = Story(script, attempts=3)
     await story.see_through()
     assert len(script.tried) == 1

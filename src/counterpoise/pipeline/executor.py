@@ -100,13 +100,6 @@ class Executor:
         self._unacknowledged = Unacknowledged(admin)
         self._lookup = BundleLookup(admin, where)
         self._latencies = LatencyWatch(admin, where, options.latency)
-        self.rise: LatencyRise | None = None
-        """The rise of publish latency that stopped the last `carry_out` early; None without one."""
-
-    @property
-    def stopped(self) -> str:
-        """Why the last `carry_out` stopped early (publish latency rose); empty if it did not."""
-        return self.rise.sentence if self.rise else ""
 
     async def carry_out(
         self,
@@ -114,18 +107,19 @@ class Executor:
         brokers: Sequence[str],
         done: Callable[[MoveOutcome], Awaitable[None]],
         first: Collection[Move] = (),
-    ) -> None:
+    ) -> LatencyRise | None:
         """Carry out moves concurrently; `done` is called with each outcome as soon as it is known.
 
         `brokers` are possible new owners; `first` are those of `moves` that come before the others.
-        Failures and errors of the cluster never raise: the outcomes have the reasons.
+        Failures and errors of the cluster never raise: the outcomes have the reasons. Returns the
+        rise of publish latency that stopped the moves early; None if none did.
         """
         carried_out: list[bool] = []
         turns = _MoveTurns(MovePace.of(self._options.at_once, self._options.failed_most))
-        self.rise = None
+        rises: list[LatencyRise] = []
 
         def stop(rise: LatencyRise) -> None:
-            self.rise = rise
+            rises.append(rise)
             turns.pace = replace(turns.pace, stopped=rise.sentence)
 
         async def one(move: Move) -> None:
@@ -145,6 +139,7 @@ class Executor:
             if any(carried_out) and others and not turns.pace.stop:
                 await asyncio.sleep(self._options.warm_up_s)
             await _all_or_none(one(move) for move in others)
+        return rises[-1] if rises else None
 
     def _touched(self, moves: Sequence[Move]) -> list[str]:
         """The sources and destinations of moves, sorted; empty in a dry run."""

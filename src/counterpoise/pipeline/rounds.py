@@ -8,11 +8,12 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, Withheld, approve
 from counterpoise.decide.balancing.due import carried, traffic
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
+from counterpoise.decide.balancing.publish_latency import LatencyRise
 from counterpoise.decide.balancing.warm_up import first_moves
 from counterpoise.load.fold import FoldState
 from counterpoise.names.bundle import namespace_of
@@ -24,6 +25,14 @@ from counterpoise.pipeline.tables.journal import JournalWriter
 
 if TYPE_CHECKING:
     from counterpoise.pipeline.watch.metrics import Metrics
+
+
+class RoundEnd(NamedTuple):
+    """The outcomes of a round's moves, and why no further move was made."""
+
+    outcomes: list[MoveOutcome]
+    stopped: str
+    """How publish latency rose; empty if no move was left out for that."""
 
 
 class RoundRunner:
@@ -65,9 +74,8 @@ class RoundRunner:
         brokers: Sequence[str],
         state: FoldState,
         by_hand: Sequence[PastMove] = (),
-    ) -> list[MoveOutcome]:
-        """Carry out the rest of a committed round, and commit the memory that ends it; returns all
-        outcomes.
+    ) -> RoundEnd:
+        """Carry out the rest of a committed round, and commit the memory that ends it.
 
         `brokers` are those that may turn out to own a bundle, `state` has their reports when the
         round was decided, `by_hand` recent moves by operators, which count for the rules.
@@ -77,6 +85,7 @@ class RoundRunner:
         approved, withheld = approve(left, [*self._moved, *by_hand], made.poll_id, self._rules)
         parts = {move.id: move.part for move in made.moves}
         withheld_now: set[tuple[str, str]] = set()
+        rise: LatencyRise | None = None
 
         async def done(outcome: MoveOutcome, attempt: int = 0) -> None:
             outcomes[outcome.id] = outcome
@@ -107,7 +116,7 @@ class RoundRunner:
                 for move in approved
                 if attempt == 1 or outcomes[move.id].status is MoveStatus.FAILED
             ]
-            if attempt > 1 and self._executor.stopped:
+            if rise:
                 for move in again:  # there is no further attempt, so the last failure is final
                     await done(outcomes[move.id], self._attempts)
                 break
@@ -115,20 +124,16 @@ class RoundRunner:
                 await self._executor.pause_before(attempt)
                 first = first_moves(again, _owned(state)) if attempt == 1 else ()
                 kept = partial(done, attempt=attempt)
-                await self._executor.carry_out(again, brokers, kept, first)
+                rise = await self._executor.carry_out(again, brokers, kept, first)
         if made.moves:
             self.withheld = frozenset(withheld_now)
         ended = list(outcomes.values())
         loads = carried(state, [one.bundle for one in ended])
         memory = made.memory.after(
-            ended,
-            span_ms=self._span_ms,
-            traffic=traffic(state),
-            carried=loads,
-            rise=self._executor.rise,
+            ended, span_ms=self._span_ms, traffic=traffic(state), carried=loads, rise=rise
         )
         await asyncio.to_thread(self._history.record_memory, made.poll_id, memory)
-        return ended
+        return RoundEnd(ended, rise.sentence if rise else "")
 
     def _known(self, made: Round) -> dict[str, MoveOutcome]:
         """The outcomes of a round's moves so far, by move id."""

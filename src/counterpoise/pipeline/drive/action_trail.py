@@ -30,6 +30,7 @@ from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.plain_files import names_below, read_plain, write_plain
 
 if TYPE_CHECKING:
+    from counterpoise.decide.balancing.publish_latency import LatencyRise
     from counterpoise.pipeline.executor import Executor
 
 PREFIX = "action-"
@@ -276,7 +277,7 @@ class ActionLog:
         brokers: Sequence[str],
         done: Callable[[MoveOutcome], None],
         first: Collection[Move] = (),
-    ) -> None:
+    ) -> "LatencyRise | None":
         """Carry out moves as `Executor.carry_out` does, and record each outcome before `done`."""
         parts = {move.id: move.part for move in moves}
 
@@ -284,7 +285,7 @@ class ActionLog:
             await self.record(outcome, parts[outcome.id])
             done(outcome)
 
-        await executor.carry_out(moves, brokers, kept, first)
+        return await executor.carry_out(moves, brokers, kept, first)
 
     def close(self, at_ms: int) -> None:
         """Record that the action has ended."""

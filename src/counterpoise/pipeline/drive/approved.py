@@ -25,7 +25,7 @@ from counterpoise.pipeline.drive.action_trail import ActionTrail, cordons
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
-from counterpoise.pipeline.rounds import RoundRunner
+from counterpoise.pipeline.rounds import RoundEnd, RoundRunner
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.journal import JournalWriter
@@ -137,8 +137,9 @@ class ApprovedPlan:
                         break
                     left |= checked.changed
                 steps = [step for step in checked.to_do if step.round == number]
-                outcomes += await self._round(steps, reading)
-                if refused := self._executor.stopped:
+                made, refused = await self._round(steps, reading)
+                outcomes += made
+                if refused:
                     break
         ended = {one.bundle: one for one in outcomes}
         for step in self._plan.steps:
@@ -199,7 +200,7 @@ class ApprovedPlan:
                 f"({bundle}: {reason}); make a new one, or --partial carries out the others"
             )
 
-    async def _round(self, steps: list[PlanStep], reading: ClusterReading) -> list[MoveOutcome]:
+    async def _round(self, steps: list[PlanStep], reading: ClusterReading) -> RoundEnd:
         poll_id, snapshot = int(reading.rows["poll_id"][0]), reading.snapshot
         if reason := await sheds_by_itself(self._reader.admin, self._addresses):
             raise PlanRefusedError(reason)

@@ -132,8 +132,7 @@ class BrokerDrain:
             owned = self.snapshot.owned if self.snapshot else {}
             destinations = sorted({move.destination for move in plan.moves})
             first = first_moves(moves, owned)
-            await log.carry_out(self._executor, moves, destinations, done, first)
-            if self._executor.stopped:
+            if await log.carry_out(self._executor, moves, destinations, done, first):
                 moved = {each.bundle for each in outcomes if each.status in _VERIFIED}
                 stuck = {m.bundle: errors[m.bundle] for m in plan.moves if m.bundle not in moved}
                 if stuck:

@@ -321,9 +321,9 @@ class RollingRestart:
         first = first_moves(plan.moves, snapshot.owned)
         async with action.recorded(self._clock_ms, broker) as log:
             moving = log.carry_out(executor, plan.moves, snapshot.brokers, done, first)
-            await self._beating(state, moving)
-        if executor.stopped:
-            raise RollStoppedError(f"{broker} has not got its whole share: {executor.stopped}")
+            rise = await self._beating(state, moving)
+        if rise:
+            raise RollStoppedError(f"{broker} has not got its whole share: {rise.sentence}")
 
     async def _moved(self, state: RollState) -> list[str]:
         """The bundles that this rolling restart has moved so far, one entry for each move."""

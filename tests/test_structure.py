@@ -61,7 +61,6 @@ FRONT_MODULES = tuple(f"counterpoise.{it.removesuffix('.py').replace('/', '.')}"
 # A generator that was seeded elsewhere may be named; text may be quoted.
 PURE_PARTS = ("random.Random", "urllib.parse.")
 
-#: Imports (which file, of which) that close a circle on purpose, and why.
 CIRCLES: Mapping[tuple[str, str], str] = {
     (
         "counterpoise",
@@ -77,8 +76,8 @@ CIRCLES: Mapping[tuple[str, str], str] = {
         "for a type: a log is handed the store that opened it"
     ),
 }
+"""Imports (which file, of which) that close a circle on purpose, and why."""
 
-#: Called from outside by this name, and by whom. A name that is gone must go from here.
 CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "__getattr__": "Python, for a lazy attribute of the package",
     "add_broker": "tests with an embedded cluster",
@@ -103,11 +102,12 @@ CALLED_FROM_OUTSIDE: Mapping[str, str] = {
     "trust_certs": "tests with an embedded cluster",
     "waiting_to_be_read": "tests: what a connection holds cannot be seen from outside",
 }
-#: Judged against Pulsar, and not yet part of any program: what is missing. It must shrink.
+"""Called from outside by this name, and by whom. A name that is gone must go from here."""
 NOT_CONNECTED: Mapping[str, str] = {}
-#: What an unused one of is a definition that nothing calls; unused fields and members of
-#: enumerations are part of a record or of a protocol.
+"""Judged against Pulsar, and not yet part of any program: what is missing. It must shrink."""
 KINDS = frozenset({"class", "function", "method", "property"})
+"""What an unused one of is a definition that nothing calls; unused fields and members of
+enumerations are part of a record or of a protocol."""
 
 
 def misdirected(it: Source) -> Iterator[str]:

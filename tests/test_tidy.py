@@ -19,8 +19,6 @@ FORBIDDEN_TEXT = {
     re.compile(r"time\.sleep\(0?\.\d"): "await the event instead of sleeping",
 }
 
-#: Words that readers have to translate, and what to write instead: the terms of `docs/GLOSSARY.md`.
-#: Names are split at capitals and underscores, so `LetGo` and `let_go` are found as well.
 WORDS = {
     "heirs?": "successor, or destination",
     "told|tells?|telling": "report, notify, publish, return, answer or log",
@@ -41,23 +39,25 @@ WORDS = {
     "for want of": "without",
     "of a time to come": "future",
 }
+"""Words that readers have to translate, and what to write instead: the terms of `docs/GLOSSARY.md`.
+Names are split at capitals and underscores, so `LetGo` and `let_go` are found as well."""
 _WORD = re.compile(
     rf"\b(?:{'|'.join(f'(?P<w{n}>{word})' for n, word in enumerate(WORDS))})\b", re.IGNORECASE
 )
 _BEGINS_WORD = re.compile("(?<=[a-z0-9])(?=[A-Z])")
-#: Where a word stays (all words where it is empty), and why.
 WORDS_STAY = {
     ("src/counterpoise/pipeline/tables/data_files.py", "tell"): "the method of Python's files",
     ("src/counterpoise/pipeline/gold/write.py", "tell"): "the method of Python's files",
     ("src/counterpoise/pipeline/tables/old_layout.py", "reigns"): "a directory of older histories",
 }
-#: File names that recur because every folder has such a file for the same purpose.
+"""Where a word stays (all words where it is empty), and why."""
 FILES_RECUR = frozenset("__init__ errors memory options policies registry".split())
-#: Folders whose files are named after a verb, a resource or a subject that has a name already.
+"""File names that recur because every folder has such a file for the same purpose."""
 NAMED_AFTER = ("app/", "admin/rest/", "admin/metrics/", "console/parts/")
+"""Folders whose files are named after a verb, a resource or a subject that has a name already."""
 FILE_NAMES_MAX = 3
-#: Where a broker's tasks are made; everything else asks `BackgroundTasks` for them.
 MAKES_TASKS = frozenset({"broker/base/background.py"})
+"""Where a broker's tasks are made; everything else asks `BackgroundTasks` for them."""
 
 
 def test_files_and_functions_stay_small() -> None:
@@ -236,19 +236,19 @@ def test_the_repository_names_no_registry_and_no_path_of_one_machine() -> None:
     assert found.stdout == ""
 
 
-#: Of all tests: names of others that begin with an underscore, and waits by the clock. These may
-#: fall, and never grow: `tests/waiting.py` and `tests/quota/jumping.py` wait for all.
 PRIVATE_ACCESSES_MOST = 45
+"""Of all tests: names of others that begin with an underscore, and waits by the clock. These may
+fall, and never grow: `tests/waiting.py` and `tests/quota/jumping.py` wait for all."""
 SLEEPS_MOST = 30
-#: Of the standard library, for everybody's use in spite of their underscores.
 PUBLIC_ALL_THE_SAME = frozenset({"_asdict", "_exit", "_fields", "_make", "_replace"})
+"""Of the standard library, for everybody's use in spite of their underscores."""
 
 
-#: The waits by the clock; to wait for no time at all is a turn of the loop.
 WAITS = frozenset({"asyncio.sleep", "time.sleep", "sleep"})
+"""The waits by the clock; to wait for no time at all is a turn of the loop."""
 
-#: Text without a match need not be parsed, which takes a while.
 MAY_LOOK_OR_WAIT = re.compile(r"(?<!\bself)(?<!\bcls)(?<!super\(\))\._[^\W_]|sleep\(")
+"""Text without a match need not be parsed, which takes a while."""
 
 
 def looks_and_waits(text: str) -> tuple[list[str], list[str]]:

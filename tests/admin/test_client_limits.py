@@ -39,8 +39,8 @@ class House:
         self.server: web.Server | None = None
         self.port = 0
         self.writers: list[asyncio.StreamWriter] = []
-        #: Large answers that were begun, and bodies that are being read.
         self.answered = 0
+        """Large answers that were begun, and bodies that are being read."""
         self.bodies = 0
 
     async def large(self, _: web.Request) -> web.Response:

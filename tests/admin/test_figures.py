@@ -14,8 +14,9 @@ from tests.admin.conftest import SILENT, Api
 from tests.waiting import found_soon
 
 PAYLOAD = b"x" * 200
-#: What metadata adds to a payload here: at least its checksum and size, and never as much as this.
 OVERHEAD = (10, 120)
+"""What metadata adds to a payload here: at least its checksum and size, and never as much as this.
+"""
 BATCH = 10
 
 

@@ -19,10 +19,9 @@ from tests.admin.conftest import SILENT, Api
 from tests.broker.connection.transactor import ASSIGNMENT, commit_one
 from tests.waiting import found_soon
 
-#: Every selector of the load balancing dashboard that StreamNative publishes for Apache Pulsar.
 PULSARS = Path(__file__).with_name("pulsar_load_balancing_series.txt").read_text().splitlines()
+"""Every selector of the load balancing dashboard that StreamNative publishes for Apache Pulsar."""
 SELECTOR = re.compile(r"(?P<name>\w+)(?:\{(?P<labels>.*)\})?")
-#: Every selector of ours.
 OURS = sorted(
     {
         selector
@@ -32,14 +31,15 @@ OURS = sorted(
         for selector in re.findall(r"(?:pulsar|counterpoise)_\w+(?:\{[^}]*\})?", target["expr"])
     }
 )
+"""Every selector of ours."""
 NAMESPACES = "/admin/v2/namespaces"
 IN_TRANSACTIONS = "persistent://public/default/in-transactions"
 PAYLOAD = b"x" * 100
 BURST = 4
 """More messages than a limited topic lets pass in a second."""
-#: What stays at nothing unless something goes wrong, a broker dies or the leader sheds load, and
-#: what a host may not have.
 IDLE = re.compile(r"Failure|Skip|cleanup|bandwidth|directMemory|std|unload_broker_total")
+"""What stays at nothing unless something goes wrong, a broker dies or the leader sheds load, and
+what a host may not have."""
 
 pytestmark = pytest.mark.client
 

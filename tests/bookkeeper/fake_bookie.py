@@ -87,11 +87,11 @@ class FakeBookie(BookieDisk):
         self.adds: list[tuple[int, int]] = []
         self.flags: set[int] = set()
         self.port = 0
-        #: Of connections that ask for it; None: START_TLS is refused.
         self.tls: ssl.SSLContext | None = None
+        """Of connections that ask for it; None: START_TLS is refused."""
         self.encrypted = 0
-        #: Connections on which TLS was to start.
         self.handshakes = 0
+        """Connections on which TLS was to start."""
         self.hangs: TlsHang | None = None
         self.left_hanging = asyncio.Event()
         """Set when a client hangs up on a bookie that hangs."""

@@ -21,8 +21,8 @@ class MemoryLedger:
         self.number = number
         self.entries: list[bytes] = []
         self.closed = False
-        #: Recovered, or its bookies failed: its writer is refused.
         self.fenced = False
+        """Recovered, or its bookies failed: its writer is refused."""
         self.lost: set[int] = set()
 
 
@@ -33,8 +33,8 @@ class MemoryBookKeeper:
         self.store = tree.open()
         self.ledgers: dict[int, MemoryLedger] = {}
         self.numbers = 0
-        #: Confirmations are withheld while it is clear.
         self.answers = asyncio.Event()
+        """Confirmations are withheld while it is clear."""
         self.answers.set()
 
     def client(self) -> MemoryClient:
@@ -58,16 +58,16 @@ class MemoryClient:
 
     def __init__(self, cluster: MemoryBookKeeper) -> None:
         self.cluster = cluster
-        #: It reaches nothing any more: every call fails.
         self.vanished = False
-        #: Behind so many entries one ends its ledger: it is not stored, or its answer is lost.
+        """It reaches nothing any more: every call fails."""
         self.fails_in: int | None = None
+        """Behind so many entries one ends its ledger: it is not stored, or its answer is lost."""
         self.unanswered_in: int | None = None
-        #: The largest entry, and how many were sent.
         self.payload_max = 5 << 20
+        """The largest entry, and how many were sent."""
         self.sent = 0
-        #: Of the ledgers that it created.
         self.quorums: list[Quorums | None] = []
+        """Of the ledgers that it created."""
 
     def reach(self) -> None:
         if self.vanished:

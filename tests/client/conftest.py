@@ -17,10 +17,10 @@ from http import HTTPStatus
 import pulsar
 import pytest
 
-#: How long a message may take that is sure to come, in milliseconds.
 SOON = 15_000
-#: How long to wait to see that nothing comes, in milliseconds.
+"""How long a message may take that is sure to come, in milliseconds."""
 NEVER = 300
+"""How long to wait to see that nothing comes, in milliseconds."""
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from tests.client.conftest import SOON
 
 pytestmark = pytest.mark.client
 
-#: The client shows versions as text: eight bytes, counted from zero.
 FIRST_VERSION = "\0" * 8
+"""The client shows versions as text: eight bytes, counted from zero."""
 
 
 class Person(Record):

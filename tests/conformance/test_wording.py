@@ -6,13 +6,13 @@ import pytest
 
 from tests.conformance.jars import LIB_VARIABLE, MAIN_VERSION, pulsar_lib
 
-#: By class: a sentence of it, with a hole where something is put in.
 SENTENCES = {
     "org/apache/pulsar/broker/namespace/NamespaceService": "the broker do not have {} listener",
     "org/apache/pulsar/broker/loadbalance/extensions/data/BrokerLookupData": (
         "the broker do not have {} listener"
     ),
 }
+"""By class: a sentence of it, with a hole where something is put in."""
 
 
 @pytest.mark.parametrize("name", SENTENCES)

@@ -35,14 +35,15 @@ class World:
     throttle: Throttle = field(default_factory=Throttle)
     limits: list[RateLimit] = field(default_factory=list)
     flows: list[TestFlow] = field(default_factory=list)
-    #: Of each flow what it sent and what passed, by number; and what passed each limit, and when.
     sent: dict[TestFlow, int] = field(default_factory=dict)
+    """Of each flow what it sent and what passed, by number; and what passed each limit, and when.
+    """
     passed: dict[TestFlow, list[int]] = field(default_factory=dict)
     through: list[tuple[int, TestFlow, int, int]] = field(default_factory=list)
-    #: Numbers of entries whose publishing fails once they are released.
     unpublishable: set[int] = field(default_factory=set)
-    #: Messages and bytes that passed each limit.
+    """Numbers of entries whose publishing fails once they are released."""
     counted: dict[RateLimit, list[int]] = field(default_factory=lambda: defaultdict(lambda: [0, 0]))
+    """Messages and bytes that passed each limit."""
 
     def limit(self, level: LimitLevel, name: str, messages: int = 0, size: int = 0) -> RateLimit:
         limit = RateLimit(level, name)

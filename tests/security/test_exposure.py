@@ -57,7 +57,6 @@ def test_it_is_said_at_the_start(caplog: pytest.LogCaptureFixture) -> None:
         assert "ANYBODY" in caplog.text
 
 
-#: Of Pulsar, and read by nothing here: a broker.conf has them all the same.
 UNREAD_SECRETS = (
     "bookkeeperClientAuthenticationParameters",
     "brokerClientSslFactoryPluginParams",
@@ -68,6 +67,7 @@ UNREAD_SECRETS = (
     "tlsKeyStorePassword",
     "tlsTrustStorePassword",
 )
+"""Of Pulsar, and read by nothing here: a broker.conf has them all the same."""
 LISTINGS = (
     "configuration/runtime",
     "configuration/values",

@@ -16,8 +16,8 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import EntryGroup, Lost, StorageError
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
 
-#: Makes another broker's access to the same stored logs.
 Brokers = Callable[[], LedgerStore]
+"""Makes another broker's access to the same stored logs."""
 
 
 class Heard:

@@ -23,11 +23,11 @@ class FaultyDisk(LedgerDisk):
     def __init__(self) -> None:
         self.before: Before = lambda _what, _path: None
         self.paths: dict[int, Path] = {}
-        #: Files that were written and not synced, names that were made and not synced.
         self.unsynced: set[Path] = set()
+        """Files that were written and not synced, names that were made and not synced."""
         self.unnamed: set[Path] = set()
-        #: Files that were closed, never to be synced, after a write.
         self.forgotten: list[Path] = []
+        """Files that were closed, never to be synced, after a write."""
 
     def open(self, path: str | Path, flags: int) -> int:
         path = Path(path)

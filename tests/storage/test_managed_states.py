@@ -84,10 +84,10 @@ class World:
         self.unknown: set[bytes] = set()
         self.refusals: set[bytes] = set()
         self.saved = NO_POSITION
-        #: By ledger that may have been deleted: how far the cursor was by then.
         self.trimmed: dict[int, Position] = {}
-        #: Whether some broker did not reach the bookies: what it could not delete stays.
+        """By ledger that may have been deleted: how far the cursor was by then."""
         self.unreachable = False
+        """Whether some broker did not reach the bookies: what it could not delete stays."""
         self.numbers = itertools.count()
 
     async def take_over(self) -> None:

@@ -60,8 +60,8 @@ class Cluster:
         self.metadata: MemoryStore = self.tree.open()
         self.bookkeeper = MemoryBookKeeper(self.tree)
         self.now = 0.0
-        #: Of the brokers, in the order in which they began.
         self.sessions: list[MemoryStore] = []
+        """Of the brokers, in the order in which they began."""
         self.clients: list[Client] = []
 
     def broker(self, options: ManagedLedgerOptions = OPTIONS) -> ManagedLedgerStore:

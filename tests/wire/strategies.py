@@ -13,7 +13,6 @@ entries = st.builds(
     entry, st.binary(max_size=200), sequence_id=uint64, num_messages_in_batch=st.integers(1, 100)
 )
 
-#: The fields of `BaseCommand` that clients fill in, but for `connect`.
 COMMANDS = """
     ping pong auth_response partition_metadata lookup_topic get_topics_of_namespace
     watch_topic_list watch_topic_list_close producer send close_producer subscribe flow ack
@@ -22,6 +21,7 @@ COMMANDS = """
     add_subscription_to_txn end_txn end_txn_on_partition end_txn_on_subscription
     tc_client_connect_request
 """
+"""The fields of `BaseCommand` that clients fill in, but for `connect`."""
 BY_TYPE = {
     FieldDescriptor.TYPE_BOOL: st.booleans(),
     FieldDescriptor.TYPE_BYTES: st.binary(max_size=8),
@@ -32,8 +32,8 @@ BY_TYPE = {
     FieldDescriptor.TYPE_STRING: st.text(max_size=12),
     FieldDescriptor.TYPE_UINT64: uint64,
 }
-#: Most commands are about the producers and consumers that are there; some are not.
 PEERS = st.integers(0, 4)
+"""Most commands are about the producers and consumers that are there; some are not."""
 BY_NAME = {
     "consumer_id": PEERS,
     "producer_id": PEERS,
@@ -66,12 +66,12 @@ def _messages(kind: Descriptor) -> st.SearchStrategy[dict[str, object]]:
     )
 
 
-#: By the type of a command: its field, and the field's values.
 FIELDS: dict[int, tuple[str, st.SearchStrategy[dict[str, object]]]] = {
     field.number: (name, _messages(field.message_type))
     for name in COMMANDS.split()
     for field in (BaseCommand.DESCRIPTOR.fields_by_name[name],)
 }
+"""By the type of a command: its field, and the field's values."""
 
 
 @st.composite
@@ -84,7 +84,6 @@ def client_frames(draw: st.DrawFn, kind: int | None = None) -> bytes:
     return frame(command, draw(entries) if kind == Type.SEND else b"")
 
 
-#: What busy clients send: mostly SEND, FLOW and ACK.
 streams = st.lists(
     st.one_of(
         client_frames(Type.SEND),
@@ -95,6 +94,7 @@ streams = st.lists(
     ),
     max_size=12,
 )
+"""What busy clients send: mostly SEND, FLOW and ACK."""
 
 
 @st.composite

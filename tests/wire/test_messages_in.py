@@ -129,8 +129,8 @@ COMPRESSION = number(b"\x40", st.integers(0, 2))
 SIZE = number(b"\x48", st.integers(0, 90))
 
 
-#: Stands where the producer's name does, and is none.
 NO_NAME = st.sampled_from([b"\x1a\x00", b"\x12\x01X", b"\x22\x00", b"\x32\x02XX", b"\x10\x00"])
+"""Stands where the producer's name does, and is none."""
 
 
 @given(

@@ -60,8 +60,8 @@ def peer(kind: str, state: PeerState) -> ServerProtocol:
     return protocol
 
 
-#: What ServerCnx takes before and after CONNECT; whatever is missing here ends the connection.
 BEFORE_CONNECT = "CONNECT PING PONG"
+"""What ServerCnx takes before and after CONNECT; whatever is missing here ends the connection."""
 WHEN_OPEN = """
     PING PONG AUTH_RESPONSE
     PARTITIONED_METADATA LOOKUP GET_TOPICS_OF_NAMESPACE WATCH_TOPIC_LIST WATCH_TOPIC_LIST_CLOSE
@@ -72,9 +72,6 @@ WHEN_OPEN = """
     END_TXN_ON_SUBSCRIPTION TC_CLIENT_CONNECT_REQUEST
 """
 
-#: What becomes of a producer, from what ServerCnx does: a state is the one that follows a command
-#: that is taken; `dropped` gives no event, `violates` ends the connection, a word in capitals
-#: is the error that answers it. The last three are what the broker itself does; `-`: it cannot.
 PRODUCERS = """
                     ABSENT              OPENING             READY       DETACHED
     PRODUCER        opening             SERVICE_NOT_READY   ready       opening
@@ -84,6 +81,9 @@ PRODUCERS = """
     refused         -                   absent              -           -
     detached        -                   detached            detached    -
 """
+"""What becomes of a producer, from what ServerCnx does: a state is the one that follows a command
+that is taken; `dropped` gives no event, `violates` ends the connection, a word in capitals is the
+error that answers it. The last three are what the broker itself does; `-`: it cannot."""
 CONSUMERS = """
                          ABSENT          OPENING             READY     DETACHED
     SUBSCRIBE            opening         SERVICE_NOT_READY   ready     opening
@@ -100,7 +100,6 @@ CONSUMERS = """
     detached             -               detached            detached  -
 """
 
-#: Pulsar's own numbers (ServerError in PulsarApi.proto) and words, and who says them.
 ERRORS = {
     ("PRODUCER", "SERVICE_NOT_READY"): (6, "Producer is already present on the connection"),
     ("SUBSCRIBE", "SERVICE_NOT_READY"): (6, "Consumer is already present on the connection"),
@@ -110,6 +109,7 @@ ERRORS = {
         for command in ("SEEK", "GET_LAST_MESSAGE_ID", "UNSUBSCRIBE", "CLOSE_CONSUMER")
     },
 }
+"""Pulsar's own numbers (ServerError in PulsarApi.proto) and words, and who says them."""
 
 
 def cases(table: str) -> list[tuple[str, str, str]]:

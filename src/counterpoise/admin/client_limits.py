@@ -59,15 +59,16 @@ class HttpClientLimits:
         self._requests = requests
         self._loop = asyncio.get_running_loop()
         self._server: web.Server | None = None
-        #: Since when each connection is idle; and the connections that have sent a request.
         self._idle_since: dict[RequestHandler, float] = {}
+        """Since when each connection is idle."""
         self._served: set[RequestHandler] = set()
+        """The connections that have sent a request."""
         self._busy: set[RequestHandler] = set()
         self._reading = asyncio.Semaphore(LARGE_BODIES)
         self._bodies = 0
-        #: Responses that clients are reading, the oldest first: since when, and how much memory
-        #: they take.
         self._unread: dict[RequestHandler, tuple[float, int]] = {}
+        """Responses that clients are reading, the oldest first: since when, and how much memory
+        they take."""
 
     def receive(self, server: web.Server) -> None:
         """Set the server that the connections belong to."""

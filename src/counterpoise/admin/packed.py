@@ -33,8 +33,8 @@ class Packed:
         self._pack: _Compress | None = None
         self._packed: list[bytes] = []
         self._parts: list[Packed] = []
-        #: Bytes of the text, of which the end is counted by `joined` only.
         self.size = 0
+        """Bytes of the text, of which the end is counted by `joined` only."""
 
     @staticmethod
     def joined(parts: "Iterable[Packed]") -> "Packed":

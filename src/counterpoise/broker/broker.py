@@ -106,8 +106,8 @@ class Broker:
         )
         self._on_leadership = on_leadership
         self._web = web(self)
-        #: Set by `request_stop`; the process that runs the broker then stops it.
         self.stop_requested = asyncio.Event()
+        """Set by `request_stop`; the process that runs the broker then stops it."""
         self._unloads_per_s = 0
         self._running = False
         self._leave_session: StopListening | None = None

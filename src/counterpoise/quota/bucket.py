@@ -75,15 +75,15 @@ class Bucket:
         self._capacity = rate if capacity is None else capacity
         self._target = self._capacity // 100 if target is None else target
         self._resolution_ns = resolution_ns
-        #: Tokens left; negative while more was taken than there was.
         self.balance = self._capacity if initial is None else initial
+        """Tokens left; negative while more was taken than there was."""
         if self.balance > self._capacity:
             raise ValueError(f"initial={initial} tokens do not fit a capacity of {self._capacity}")
-        #: The fraction of a token that was earned so far, times ``period_ns``.
         self._carried = 0
+        """The fraction of a token that was earned so far, times ``period_ns``."""
         self._last = now
-        #: `update_balance` adds earned tokens only after this time.
         self.due = now + self._step_ns()
+        """`update_balance` adds earned tokens only after this time."""
 
     @property
     def rate(self) -> int:

@@ -90,8 +90,8 @@ class Throttle:
 
     def __init__(self) -> None:
         self.alarms: set[RateLimit] = set()
-        #: Producers that have tokens set aside.
         self._lent: dict[PublishFlow, None] = {}
+        """Producers that have tokens set aside."""
 
     def offer(self, flow: "PublishFlow", messages: int, size: int, item: Any, now: int) -> bool:
         """Whether an entry may pass now; if not, it is queued, and `release` gets its ``item``."""
@@ -209,12 +209,12 @@ class PublishFlow(LimitedFlow):
 
     def __init__(self, throttle: Throttle, limits: tuple[RateLimit, ...]) -> None:
         super().__init__(throttle, limits)
-        #: Throttled entries: messages, bytes, and the ``item`` that `release` gets.
         self.entries: deque[tuple[int, int, Any]] = deque()
+        """Throttled entries: messages, bytes, and the ``item`` that `release` gets."""
         self.throttled_bytes = 0
         self.free_messages = self.free_bytes = 0
-        #: The tokens that were set aside; `free_messages` and `free_bytes` are left of them.
         self._lent_messages = self._lent_bytes = 0
+        """The tokens that were set aside; `free_messages` and `free_bytes` are left of them."""
 
     @abstractmethod
     def release(self, item: Any, size: int) -> None:

@@ -16,8 +16,8 @@ from counterpoise.security.identity import (
 )
 from counterpoise.security.options import PROVIDER_PACKAGE, AuthenticationOptions
 
-#: The prefix of the HTTP header ``Authorization``, by authentication method.
 _SCHEMES: Final = {"token": "Bearer ", "basic": "Basic "}
+"""The prefix of the HTTP header ``Authorization``, by authentication method."""
 
 
 class Authentication:

@@ -9,10 +9,10 @@ from counterpoise.names.options import ConfigError
 from counterpoise.security.identity import AuthenticationError, Credentials, Principal
 from counterpoise.security.keys import read_named
 
-#: The accepted formats of hashes: those of ``htpasswd -m`` and of the C library's ``crypt``.
 _HASHES: Final = CryptContext(
     ["apr_md5_crypt", "sha512_crypt", "sha256_crypt", "md5_crypt", "des_crypt"]
 )
+"""The accepted formats of hashes: those of ``htpasswd -m`` and of the C library's ``crypt``."""
 _AT_ONCE: Final = 2
 """The most passwords that are hashed at once: each takes a processor for milliseconds, and any
 client that connects can cause it."""
@@ -28,9 +28,9 @@ class PasswordProvider:
         if not password_file:
             raise ConfigError("basicAuthConf", "No basic authentication config provided")
         self._users = _users(read_named("basicAuthConf", password_file))
-        #: The hash that is checked for an unknown user, so that it takes as long as for a known
-        #: one.
         self._decoy = next(iter(self._users.values()), _HASHES.hash(""))
+        """The hash that is checked for an unknown user, so that it takes as long as for a known
+        one."""
         self._turns = asyncio.Semaphore(_AT_ONCE)
 
     async def authenticate(self, shown: Credentials) -> Principal:

@@ -45,8 +45,8 @@ class TlsPort:
         )
         self._clock = clock
         self._wall_clock = wall_clock
-        #: When changed files were last loaded, in seconds since 1970; 0 if they never changed.
         self._refreshed_s = 0
+        """When changed files were last loaded, in seconds since 1970; 0 if they never changed."""
         self._seen = _fingerprint(options)
         self._current = self._make()
         self._looked = clock()

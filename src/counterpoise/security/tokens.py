@@ -21,8 +21,6 @@ _HMAC_BITS: Final = {"HS256": 256, "HS384": 384, "HS512": 512}
 _OF_RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _OF_CURVE: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _RSA_BITS_LEAST: Final = 2048
-#: PyJWT checks the signature alone. Role and audience are Pulsar's own claims, and times are
-#: checked here, by a clock that is an argument.
 _CHECKS: Final[Options] = {
     "verify_exp": False,
     "verify_nbf": False,
@@ -32,6 +30,8 @@ _CHECKS: Final[Options] = {
     "verify_jti": False,
     "verify_iss": False,
 }
+"""PyJWT checks the signature alone. Role and audience are Pulsar's own claims, and times are
+checked here, by a clock that is an argument."""
 
 
 @dataclass(frozen=True, slots=True)

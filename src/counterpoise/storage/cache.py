@@ -67,8 +67,8 @@ class LogCache:
         self._chunks: list[Chunk] = []
         self._firsts: list[int] = []
         self._sizes: list[int] = []
-        #: The lists of the newest chunk, to which small groups are appended.
         self._entries: list[bytes] = []
+        """The lists of the newest chunk, to which small groups are appended."""
         self._messages: list[int] = []
         self._start = 0
         self._ledger = -1

@@ -39,11 +39,11 @@ class Log(ABC, Generic[C]):
     groups.
     """
 
-    #: The most groups that may be in flight: begun and not committed.
     groups_in_flight = 1
+    """The most groups that may be in flight: begun and not committed."""
 
-    #: The faults that a test injects into the disk; read once for each group.
     disk: DiskFaults | None = None
+    """The faults that a test injects into the disk; read once for each group."""
 
     def __init__(
         self,

@@ -34,19 +34,19 @@ class FieldLimit(NamedTuple):
     high: int
 
 
-#: The allowed ranges of numeric fields, by type of command.
 LIMITS: Final[dict[int, tuple[FieldLimit, ...]]] = {
     # ``Consumer.flowPermits`` of Pulsar refuses 0, and numbers that are negative as Java's ``int``.
     Type.FLOW: (FieldLimit("message_permits", 1, _INT32_MAX),),
     # A ``long`` of Java. The next exclusive producer gets this value plus one.
     Type.PRODUCER: (FieldLimit("topic_epoch", 0, _INT64_MAX),),
 }
+"""The allowed ranges of numeric fields, by type of command."""
 
 
-#: Frequent or long commands, whose texts nothing reads, so that they are not checked.
 _WITHOUT_TEXT: Final = frozenset(
     (Type.SEND, Type.FLOW, Type.ACK, Type.REDELIVER_UNACKNOWLEDGED_MESSAGES, Type.PING, Type.PONG)
 )
+"""Frequent or long commands, whose texts nothing reads, so that they are not checked."""
 
 
 def what_is_wrong(kind: int, request: Any) -> str | None:

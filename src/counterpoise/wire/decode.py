@@ -186,7 +186,6 @@ def _low_watermark(
     return signed(command.txnid_least_bits_of_low_watermark)
 
 
-#: Commands that are their own events, since handlers can read their fields as they are.
 _AS_THEY_ARE: Final = (
     "ping",
     "pong",
@@ -211,6 +210,7 @@ _AS_THEY_ARE: Final = (
     "add_subscription_to_txn",
     "end_txn",
 )
+"""Commands that are their own events, since handlers can read their fields as they are."""
 
 _READERS_BY_FIELD: Final[dict[str, Reader]] = {
     **dict.fromkeys(_AS_THEY_ARE, lambda command, _: command),
@@ -225,14 +225,14 @@ _READERS_BY_FIELD: Final[dict[str, Reader]] = {
         c, c.subscription.topic, c.subscription.subscription
     ),
 }
-#: By command type, which is its field's number: the field that carries it, and its reader.
 READERS: Final[dict[int, tuple[str, Reader]]] = {
     BaseCommand.DESCRIPTOR.fields_by_name[field].number: (field, reader)
     for field, reader in _READERS_BY_FIELD.items()
 }
+"""By command type, which is its field's number: the field that carries it, and its reader."""
 
-#: The commands whose lists of positions may be long: their field, and how they are read in pieces.
 IN_PIECES: dict[int, tuple[str, Callable[[Any], Iterator[events.Event]]]] = {
     Type.ACK: ("message_id", _acks),
     Type.REDELIVER_UNACKNOWLEDGED_MESSAGES: ("message_ids", _redeliveries),
 }
+"""The commands whose lists of positions may be long: the field, and how it is read in pieces."""

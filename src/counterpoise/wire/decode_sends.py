@@ -20,12 +20,12 @@ from counterpoise.wire.states import PeerState
 if TYPE_CHECKING:
     from counterpoise.wire.events import Event
 
-#: The beginning of a SEND frame: frame size; the command up to the tag of its sequence id, the
-#: head, which consecutive frames mostly share; the first four bytes of the sequence id.
 _SHAPE = struct.Struct(">I11sBBBB")
-#: The head: command size; the command's type and its field's tag; then length, producer id's tag
-#: and value, sequence id's tag.
+"""The beginning of a SEND frame: frame size; the command up to the tag of its sequence id, the
+head, which consecutive frames mostly share; the first four bytes of the sequence id."""
 _HEAD = struct.Struct(">I3sBBBB")
+"""The head: command size; the command's type and its field's tag; then length, producer id's tag
+and value, sequence id's tag."""
 _SEND = b"\x08\x06\x32"
 _PRODUCER_ID_TAG = 0x08
 _SEQUENCE_ID_TAG = 0x10
@@ -38,8 +38,8 @@ _HOLD_GIL = 0
 """The argument by which `crc32c` keeps the interpreter lock even for large entries: a checksum
 takes microseconds, getting the lock back from a thread that writes takes longer."""
 _SEQUENCE_ID_AT = 15
-#: The fewest bytes of a frame that this module decodes: sizes, command, entry without metadata.
 _SHORTEST_FRAME = 8 + 8 + ENTRY_HEADER_SIZE
+"""The fewest bytes of a frame that this module decodes: sizes, command, entry without metadata."""
 _HEADS = 1024
 """How many heads of frames are remembered, of all connections: a producer has few."""
 _ONE_BYTE = 127

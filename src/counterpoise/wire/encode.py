@@ -17,8 +17,8 @@ from counterpoise.wire.values import MessageId, Schema, TransactionId
 
 _SIZES = struct.Struct(">II")
 _FIELDS = {each.message_type: each for each in BaseCommand.DESCRIPTOR.fields}
-#: The request id of a CLOSE_* the client never asked for: -1 in 64 bits.
 _UNASKED = (1 << 64) - 1
+"""The request id of a CLOSE_* the client never asked for: -1 in 64 bits."""
 
 
 def frame(command: Message, entry: bytes = b"") -> bytes:

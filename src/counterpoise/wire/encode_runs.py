@@ -10,17 +10,18 @@ from collections.abc import Iterable, Sequence
 from counterpoise.wire.varint import CONTINUED, LOW_BITS, LOW_MASK, LOW_SIZE, SHORT, varint
 
 _SIZES = struct.Struct(">II")
-#: Smaller numbers are encoded by two lookups in the tables of `varint`, which the loops do inline.
 _TWICE = 1 << 2 * LOW_BITS
+"""Smaller numbers are encoded by two lookups in the tables of `varint`, which the loops do inline.
+"""
 
-#: SEND_RECEIPT up to the producer id, by the size of the command's body.
 _RECEIPT_HEAD = [
     _SIZES.pack(size + 8, size + 4) + bytes((0x08, 7, 0x3A, size, 0x08)) for size in range(128)
 ]
-#: A message id's tag and size, then the ledger id's tag, by the message id's size.
+"""SEND_RECEIPT up to the producer id, by the size of the command's body."""
 _ID_HEAD = [bytes((0x1A, size, 0x08)) for size in range(128)]
-#: MESSAGE up to the size of the command's body.
+"""A message id's tag and size, then the ledger id's tag, by the message id's size."""
 _MESSAGE_HEAD = bytes((0x08, 9, 0x4A))
+"""MESSAGE up to the size of the command's body."""
 
 
 def send_receipts(
@@ -81,9 +82,9 @@ def send_receipts(
     return b"".join(frames)
 
 
-#: One message on its way out: ledger id, entry id, redelivery count, the entry's bytes, and the
-#: batch indexes that are still to be acknowledged as 64-bit words (empty: all of them).
 Delivery = tuple[int, int, int, bytes, Sequence[int]]
+"""One message on its way out: ledger id, entry id, redelivery count, the entry's bytes, and the
+batch indexes that are still to be acknowledged as 64-bit words (empty: all of them)."""
 
 
 def messages(

@@ -21,8 +21,8 @@ _SIZE = struct.Struct(">I")
 _MAGIC_AND_CHECKSUM_SIZE = 6
 
 _HEADER = _MAGIC_AND_CHECKSUM_SIZE + _SIZE.size
-#: Magic and metadata size of an entry that has a checksum.
 _CHECKED_HEAD = struct.Struct(">H4xI")
+"""Magic and metadata size of an entry that has a checksum."""
 _MAGIC = int.from_bytes(MAGIC_CRC32C, "big")
 DELIVER_AT_TAG = b"\x98\x01"
 """The tag of field 19 (``deliver_at_time``) of the metadata; other bytes are rarely equal to it."""
@@ -39,17 +39,17 @@ its payload's size."""
 _NO_COMPRESSION = CompressionType.NONE
 """Looked up once, since protobuf's enums find a value by a call."""
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
-#: What follows the producer's name in the metadata of most batches: sequence id, publish time, the
-#: number of messages (of three bytes at most), and perhaps the highest sequence id; nothing else.
 _PLAIN_BATCH = re.compile(
     rb"\x10%b\x18%b\x58([\x80-\xff]{0,2}[\x00-\x7f])(?:\xc0\x01%b)?" % ((_VARINT,) * 3)
 )
+"""What follows the producer's name in the metadata of most batches: sequence id, publish time, the
+number of messages (of three bytes at most), and perhaps the highest sequence id; nothing else."""
 _NAME_TAG = 0x0A
 BATCH_MAX = 1 << 20
 """The most messages in an entry: their sizes alone would have some five megabytes."""
 
-#: The key of a message that has neither a key nor a producer (Java ``NONE_KEY``).
 NO_KEY = b"NONE_KEY"
+"""The key of a message that has neither a key nor a producer (Java ``NONE_KEY``)."""
 
 
 class BadEntry(ValueError):

@@ -15,8 +15,8 @@ class ServerError(IntEnum):
     AuthenticationError = 3
     AuthorizationError = 4
     ConsumerBusy = 5
-    #: Retry after a fresh lookup: the topic is, or is about to be, on another broker.
     ServiceNotReady = 6
+    """Retry after a fresh lookup: the topic is, or is about to be, on another broker."""
     ProducerBlockedQuotaExceededError = 7
     ProducerBlockedQuotaExceededException = 8
     ChecksumError = 9

@@ -82,8 +82,8 @@ class Flow(NamedTuple):
     permits: int
 
 
-#: An acknowledged entry: ledger id, entry id, and the words of its ack set (none: all of it).
 Acked = tuple[int, int, tuple[int, ...]]
+"""An acknowledged entry: ledger id, entry id, and the words of its ack set (none: all of it)."""
 
 
 class Ack(NamedTuple):

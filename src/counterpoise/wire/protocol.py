@@ -87,16 +87,16 @@ class ServerProtocol:
         self._state = ConnectionState.AWAITING_CONNECT
         self._producers: dict[int, PeerState] = {}
         self._consumers: dict[int, PeerState] = {}
-        #: Received bytes that are not decoded yet: while there are any, call `receive` again,
-        #: without bytes.
         self.waiting = b""
-        #: The offset in `waiting` at which the next frame begins.
+        """Received bytes that are not decoded yet: while there are any, call `receive` again,
+        without bytes."""
         self._begin = 0
-        #: What is left of a command that is read in pieces, and its place in the stream.
+        """The offset in `waiting` at which the next frame begins."""
         self._pieces: _Pieces | None = None
-        #: Offset in the stream of the next byte to read, or of the first in `waiting`; for error
-        #: messages.
+        """What is left of a command that is read in pieces, and its place in the stream."""
         self._position = 0
+        """Offset in the stream of the next byte to read, or of the first in `waiting`; for error
+        messages."""
 
     @property
     def state(self) -> ConnectionState:

@@ -15,8 +15,8 @@ class ReceiveBuffer:
 
     def __init__(self) -> None:
         self._chunks: list[bytes | memoryview] = []
-        #: How many bytes of an incomplete frame are stored here.
         self.buffered = 0
+        """How many bytes of an incomplete frame are stored here."""
         self._wanted = 0
 
     def take(self, data: bytes) -> tuple[bytes, int]:

@@ -19,8 +19,8 @@ class ConnectionState(Enum):
     """The states of a client connection."""
 
     AWAITING_CONNECT = auto()
-    #: The client is being authenticated: its further commands are not decoded meanwhile.
     CONNECTING = auto()
+    """The client is being authenticated: its further commands are not decoded meanwhile."""
     OPEN = auto()
     FAILED = auto()
 
@@ -31,8 +31,8 @@ class PeerState(Enum):
     ABSENT = auto()
     OPENING = auto()
     READY = auto()
-    #: The broker closed it; the client may not know yet.
     DETACHED = auto()
+    """The broker closed it; the client may not know yet."""
 
 
 class PeerChange(Enum):
@@ -60,7 +60,6 @@ class Transition(NamedTuple):
 
 _ANY_TIME = (Type.PING, Type.PONG)
 
-#: What a client may send once it is connected.
 _WHEN_OPEN = (
     Type.PARTITIONED_METADATA,
     Type.LOOKUP,
@@ -90,6 +89,7 @@ _WHEN_OPEN = (
     Type.TC_CLIENT_CONNECT_REQUEST,
     Type.AUTH_RESPONSE,
 )
+"""What a client may send once it is connected."""
 
 CONNECTION: dict[tuple[ConnectionState, int], ConnectionState] = {
     (ConnectionState.AWAITING_CONNECT, Type.CONNECT): ConnectionState.OPEN,

@@ -4,8 +4,8 @@ Below 2**14 an encoding is one list lookup, below 2**28 two; sequence ids and en
 exceed that. As measured, this costs a third of a shift-and-mask loop.
 """
 
-#: How many low bits the tables cover; `encode_runs` reads them in its loops.
 LOW_BITS = 14
+"""How many low bits the tables cover; `encode_runs` reads them in its loops."""
 LOW_SIZE = 1 << LOW_BITS
 LOW_MASK = LOW_SIZE - 1
 
@@ -13,11 +13,11 @@ LOW_MASK = LOW_SIZE - 1
 _BYTES = [bytes((value,)) for value in range(256)]
 _LAST, _MORE = _BYTES[:0x80], _BYTES[0x80:]
 
-#: The encoding of every value below 2**14.
 SHORT: list[bytes] = _LAST + [low + high for high in _LAST[1:] for low in _MORE]
+"""The encoding of every value below 2**14."""
 
-#: The first two bytes of a longer encoding, by the value's low 14 bits.
 CONTINUED: list[bytes] = [low + high for high in _MORE for low in _MORE]
+"""The first two bytes of a longer encoding, by the value's low 14 bits."""
 
 
 def varint(value: int) -> bytes:

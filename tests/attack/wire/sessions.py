@@ -10,8 +10,8 @@ from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from tests.wire.frames import command
 
 Type = BaseCommand.Type
-#: A command and the entry behind it.
 Said = tuple[BaseCommand, bytes]
+"""A command and the entry behind it."""
 Values = dict[str, Any]
 
 TOPICS = [f"persistent://public/default/attacked-{n}" for n in range(4)] + [
@@ -136,8 +136,6 @@ def _sought(rng: random.Random) -> Values:
 
 _NAMESPACE = {"namespace": "public/default"}
 
-#: Commands without an entry: how often each is said beside the others, and its fields; those that
-#: ask have a request id.
 COMMANDS: list[tuple[float, str, Callable[[random.Random], Values]]] = [
     (4, "ping", lambda _: {}),
     (2, "pong", lambda _: {}),
@@ -178,6 +176,8 @@ COMMANDS: list[tuple[float, str, Callable[[random.Random], Values]]] = [
     (1, "tc_client_connect_request", lambda _: {"tc_id": 0}),
     (1, "new_txn", lambda _: {}),
 ]
+"""Commands without an entry: how often each is said beside the others, and its fields; those that
+ask have a request id."""
 
 
 def _say(field: str, values: Callable[[random.Random], Values]) -> Callable[[random.Random], Said]:

@@ -44,8 +44,8 @@ class HeldStore(MemoryLedgerStore):
         super().__init__()
         self._holding = False
         self._reports: deque[Callable[[], None]] = deque()
-        #: Set whenever a commit waits.
         self.waiting = threading.Event()
+        """Set whenever a commit waits."""
 
     async def open(
         self,

@@ -39,11 +39,11 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import Schema
 
-#: No credentials are asked for, and every client may do everything.
 OPEN_TO_ALL = Security(
     Authentication(AuthenticationOptions()),
     Authorization(AuthorizationOptions, cast("AuthorizationPolicies", None)),
 )
+"""No credentials are asked for, and every client may do everything."""
 
 
 class Everything:

@@ -93,11 +93,11 @@ def test_a_watch_whose_client_went_while_it_began_watches_nothing(
         assert broker.run(finish()) == []
 
 
-#: Of a producer and of a consumer: the command that opens one, and what it needs.
 OPENING: dict[str, tuple[str, dict[str, object]]] = {
     "producer": ("producer", {}),
     "consumer": ("subscribe", {"subscription": "s", "sub_type": 1}),
 }
+"""Of a producer and of a consumer: the command that opens one, and what it needs."""
 
 
 @pytest.mark.parametrize("leaves", [False, True])

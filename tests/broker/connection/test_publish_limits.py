@@ -14,8 +14,8 @@ from tests.broker.connection.raw_client import RawClient
 from tests.wire import frames
 from tests.wire.frames import Type
 
-#: So slow that nothing comes free while a test runs.
 SLOW = TopicRates(Rate(messages=1_000_000, size=1))
+"""So slow that nothing comes free while a test runs."""
 
 
 class SlowBroker(OneBroker):

@@ -29,8 +29,8 @@ class Wire:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
-        #: The broker's address.
         self.peer: tuple[str, int] = writer.get_extra_info("peername")[:2]
+        """The broker's address."""
         self._answers: dict[int, asyncio.Future[BaseCommand]] = {}
         self._requests = 1
         self._ponged = asyncio.Event()
@@ -153,8 +153,8 @@ class Publisher:
     def __init__(self, brokers: BrokersOfTest, topic: TopicName, start: int = 0) -> None:
         self.brokers, self.topic, self.start = brokers, topic, start
         self.acknowledged = start
-        #: How many each broker has acknowledged, by the URL that it is served at.
         self.by: dict[str, int] = {}
+        """How many each broker has acknowledged, by the URL that it is served at."""
         self._end: int | None = None
         self._news = asyncio.Event()
         self._running = asyncio.create_task(self._run())

@@ -78,8 +78,8 @@ class FaultyBrokers(BrokersOfTest):
     def __init__(self, root: Path, manager: str, table_view: str) -> None:
         super().__init__("memory:", manager, table_view)
         self.root = root
-        #: Another one under each load manager, for tests that cannot do all under each.
         self.offset = [MODULAR, EXTENSIBLE].index(manager) + (table_view == ON_TOPIC)
+        """Another one under each load manager, for tests that cannot do all under each."""
         self.disks: dict[str, FaultyDisk] = {}
         self.hanging: list[Hanging] = []
         self.publishers: list[Publisher] = []

@@ -29,7 +29,6 @@ def send(wire: Wire, _topic: str) -> None:
     wire.write(frames.send(0, 0, frames.entry(b"%08d" % NUMBER)))
 
 
-#: What asks for something new, and what is about what is there.
 NEW: dict[str, Say] = {
     "LOOKUP": say(Type.LOOKUP, "lookup_topic", topic=""),
     "PRODUCER": say(Type.PRODUCER, "producer", topic="", producer_id=0),
@@ -37,6 +36,7 @@ NEW: dict[str, Say] = {
         Type.SUBSCRIBE, "subscribe", topic="", subscription="s", consumer_id=0, sub_type=0
     ),
 }
+"""What asks for something new, and what is about what is there."""
 LATER: dict[str, Say] = {
     "SEND": send,
     "SEEK": say(Type.SEEK, "seek", consumer_id=0, message_id={"ledger_id": 0, "entry_id": 0}),

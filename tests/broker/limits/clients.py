@@ -79,8 +79,8 @@ class Publisher:
         self.request = Origin("10.0.0.1:1")
         self.sent = 0
         self.passed: list[int] = []
-        #: By number, in nanoseconds, when entries were sent that did not pass at once.
         self.late_ns = 0
+        """By number, in nanoseconds, when entries were sent that did not pass at once."""
         self._sent_at: dict[int, int] = {}
         topic.producers.append(self)
         broker.limits.attach(topic, self)

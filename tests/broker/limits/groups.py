@@ -41,14 +41,14 @@ class OfGroup:
         self.groups = ResourceGroupShares(
             name, store, cluster.definitions, self.limits, self._interval_s, now_ns
         )
-        #: How many rounds were waited for.
         self.intervals = 0
+        """How many rounds were waited for."""
         self.world = World(MemoryLedgerStore(), limits=self.limits)
         self.wanted = 0.0
         self._offered = 0.0
         self.producer: Producer
-        #: Messages a second that its subscription could deliver, and what it has delivered.
         self.wanted_out = 0.0
+        """Messages a second that its subscription could deliver, and what it has delivered."""
         self.delivered = 0
         self._ready = 0.0
 

@@ -15,10 +15,10 @@ PAGE = (ROOT / "docs" / "ARCHITECTURE.md").read_text(encoding="utf-8")
 SECTION = PAGE.partition("### A SEND that a limit throttles\n")[2].partition("\n### ")[0]
 WALK = re.findall(r"`([\w/]+\.py): (\w+)`", SECTION)
 FILES_MAX = 8
-#: Counted and asked by the way: the bucket's arithmetic, what the log says, and the meters.
 BY_THE_WAY = {"quota/bucket.py", "broker/limits/runner.py", "broker/topic/producer.py"}
-#: The test makes its entries by it.
+"""Counted and asked by the way: the bucket's arithmetic, what the log says, and the meters."""
 BY_THE_TEST = {"wire/entry.py"}
+"""The test makes its entries by it."""
 
 
 def test_it_is_short() -> None:

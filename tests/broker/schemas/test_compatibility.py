@@ -27,8 +27,8 @@ def enum(*symbols: str, **more: object) -> dict[str, object]:
 
 
 OPTIONAL = ["null", "int"]
-#: A record that holds itself, and what it says when it holds something else.
 TREE = record(("left", ["null", "R"]), ("value", "int"))
+"""A record that holds itself, and what it says when it holds something else."""
 
 READABLE = [
     ("int", "int"),

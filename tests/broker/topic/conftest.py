@@ -68,8 +68,8 @@ class Wire:
         self.closed_consumers: list[tuple[int, ServiceUrls | None]] = []
         self.ready: list[tuple[int, int | None]] = []
         self.active: list[tuple[int, bool]] = []
-        #: Set once a consumer was notified that it is active.
         self.notified = asyncio.Event()
+        """Set once a consumer was notified that it is active."""
         self.at_end: list[int] = []
         self._changed = asyncio.Event()
 
@@ -160,8 +160,8 @@ class Everything:
         self.refused: set[BundleName] = set()
         self.created: list[TopicName] = []
         self.ended: set[TopicName] = set()
-        #: Partitions of which the partitioned topic was to go if they were its last.
         self.unparted: list[TopicName] = []
+        """Partitions of which the partitioned topic was to go if they were its last."""
 
     def owns(self, topic: TopicName) -> bool:
         return self.bundle_of(topic) not in self.refused

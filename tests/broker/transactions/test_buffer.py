@@ -57,8 +57,8 @@ class BufferMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.log: list[bytes] = []
-        #: Of each entry the transaction that it is a message of; a marker: its own.
         self.of: list[TransactionId | None] = []
+        """Of each entry the transaction that it is a message of; a marker: its own."""
         self.ends: dict[TransactionId, Marker] = {}
         self.markers: set[int] = set()
         self.late: set[int] = set()

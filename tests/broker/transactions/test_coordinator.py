@@ -29,13 +29,13 @@ class Participants:
         self.free = asyncio.Event()
         if not held:
             self.free.set()
-        #: How often each request fails first.
         self.failures = 0
+        """How often each request fails first."""
         self.log: CoordinatorLog | None = None
-        #: What the disk had of the transaction when it was ended.
         self.stored: list[object] = []
-        #: When each request came, in tenths of a second of a jumping loop.
+        """What the disk had of the transaction when it was ended."""
         self.at: list[int] = []
+        """When each request came, in tenths of a second of a jumping loop."""
         self.cancelled = 0
 
     async def end(self, request: EndOnParticipant) -> None:

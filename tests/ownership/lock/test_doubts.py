@@ -44,7 +44,7 @@ WHAT_HAPPENS = {
     "a lock of another process with this broker's id": (
         owned(),
         (VANISHED, P.DOUBTED, (events.ReadNode(LOCK),)),
-        (FORMER, P.DROPPING, (drain(None),)),
+        (FORMER, P.DROPPING, (close_topics(None),)),
     ),
     "it removes one that may be its own, and no other": (
         quietly(FREE, events.Acquire(), events.NodeExists(), FORMER, events.NodeRemoved()),

@@ -27,11 +27,11 @@ from tests.ownership.lock.machine import (
     yielding,
 )
 
-#: The announcement is found, as we wrote it, and deleted.
 ITS_END = (
     (events.NodeFound(FROM_ME, 0, mine=True), P.WITHDRAWING, (events.RemoveNode(HAND_OVER, 0),)),
     (events.NodeRemoved(), P.FREE, ()),
 )
+"""The announcement is found, as we wrote it, and deleted."""
 WHAT_HAPPENS = {
     "a hand-over, the owner's side": (
         owned(),

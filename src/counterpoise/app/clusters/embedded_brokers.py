@@ -42,21 +42,21 @@ class EmbeddedBrokers:
     def __init__(self, config: BrokerConfig) -> None:
         self.config = config
         self.all: list[EmbeddedBroker] = []
-        #: By broker id, a task that stops the broker when the admin API is asked to.
         self._watches: dict[str, asyncio.Task[None]] = {}
+        """By broker id, a task that stops the broker when the admin API is asked to."""
         self._numbers = itertools.count()
         # The metadata that all brokers share, and a session that keeps it open while no broker
         # runs. None with a metadata store outside this process.
         self._tree: MemoryTree | None = None
         self._keeper: MetadataStore | None = None
-        #: The store in memory that all brokers share; None if messages are kept elsewhere.
         self._memory: LedgerStore | None = None
+        """The store in memory that all brokers share; None if messages are kept elsewhere."""
         self._process = SharedProcess()
         self.watcher: BrokerWatcher | None = None
-        #: Sets faults for HTTP clients; None: the admin API has no endpoints for faults.
         self.control: FaultControl | None = None
-        #: Records the traffic of all clients; None: it is not recorded.
+        """Sets faults for HTTP clients; None: the admin API has no endpoints for faults."""
         self.recorder: TrafficRecorder | None = None
+        """Records the traffic of all clients; None: it is not recorded."""
 
     @property
     def alive(self) -> list[EmbeddedBroker]:

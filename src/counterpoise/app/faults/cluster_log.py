@@ -67,11 +67,11 @@ class ClusterLog:
         self._began = self._clock()
         self._kept: deque[ClusterEvent] = deque(maxlen=EVENTS_MAX)
         self._serving: dict[str, str] = {}
-        #: By topic: the messages that were stored, each with its number from 1 on.
         self._stored: dict[str, dict[Position, int]] = {}
+        """By topic: the messages that were stored, each with its number from 1 on."""
         self._delivered: dict[tuple[str, str], set[Position]] = {}
-        #: By topic and subscription: how many messages were stored at its first SUBSCRIBE.
         self._since: dict[tuple[str, str], int] = {}
+        """By topic and subscription: how many messages were stored at its first SUBSCRIBE."""
         self._names: dict[str, str] = {}
         self._changed = asyncio.Event()
 

@@ -100,8 +100,8 @@ class Replay:
     logs: dict[int, AnswerLog] = field(default_factory=dict)
     commands: int = 0
     _open: dict[int, ReplayedConnection] = field(default_factory=dict)
-    #: For positions of messages in the recording, (ledger id, entry id), those in the replay.
     positions: dict[tuple[int, int], tuple[int, int]] = field(default_factory=dict)
+    """For positions of messages in the recording, (ledger id, entry id), those in the replay."""
 
     async def run(self, records: Iterable[TrafficRecord]) -> None:
         """Replay all records in order; raises `OSError` if the broker cannot be reached."""

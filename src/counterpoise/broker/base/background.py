@@ -46,8 +46,8 @@ class BackgroundTasks:
     def __init__(self, back_off: BackOff = _BACK_OFF) -> None:
         self._back_off = back_off
         self._tasks: set[asyncio.Task[Any]] = set()
-        #: How often each task has failed, by its name.
         self.failures: Counter[str] = Counter()
+        """How often each task has failed, by its name."""
 
     @property
     def running(self) -> list[str]:

@@ -46,9 +46,10 @@ class _Flights(Generic[T]):
     def __init__(self) -> None:
         self.one = asyncio.Lock()
         self.asking = 0
-        #: How many queries have begun, and the number of the last one that ended.
         self.begun = 0
+        """How many queries have begun."""
         self.answered = 0
+        """The number of the last query that ended."""
         self.error: Exception | None = None
         self.value: T
 

@@ -8,8 +8,8 @@ from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.ownership.port import BundleProtocol
 
-#: The levels of a record's path below its root: tenant, namespace, range.
 _LEVELS: Final = 3
+"""The levels of a record's path below its root: tenant, namespace, range."""
 
 
 async def record_paths(

@@ -51,31 +51,32 @@ class BundleTally:
     """
 
     def __init__(self) -> None:
-        #: Placements of bundles: Success, Failure (no broker), Skip (another was faster).
         self.assigned: Counter[str] = Counter()
-        #: Unloads requested from this broker, by result.
+        """Placements of bundles: Success, Failure (no broker), Skip (another was faster)."""
         self.unloaded: Counter[str] = Counter()
-        #: How many of these unloads the leader ordered, to shed load.
+        """Unloads requested from this broker, by result."""
         self.ordered = 0
-        #: Bundles that this broker shed as the leader, or rejected, by result and reason.
+        """How many of these unloads the leader ordered, to shed load."""
         self.shed: Counter[tuple[str, str]] = Counter()
-        #: From how many brokers this one, as the leader, moved bundles away, summed over rounds.
+        """Bundles that this broker shed as the leader, or rejected, by result and reason."""
         self.shed_brokers = 0
-        #: Splits requested from this broker, by result; Skip where the algorithm saw no need.
+        """From how many brokers this one, as the leader, moved bundles away, summed over rounds."""
         self.split: Counter[str] = Counter()
-        #: How many of these splits were automatic, by the limit that was exceeded.
+        """Splits requested from this broker, by result; Skip where the algorithm saw no need."""
         self.split_for: Counter[str] = Counter()
-        #: Lookups of the owner of a bundle, by the state it was found in and the result.
+        """How many of these splits were automatic, by the limit that was exceeded."""
         self.lookups: Counter[tuple[str, str]] = Counter()
-        #: Records that this broker wrote because of an order or a repair, by event and result.
+        """Lookups of the owner of a bundle, by the state it was found in and the result."""
         self.published: Counter[tuple[str, str]] = Counter()
-        #: Records that this broker's state machines read, its own included, by their state.
+        """Records that this broker wrote because of an order or a repair, by event and result."""
         self.records_read: Counter[str] = Counter()
-        #: Checks of all records because a broker came or went, by result; Skip if not the leader.
+        """Records that this broker's state machines read, its own included, by their state."""
         self.cleanups: Counter[str] = Counter()
-        #: Records that this broker, as the leader, overwrote, and that it removed.
+        """Checks of all records after a broker came or went, by result; Skip if not the leader."""
         self.orphans = 0
+        """Records that this broker, as the leader, overwrote."""
         self.tombstones = 0
+        """Records that this broker, as the leader, removed."""
 
     def looked_up(self, where: BundleLocation | None) -> None:
         """Count a lookup of a bundle's owner. None: the metadata store did not answer."""

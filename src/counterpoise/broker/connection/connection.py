@@ -30,8 +30,8 @@ from counterpoise.wire.proto import values_pb2 as raw
 from counterpoise.wire.protocol import ServerProtocol
 from counterpoise.wire.states import ConnectionState
 
-#: The server version in CONNECTED, in the form in which a 4.0.7 broker sends it.
 SERVER_VERSION = "Pulsar Server4.0.7"
+"""The server version in CONNECTED, in the form in which a 4.0.7 broker sends it."""
 
 STEP: Final = 64
 """How many events are served before the clock is read."""

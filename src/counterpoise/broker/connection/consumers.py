@@ -35,15 +35,15 @@ class ClientConsumers:
         self._link = link
         self._services = services
         self._consumers: dict[int, Consumer] = {}
-        #: Closed consumers whose clients may not have read CLOSE_CONSUMER yet.
         self._leaving: dict[int, Consumer] = {}
-        #: SUBSCRIBE requests under way, by consumer id, so that a close can cancel them.
+        """Closed consumers whose clients may not have read CLOSE_CONSUMER yet."""
         self._opening: dict[int, commands.CommandSubscribe] = {}
-        #: By consumer id, the consumer's epoch (PIP-84): written on each message, so that the
-        #: client drops messages that were under way when it asked for a redelivery of all.
+        """SUBSCRIBE requests under way, by consumer id, so that a close can cancel them."""
         self._epochs: dict[int, int] = {}
-        #: Frames for a consumer whose SUBSCRIBE is being served: they follow its SUCCESS.
+        """By consumer id, the consumer's epoch (PIP-84): written on each message, so that the
+        client drops messages that were under way when it asked for a redelivery of all."""
         self._after_success: dict[int, bytes] = {}
+        """Frames for a consumer whose SUBSCRIBE is being served: they follow its SUCCESS."""
 
     def find(self, consumer_id: int) -> Consumer | None:
         """The attached consumer with this id; None if there is none."""

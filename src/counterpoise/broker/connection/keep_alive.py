@@ -40,8 +40,8 @@ class KeepAlive:
         self._ping = ping
         self._answer = answer
         self._end = end
-        #: Whether nothing was received since the last PING; the connection clears it.
         self.silent = False
+        """Whether nothing was received since the last PING; the connection clears it."""
         self._handle = loop.call_later(interval_s, self._tick)
 
     def _tick(self) -> None:

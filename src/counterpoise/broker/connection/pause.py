@@ -16,10 +16,10 @@ class PauseReason(StrEnum):
     UNREAD_ANSWERS = "answers not read"
     REQUESTS = "requests under way"
     HANDSHAKE = "being authenticated"
-    #: The client sent much at once: other clients are served before the rest of it.
     TURNS = "taking turns"
-    #: A test has frozen the broker: it neither reads nor writes.
+    """The client sent much at once: other clients are served before the rest of it."""
     FROZEN = "frozen"
+    """A test has frozen the broker: it neither reads nor writes."""
 
 
 class ReadingPause:
@@ -39,10 +39,10 @@ class ReadingPause:
         self._clock = clock
         self._on_release = on_release
         self._reasons: dict[PauseReason, float] = {}
-        #: How often reading stopped.
         self.pauses = 0
-        #: How often each reason began.
+        """How often reading stopped."""
         self.times: Counter[PauseReason] = Counter()
+        """How often each reason began."""
 
     def __bool__(self) -> bool:
         """Whether reading is paused."""

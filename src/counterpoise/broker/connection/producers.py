@@ -38,14 +38,14 @@ class _Attached:
 
     producer: Producer
     pending: int = 0
-    #: Bytes of the pending publishes. A receipt does not say which entry it is for, so each is
-    #: charged the average size.
     pending_bytes: int = 0
-    #: Id of the CLOSE_PRODUCER request, which is answered once nothing is pending; None: none.
+    """Bytes of the pending publishes. A receipt does not say which entry it is for, so each is
+    charged the average size."""
     close_request: int | None = None
-    #: Id of the PRODUCER request of a producer that waits for exclusive access: it is answered
-    #: again when the producer has it. None: not waiting.
+    """Id of the CLOSE_PRODUCER request, which is answered once nothing is pending; None: none."""
     ready_request: int | None = None
+    """Id of the PRODUCER request of a producer that waits for exclusive access: it is answered
+    again when the producer has it. None: not waiting."""
 
     def answered(self, count: int) -> int:
         """Count publishes that got a response; returns their bytes."""
@@ -73,17 +73,17 @@ class ClientProducers:
         self._link = link
         self._services = services
         self._attached: dict[int, _Attached] = {}
-        #: PRODUCER requests under way, by producer id, so that a close can cancel them.
         self._opening: dict[int, commands.CommandProducer] = {}
+        """PRODUCER requests under way, by producer id, so that a close can cancel them."""
         self._pending = 0
         self._pending_max = config.max_pending_publish_requests
-        #: By `Producer`: those that were closed before all that they published was stored.
         self._left: dict[object, _Attached] = {}
+        """By `Producer`: those that were closed before all that they published was stored."""
         self._share = share
-        #: Entries that wait for a publish rate limit, and not for the disk: they are not pending.
         self._throttled = ThrottledPublishes(
             link.pause, throttled_memory, config.throttled_entries_max, config.throttled_bytes_max
         )
+        """Entries that wait for a publish limit, not for the disk: they are not pending."""
 
     def find(self, producer_id: int) -> Producer | None:
         """The attached producer with this id; None if there is none."""

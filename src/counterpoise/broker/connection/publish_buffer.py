@@ -21,8 +21,8 @@ class PublishBuffer:
         self._waiting: set[PublishShare] = set()
         self._paused: set[PublishShare] = set()
         self._full = False
-        #: Bytes that wait now, of all connections.
         self.waiting = 0
+        """Bytes that wait now, of all connections."""
 
     @property
     def limit(self) -> int:
@@ -106,8 +106,8 @@ class PublishShare:
         self._buffer = buffer
         self.pause = pause
         self.waiting = 0
-        #: Bytes accepted since the last `book`; those subtracted before it never count as waiting.
         self.new = 0
+        """Bytes accepted since the last `book`; if subtracted before it they never wait."""
 
     def join(self) -> None:
         """Count this connection among those that publish: it has a producer."""

@@ -31,16 +31,16 @@ class SharedByConnections:
         self.background = background
         self.traffic = Traffic()
         self.rounds = ReadingRounds()
-        #: Published bytes that wait for storage.
         self.publish_buffer = PublishBuffer(0)
-        #: Memory of entries that wait for a rate limit: at most half of the publish buffer's limit.
+        """Published bytes that wait for storage."""
         self.throttled_memory = ThrottledMemory(0)
+        """Memory of throttled entries: at most half of the publish buffer's limit."""
         self.set_publish_buffer(config.publish_buffer_mb)
         self.lookups = Lookups(config.lookups_max)
         self.listings = Listings(services.catalog, services.topics)
         self.connections = Connections(config.connections_max, config.connections_max_per_ip)
-        #: Sees each operation before it is served, to inject faults; None: no faults.
         self.interceptor: Interceptor | None = None
+        """Sees each operation before it is served, to inject faults; None: no faults."""
         self.is_frozen = False
 
     def set_publish_buffer(self, mib: int) -> None:

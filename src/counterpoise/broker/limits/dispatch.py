@@ -46,8 +46,8 @@ class DispatchLimits:
         self._broker = DispatchLimit(LimitLevel.BROKER_DISPATCH, broker)
         self._groups: dict[str, DispatchLimit] = {}
         self._topics: dict[TopicName, _DeliveringTopic] = {}
-        #: By topic, the flows of its subscriptions, each with the subscription's own limit.
         self._flows: dict[TopicName, dict[DispatchFlow, DispatchLimit]] = {}
+        """By topic, the flows of its subscriptions, each with the subscription's own limit."""
 
     def set_counting(self, *, whole_batches: bool, caught_up: bool) -> None:
         """Set what counts towards the limits from now on: the fields of `DispatchCounting`."""

@@ -114,9 +114,9 @@ class DispatchFlow(LimitedFlow):
         super().__init__(runner.throttle, ())
         self.topic = topic
         self.subscription = subscription
-        #: How often it was throttled, by the limit's level and by what was used up ("messages",
-        #: "bytes").
         self.events: Counter[tuple[str, str]] = Counter()
+        """How often it was throttled, by the limit's level and by what was used up ("messages",
+        "bytes")."""
         self._runner = runner
         self._dispatcher = dispatcher
         self._counting = counting

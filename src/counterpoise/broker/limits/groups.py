@@ -70,12 +70,12 @@ class _Group:
 
     def __init__(self) -> None:
         self.uses = {use: _GroupUse() for use in Use}
-        #: Whether its definition was read, so that its limit holds here.
         self.is_read = False
-        #: How many topics that are being loaded wait until the definition is read.
+        """Whether its definition was read, so that its limit holds here."""
         self.readers = 0
-        #: Whether this broker has a node that reports its use.
+        """How many topics that are being loaded wait until the definition is read."""
         self.is_reported = False
+        """Whether this broker has a node that reports its use."""
 
     @property
     def limited(self) -> bool:

@@ -63,8 +63,8 @@ class LimitPolicies:
         )
         self._followers: list[PolicyFollower] = []
         self._changed = asyncio.Event()
-        #: Paths of the metadata store that changed; None for everything.
         self._paths: set[str | None] = set()
+        """Paths of the metadata store that changed; None for everything."""
         self._unsubscribe: tuple[StopListening, ...] = ()
 
     def follow_too(self, follower: PolicyFollower) -> None:

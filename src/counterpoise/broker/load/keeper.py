@@ -50,8 +50,8 @@ class LoadKeeper:
         self._config = config
         self._background = background
         self._news = asyncio.Event()
-        #: Bundles with a node, as the leader knows them; None until it has listed them.
         self._stored: set[str] | None = None
+        """Bundles with a node, as the leader knows them; None until it has listed them."""
         self._brokers: set[str] = set()
         self._tasks: list[asyncio.Task[None]] = []
         self._unsubscribe: StopListening | None = None

@@ -19,7 +19,6 @@ from counterpoise.wire.proto.base_pb2 import BaseCommand
 _Type = BaseCommand.Type
 TLS_SCHEME: Final = "pulsar+ssl://"
 _CLIENT_VERSION: Final = "counterpoise-broker"
-#: By the type of a response, the field of `BaseCommand` that has it.
 _ANSWERS: Final = {
     _Type.SUCCESS: "success",
     _Type.PRODUCER_SUCCESS: "producer_success",
@@ -28,6 +27,7 @@ _ANSWERS: Final = {
     _Type.END_TXN_ON_PARTITION_RESPONSE: "end_txn_on_partition_response",
     _Type.END_TXN_ON_SUBSCRIPTION_RESPONSE: "end_txn_on_subscription_response",
 }
+"""By the type of a response, the field of `BaseCommand` that has it."""
 
 
 _MAY_REFUSE: Final = frozenset(

@@ -57,8 +57,8 @@ class SchemaRegistry:
         self._policies = policies
         self._options = options
         self._turns = OnePerTurn()
-        #: By path, the node's value that was read last, and the schemas parsed from it.
         self._known: dict[str, tuple[bytes, tuple[Schema, ...]]] = {}
+        """By path, the node's value that was read last, and the schemas parsed from it."""
 
     async def get(self, topic: TopicName, version: bytes | None) -> tuple[Schema, bytes] | None:
         """A topic's schema of this version (None: the latest), and its version; None if missing."""

@@ -30,10 +30,10 @@ class AckState:
         self.mark = mark
         self.above = 0
         self.partial: dict[int, int] = {}
-        #: The acknowledgements of open transactions; None: there never were any.
         self.withheld: PendingAcks | None = None
-        #: By block of `_WIDTH` entries: the entries acknowledged after ``mark``, as bits.
+        """The acknowledgements of open transactions; None: there never were any."""
         self._bits: dict[int, int] = {}
+        """By block of `_WIDTH` entries: the entries acknowledged after ``mark``, as bits."""
         for first, last in acked:
             for index in range(max(first, mark + 1), last + 1):
                 self.ack(index)

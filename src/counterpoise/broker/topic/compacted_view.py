@@ -23,8 +23,8 @@ class CompactedView:
     __slots__ = ("_indexes", "_survivors", "horizon")
 
     def __init__(self) -> None:
-        #: Index of the last entry that was compacted; -1 before the first compaction.
         self.horizon = -1
+        """Index of the last entry that was compacted; -1 before the first compaction."""
         self._survivors: Survivors = {}
         self._indexes: list[int] = []
 
@@ -82,8 +82,8 @@ class LatestValues:
         self._keeps_keyless = keeps_keyless
         self._of_key: dict[str, tuple[int, int]] = {}
         self._kept: list[tuple[int, int]] = []
-        #: How many messages the added entries had.
         self.messages = 0
+        """How many messages the added entries had."""
 
     def add(self, index: int, entry: bytes) -> None:
         """Add the next entry; b"" if it is lost."""

@@ -31,8 +31,8 @@ class Consumer(Recipient):
             subscription.topic_meter,
         )
         self.subscription = subscription
-        #: Whether its client has acknowledged a message that it could not read.
         self.discards = False
+        """Whether its client has acknowledged a message that it could not read."""
 
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:
         """Send entries to the client, with ``messages`` messages of ``size`` bytes in all.

@@ -36,11 +36,11 @@ class Deduplication:
     def __init__(self, stored: Mapping[str, int], options: TopicOptions = _DEFAULTS) -> None:
         self.stored = dict(stored)
         self._options = options
-        #: Since when each detached producer is known to be detached, by name.
         self._left: dict[str, float] = {}
+        """Since when each detached producer is known to be detached, by name."""
         self._saved_s = 0.0
-        #: The highest sequence id that each producer has submitted, stored or not.
         self._given = dict(stored)
+        """The highest sequence id that each producer has submitted, stored or not."""
         self._unsaved = 0
 
     @classmethod

@@ -46,8 +46,8 @@ class ClusterLedgerIds:
         self._background = background
         self._loop = asyncio.get_running_loop()
         self._lock = threading.Lock()
-        #: What is left of each reserved range, ascending: its next id, and the end.
         self._left: deque[range] = deque(maxlen=RANGES_MAX)
+        """What is left of each reserved range, ascending: its next id, and the end."""
         self._above = -1
         self._reserving: asyncio.Task[None] | None = None
 

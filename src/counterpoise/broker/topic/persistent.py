@@ -46,17 +46,17 @@ class PersistentTopic(transactional.TransactionalTopic):
         """The log is passed to `start`, because the log needs this topic as its listener."""
         super().__init__(name, commons)
         self._subscriptions: dict[str, Subscription] = {}
-        #: Durable subscriptions that are new, by name, and not known to be on disk.
         self._unsaved: set[str] = set()
+        """Durable subscriptions that are new, by name, and not known to be on disk."""
         self._on_lost = on_lost
-        #: Whether nothing more may ever be published; consumers go on to the end.
         self.terminated = False
-        #: Whether an offload was requested since the topic was loaded: all fail, without a driver.
+        """Whether nothing more may ever be published; consumers go on to the end."""
         self.offload_failed = False
+        """Whether an offload was requested since the topic was loaded: all fail."""
         self._ending = False
         self._looks = False
-        #: The sequence ids of producers; None while the topic does not deduplicate, or until read.
         self._known: Deduplication | None = None
+        """The producers' sequence ids; None until read, or without deduplication."""
         self.compaction = TopicCompaction(self)
 
     def start(self, log: Log[Published], *, terminated: bool = False) -> None:

@@ -17,9 +17,10 @@ from counterpoise.storage.port import Position
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.values import AccessMode, InitialPosition, SubscriptionType
 
-#: Message ids with which a client says "the beginning" and "the end".
 EARLIEST = Position(-1, -1)
+"""The message id with which a client says "the beginning"."""
 LATEST = Position(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)
+"""The message id with which a client says "the end"."""
 
 
 class ServiceUrls(NamedTuple):
@@ -78,13 +79,13 @@ class SubscribeRequest:
     priority_level: int = 0
     durable: bool = True
     initial_position: InitialPosition = InitialPosition.Latest
-    #: With a start inside a batch, the client drops what comes before it in that batch.
     start_message_id: Position | None = None
-    #: Start at messages published this many seconds ago (a reader's rollback); 0 is off.
+    """With a start inside a batch, the client drops what comes before it in that batch."""
     rollback_seconds: int = 0
+    """Start at messages published this many seconds ago (a reader's rollback); 0 is off."""
     read_compacted: bool = False
-    #: Whether the consumer takes whatever schema the messages have (AUTO_CONSUME).
     takes_any_schema: bool = False
+    """Whether the consumer takes whatever schema the messages have (AUTO_CONSUME)."""
     key_shared: KeySharedMeta = KeySharedMeta()
     consumer_epoch: int | None = None
     metadata: Mapping[str, str] = field(default_factory=dict)
@@ -93,9 +94,9 @@ class SubscribeRequest:
     client_version: str = ""
 
 
-#: One acknowledged entry: ledger id, entry id, and the words of batch indexes that are still
-#: unacknowledged (empty: the whole entry is acknowledged).
 Acked = tuple[int, int, Sequence[int]]
+"""One acknowledged entry: ledger id, entry id, and the words of batch indexes that are still
+unacknowledged (empty: the whole entry is acknowledged)."""
 
 
 class ProducerSink(Protocol):

@@ -71,8 +71,8 @@ class Subscription(SubscriptionCursor):
         """
         super().__init__(name, topic, log, acks, properties, commons, on_advanced, durable=durable)
         self.partition = topic.partition_index
-        #: When it was opened here, and when it last had a consumer (by the topics' wall clock).
         self.created, self.last_used = time.time(), commons.wall()
+        """When it was opened here, and when it last had a consumer (by the topics' wall clock)."""
         self.expired_at = 0.0
         self.type = SubscriptionType.Exclusive
         self.dispatcher: Dispatcher | None = None
@@ -83,10 +83,11 @@ class Subscription(SubscriptionCursor):
         self._on_ended = on_ended
         self._awaited: asyncio.Future[None] | None = None
         self._sought = False
-        #: When ``acks.mark`` last advanced (milliseconds since 1970); 0: not since it was opened.
         self.advanced_ms = 0
-        #: Acknowledgements of open transactions, once there were any.
+        """When ``acks.mark`` last advanced (milliseconds since 1970); 0: not since it was opened.
+        """
         self.transactions: subscription_transactions.SubscriptionTransactions | None = None
+        """Acknowledgements of open transactions, once there were any."""
 
     @property
     def consumers(self) -> Collection[Recipient]:

@@ -45,14 +45,14 @@ class SubscriptionCursor:
         self._on_advanced = on_advanced
         self._commons = commons
         self._dirty = False
-        #: Whether the last save may have left out acknowledged ranges.
         self._curtailed = False
-        #: Whether acknowledgements come too late: the cursor is saved for the topic's next owner.
+        """Whether the last save may have left out acknowledged ranges."""
         self.closed = False
-        #: Entries that are never delivered: transactions' markers and aborted messages; None: none.
+        """Whether acknowledgements come too late: the cursor is saved for the next owner."""
         self.hidden: AckState | None = None
-        #: Index of the first message of an open transaction; nothing is delivered from it on.
+        """Entries that are never delivered: markers and aborted messages; None: none."""
         self.stable_end = NO_TRANSACTION
+        """Index of the first message of an open transaction; nothing is delivered from it on."""
 
     @property
     def backlog(self) -> int:

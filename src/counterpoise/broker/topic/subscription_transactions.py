@@ -48,12 +48,12 @@ class SubscriptionTransactions:
         self._subscription = subscription
         self.pending = PendingAcks()
         subscription.acks.withheld = self.pending
-        #: By coordinator id, the number up to which all of its transactions have ended.
         self.watermarks: dict[int, int] = {}
-        #: How many transactions with acknowledgements here have ended, by how.
+        """By coordinator id, the number up to which all of its transactions have ended."""
         self.ended_by: Counter[Marker] = Counter()
-        #: Whether the end of a transaction has not been saved yet.
+        """How many transactions with acknowledgements here have ended, by how."""
         self._unsaved = False
+        """Whether the end of a transaction has not been saved yet."""
 
     async def acknowledge(
         self,

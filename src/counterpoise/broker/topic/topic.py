@@ -53,13 +53,13 @@ class Topic(ABC):
         self.meter_in = Meter(commons.clock)
         self.meter_out = Meter(commons.clock)
         self.created = time.time()
-        #: When a client was last seen to use the topic, by the topics' wall clock.
         self._last_used = commons.wall()
-        #: Whether no client can attach any more, since the topic is about to close.
+        """When a client was last seen to use the topic, by the topics' wall clock."""
         self.leaving = False
+        """Whether no client can attach any more, since the topic is about to close."""
         self.closing = False
-        #: The rules by the topic's policies, read at each `TopicRegistry.get` and when they change.
         self.rules = rules_of(None, commons.options)
+        """The topic's policies, read at each `TopicRegistry.get` and when they change."""
 
     @property
     @abstractmethod

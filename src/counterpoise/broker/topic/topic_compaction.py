@@ -71,8 +71,8 @@ class TopicCompaction:
         self._topic = topic
         self.view = CompactedView()
         self.stats = CompactionStats()
-        #: ``LongRunningProcessStatus``: NOT_RUN, RUNNING, SUCCESS or ERROR, and its ``lastError``.
         self.status, self.last_error = "NOT_RUN", ""
+        """``LongRunningProcessStatus``: NOT_RUN, RUNNING, SUCCESS, ERROR; ``lastError``."""
         self._latest: LatestValues | None = None
         self._next = 0
         self._one_at_a_time = asyncio.Lock()

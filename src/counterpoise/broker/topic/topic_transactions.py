@@ -56,8 +56,8 @@ class TopicTransactions:
         self.buffer = buffer.TransactionBuffer(self.hidden)
         self._clock_ms = clock_ms
         self._background = BackgroundTasks()
-        #: Entries that were published before `_note` has marked the log; None once it has.
         self._kept: list[tuple[Producer, Sequence[Send]]] | None = None
+        """Entries that were published before `_note` has marked the log; None once it has."""
         self._numbers = itertools.count()
         self._markers: set[_MarkerWriter] = set()
 

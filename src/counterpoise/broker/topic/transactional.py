@@ -32,8 +32,8 @@ class TransactionalTopic(Topic):
 
     def __init__(self, name: TopicName, commons: SharedByTopics) -> None:
         super().__init__(name, commons)
-        #: None until a message is published in a transaction.
         self.transactions: TopicTransactions | None = None
+        """None until a message is published in a transaction."""
 
     @property
     def cached_bytes(self) -> int:

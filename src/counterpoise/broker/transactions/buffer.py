@@ -95,16 +95,16 @@ class TransactionBuffer:
 
     def __init__(self, hidden: HiddenEntries) -> None:
         self._hidden = hidden
-        #: By open transaction, in the order of their first messages: ranges of messages' indexes.
         self._open: dict[TransactionId, list[tuple[int, int]]] = {}
-        #: The transactions whose marker is stored, each with its marker.
+        """By open transaction, in the order of first messages: ranges of indexes."""
         self._ended: dict[TransactionId, Marker] = {}
-        #: The transactions whose marker is being written.
+        """The transactions whose marker is stored, each with its marker."""
         self._ending: set[TransactionId] = set()
-        #: By coordinator id, the number up to which all of its transactions have ended.
+        """The transactions whose marker is being written."""
         self.watermarks: dict[int, int] = {}
-        #: How many transactions the log has ended here, by marker.
+        """By coordinator id, the number up to which all of its transactions have ended."""
         self.ended_by: Counter[Marker] = Counter()
+        """How many transactions the log has ended here, by marker."""
 
     def stored(self, index: int, entry: EntryOfTransaction) -> list[tuple[int, int]]:
         """Add the next entry of the log; returns the ranges of entries that it hides for good."""

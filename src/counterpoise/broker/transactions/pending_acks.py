@@ -41,8 +41,8 @@ class PendingAcks:
 
     def __init__(self) -> None:
         self._of: dict[TransactionId, dict[int, EntryAck]] = {}
-        #: By index of an entry: its pending messages as bits, and the size of its batch.
         self._pending: dict[int, tuple[int, int]] = {}
+        """By index of an entry: its pending messages as bits, and the size of its batch."""
         self.cumulative: CumulativeAck | None = None
 
     def __bool__(self) -> bool:

@@ -34,8 +34,6 @@ _FOLLOWS: Final[Mapping[ServiceUnitState, frozenset[ServiceUnitState]]] = {
     _S.SPLITTING: frozenset({_S.DELETED}),
     _S.DELETED: frozenset({_S.INIT}),
 }
-#: From a state, the states that may come next. On the topic any state may come first, because a
-#: bundle's first records may have been compacted away.
 FOLLOWS: Final[Mapping[Storage, Mapping[ServiceUnitState, frozenset[ServiceUnitState]]]] = {
     Storage.SYSTEM_TOPIC: {
         _S.INIT: frozenset(ServiceUnitState) - {_S.INIT},
@@ -48,6 +46,8 @@ FOLLOWS: Final[Mapping[Storage, Mapping[ServiceUnitState, frozenset[ServiceUnitS
         **_FOLLOWS,
     },
 }
+"""From a state, the states that may come next. On the topic any state may come first, because a
+bundle's first records may have been compacted away."""
 
 
 def refusal(

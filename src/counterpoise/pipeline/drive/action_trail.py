@@ -256,8 +256,8 @@ class ActionLog:
     def __init__(self, trail: ActionTrail | None, action: OperatorAction | None) -> None:
         self._trail = trail
         self._action = action
-        #: Moves end side by side, and each writes the whole action.
         self._turn = threading.Lock()
+        """Moves end side by side, and each writes the whole action."""
 
     def ended(self, outcome: MoveOutcome, part: float = 0.0) -> None:
         """Record a move's outcome; ``part`` is the bundle's part (0 to 1) of all bytes/s."""

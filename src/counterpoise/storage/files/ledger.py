@@ -111,9 +111,9 @@ class LedgerFile:
         self._disk = disk
         self._open = descriptors or Descriptors(0)
         self._descriptor = -1
-        #: The format in which this object writes, and the one in which the file is read, which is
-        #: known once its header has been read.
         self._records = MarkedFormat(ledger_id, marker)
+        """The format in which this object writes, and the one in which the file is read, which is
+        known once its header has been read."""
         self._format: Format | None = None
         self._marks: list[Place] = []
         self._lock = threading.Lock()

@@ -84,9 +84,9 @@ class FileLog(StoredLog[C]):
         self._begun = -1  # the ledger that was begun after another and has no entry yet
         self._states_made = 0
         self._saved_ledgers = saved.ledgers
-        #: Done once the state saved at the takeover, and the names of new files, are on disk.
-        #: Nothing is acknowledged before.
         self._settled: asyncio.Future[None] = self._loop.create_future()
+        """Done once the state saved at the takeover, and the names of new files, are on disk.
+        Nothing is acknowledged before."""
         self._unsettled: OSError | None = None
         store.keep(self._loop.create_task(self._settle(recovered)))
 

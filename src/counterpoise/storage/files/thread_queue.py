@@ -18,8 +18,8 @@ class ThreadQueue(Generic[T]):
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        #: Items that no thread was free for, and the queues at which idle threads wait.
         self._items: deque[T] = deque()
+        """Items that no thread was free for, and the queues at which idle threads wait."""
         self._resting: list[SimpleQueue[T]] = []
 
     def put(self, item: T) -> bool:

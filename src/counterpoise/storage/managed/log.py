@@ -73,13 +73,13 @@ class ManagedLog(StoredLog[C]):
         self._saved_at = -math.inf
         self._saving = asyncio.Lock()
         self._not_before = 0.0
-        #: The current ledger was given the first groups in flight: how many groups, and how many
-        #: entries and bytes they have in all.
         self._given = 0
+        """The current ledger was given the first groups in flight: how many groups, and how many
+        entries and bytes they have in all."""
         self._given_entries = 0
         self._given_size = 0
-        #: How many of the first entries in flight the ledger that ended may have, unconfirmed.
         self._undecided = 0
+        """How many of the first entries in flight the ledger that ended may have, unconfirmed."""
         self._is_rolling = False
         chain.current.events = self
 

@@ -42,10 +42,10 @@ class OwnedNode:
         self._ledgers_root = ledgers_root
         self._value = value
         self.version = version
-        #: The ledgers that the node listed before this owner; None once this owner has listed one.
         self._former: tuple[int, ...] | None = _ids(
             managed_ledgers.parse_managed_ledger(name, value).ledgers
         )
+        """The ledgers that the node listed before this owner; None once it listed one."""
         self._mine: set[int] = set()
         self._changing = asyncio.Lock()
 

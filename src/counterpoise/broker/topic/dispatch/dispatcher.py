@@ -60,13 +60,13 @@ class Dispatcher(ABC):
         self.closed = False
         self.turns = spec.commons.turns
         self._waits = False
-        #: Index of the first message of an open transaction; the subscription moves it.
         self.stable_end = spec.stable_end
+        """Index of the first message of an open transaction; the subscription moves it."""
         self.compacted = spec.compacted
         self._feed = EntryReader(spec.log, self.dispatch)
         self._topic, self._limits = spec.topic, spec.commons.limits.dispatch
-        #: Its deliveries under dispatch limits.
         self.flow = self._limits.join(spec.topic, spec.subscription, self)
+        """Its deliveries under dispatch limits."""
 
     @property
     def end(self) -> int:

@@ -47,12 +47,12 @@ class KeySharedDispatcher(SharedDispatcher):
         self._holders: dict[int, tuple[Recipient, int]] = {}
         self._waiting: dict[int, list[int]] = {}
         self._lanes: dict[Recipient, list[tuple[int, int]]] = {}
-        #: Whether slots have got other consumers since `_lay_lanes`.
         self._lanes_stale = False
+        """Whether slots have got other consumers since `_lay_lanes`."""
         self._open: OrderedDict[Recipient, None] = OrderedDict()
         self._served: OrderedDict[Recipient, None] = OrderedDict()
-        #: Consumers whose lane begins with an entry that has to be read from the store.
         self._lacking: OrderedDict[Recipient, None] = OrderedDict()
+        """Consumers whose lane begins with an entry that has to be read from the store."""
 
     def serves(self, request: SubscribeRequest) -> bool:
         """Whether a consumer with this request can join those attached."""

@@ -66,9 +66,9 @@ class HashRing(Selector[M]):
     """
 
     def __init__(self) -> None:
-        #: The occupied points, ascending; each is added or removed alone, since with many members
-        #: few points are new when one joins, or free when one leaves.
         self._sorted: list[int] = []
+        """The occupied points, ascending; each is added or removed alone, since with many members
+        few points are new when one joins, or free when one leaves."""
         self._owners: dict[int, list[M]] = {}
         self._members: dict[M, tuple[str, int, list[int]]] = {}
         self._numbers: dict[str, _Numbers] = {}
@@ -193,9 +193,10 @@ class HalvedRanges(Selector[M]):
     """
 
     def __init__(self) -> None:
-        #: The upper ends of the ranges, ascending, and the member that has each range.
         self._ends: list[int] = []
+        """The upper ends of the ranges, ascending."""
         self._owners: dict[int, M] = {}
+        """By upper end: the member that has the range."""
         self._end_of: dict[M, int] = {}
 
     @staticmethod

@@ -31,11 +31,11 @@ class SharedDispatcher(Dispatcher):
 
     def __init__(self, spec: DispatcherSpec) -> None:
         super().__init__(spec)
-        #: The clock by which delayed messages are due.
         self.wall = spec.commons.wall
+        """The clock by which delayed messages are due."""
         self.unacked = 0
-        #: Whether nothing is delivered until half of the messages allowed are acknowledged.
         self._blocked = False
+        """Whether nothing is delivered until half of the messages allowed are acknowledged."""
         self.redeliveries: dict[int, int] = {}
         self._turn_messages = spec.commons.options.round_robin_messages
         self.apply(spec.rules)

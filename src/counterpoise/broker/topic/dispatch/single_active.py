@@ -46,14 +46,15 @@ class SingleActiveDispatcher(Dispatcher):
         self._switch_delay = switch_delay
         self._active: Recipient | None = None
         self._serving: Recipient | None = None
-        #: The consumer that was last notified to be active.
         self._notified: Recipient | None = None
+        """The consumer that was last notified to be active."""
         self._switch: asyncio.TimerHandle | None = None
-        #: The consumer that is being attached, and the notification that it is active.
         self._joining: Recipient | None = None
+        """The consumer that is being attached."""
         self._notification: asyncio.TimerHandle | None = None
-        #: The hash ranges of the keys whose entries the consumer is sent; None: all keys.
+        """The notification that it is active."""
         self._hashes: StickyRanges[Recipient] | None = None
+        """The hash ranges of the keys whose entries the consumer is sent; None: all keys."""
 
     @property
     def active(self) -> Recipient | None:

@@ -101,8 +101,8 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "what a lost session has left is taken for owned",
         "ownership/lock/table.py",
-        "        events.SessionChanged: session,\n",
-        "        events.SessionChanged: do.stay,\n",
+        "events.table_of(_ROWS, _ANY_PHASE)\n",
+        "events.table_of(_ROWS, _ANY_PHASE) | {(p, events.SessionChanged): do.stay for p in P}\n",
         "tests/ownership/lock",
     ),
     Fault(
@@ -115,21 +115,16 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "a lock that goes while we hear that it was created is believed",
         "ownership/lock/table.py",
-        "        node=do.on_node(lock_vanished=do.distrust, withdrawn=do.hear_withdrawal),\n"
-        "        session=do.distrust,\n"
-        "        timer=do.end_pause,\n"
-        "        results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(TRIES, do.free)},\n",
-        "        node=do.on_node(withdrawn=do.hear_withdrawal),\n"
-        "        session=do.distrust,\n"
-        "        timer=do.end_pause,\n"
-        "        results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(TRIES, do.free)},\n",
+        "        # comes.\n        events.NodeChanged: do.on_node(lock_vanished=do.distrust, ",
+        "        # comes.\n        events.NodeChanged: do.on_node(",
         "tests/ownership/test_two_brokers.py",
     ),
     Fault(
         "an owner that lost its session goes on",
         "ownership/lock/table.py",
-        "        node=do.on_node(lock_vanished=do.lose),\n        session=do.doubt,\n",
-        "        node=do.on_node(lock_vanished=do.lose),\n",
+        "        events.NodeChanged: do.on_node(lock_vanished=do.lose),\n"
+        "        events.SessionChanged: do.doubt,\n",
+        "        events.NodeChanged: do.on_node(lock_vanished=do.lose),\n",
         "tests/ownership/test_two_brokers.py",
     ),
     Fault(

@@ -208,13 +208,10 @@ _ON_LEAVING: Final[dict[type, _Transition]] = {
     events.VersionDiffers: _look_now,
     events.CommandFailed: _failed_on_leaving,
 }
-TABLE: Final[dict[tuple[Role, type], _Transition]] = {
-    **{
-        (role, kind): transition
-        for role in (Role.UNDECIDED, Role.LEADER, Role.FOLLOWER)
-        for kind, transition in {**_ANY_TIME, **_ANSWERS}.items()
-    },
-    **{(Role.RESIGNING, kind): transition for kind, transition in _ON_LEAVING.items()},
+_ROWS: Final[dict[Role, dict[type, _Transition]]] = {
+    **dict.fromkeys((Role.UNDECIDED, Role.LEADER, Role.FOLLOWER), _ANSWERS),
+    Role.RESIGNING: _ON_LEAVING,
     # A result may still come after a lost session has ended the leaving, and deleted the node.
-    **{(Role.RESIGNED, kind): _stay for kind in {**_ANY_TIME, **_ANSWERS}},
+    Role.RESIGNED: dict.fromkeys({**_ANY_TIME, **_ANSWERS}, _stay),
 }
+TABLE: Final = events.table_of(_ROWS, _ANY_TIME)

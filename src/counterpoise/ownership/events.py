@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias, TypeVar
 
 S = TypeVar("S")
+P = TypeVar("P")
+T = TypeVar("T")
 
 STORE_S: Final = 10.0
 """How long a command on the metadata store may take before it has failed."""
@@ -283,6 +285,17 @@ class UnexpectedEvent(Exception):
 
     def __init__(self, machine: str, phase: str, event: object) -> None:
         super().__init__(f"{machine}: {type(event).__name__} cannot happen when {phase}")
+
+
+def table_of(
+    rows: Mapping[P, Mapping[type, T]], any_phase: Mapping[type, T]
+) -> dict[tuple[P, type], T]:
+    """The state table with a row for each phase; ``any_phase`` has what a row does not name."""
+    return {
+        (phase, kind): transition
+        for phase, row in rows.items()
+        for kind, transition in {**any_phase, **row}.items()
+    }
 
 
 def step(

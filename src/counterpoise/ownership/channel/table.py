@@ -358,8 +358,4 @@ _ROWS: Final[Mapping[ChannelPhase, Mapping[type, Transition]]] = {
         events.TimerFired: _stop_waiting,
     },
 }
-TABLE: Final[dict[tuple[ChannelPhase, type], Transition]] = {
-    (phase, kind): transition
-    for phase, row in _ROWS.items()
-    for kind, transition in {**_ANY_PHASE, **row}.items()
-}
+TABLE: Final = events.table_of(_ROWS, _ANY_PHASE)

@@ -18,6 +18,7 @@ a few times: if topics cannot be closed, the successor fences their logs, and if
 acquired, the next lookup tries again.
 """
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -31,7 +32,7 @@ TRIES: Final = 6
 ANNOUNCE_TRIES: Final = 3
 """Announcements in a row that may fail before a bundle is released without a successor."""
 CLOSE_TRIES: Final = 3
-"""Drains in a row that may fail before a bundle is released with topics that would not close."""
+"""Closings in a row that may fail before a bundle is released with topics that would not close."""
 
 P = LockPhase
 
@@ -46,221 +47,169 @@ def advance(state: BundleLock, event: object) -> Next:
     return rested, (*effects, *more)
 
 
-def _row(
-    phase: LockPhase,
-    *,
-    results: dict[type, Transition],
-    acquire: Transition = do.stay,
-    release: Transition = do.stay,
-    replaced: Transition = do.stay,
-    check: Transition = do.stay,
-    successor_ready: Transition = do.stay,
-    node: Transition = do.stay,
-    session: Transition = do.stay,
-    timer: Transition = do.stay,
-) -> dict[tuple[LockPhase, type], Transition]:
-    """The entries of one phase. Events that are not named here change nothing."""
-    row: dict[type, Transition] = {
-        events.Acquire: acquire,
-        events.Release: release,
-        events.SplitCompleted: replaced,
-        events.CheckOwnership: check,
-        events.SuccessorReady: successor_ready,
-        events.BundleReleased: do.stay,
-        events.NodeChanged: node,
-        events.SessionChanged: session,
-        events.TimerFired: timer,
-        **results,
-    }
-    return {(phase, kind): transition for kind, transition in row.items()}
-
-
-_ABOUT_THE_LOCK: Final[dict[type, Transition]] = {
+_ANY_PHASE: Final[Mapping[type, Transition]] = dict.fromkeys(
+    (
+        events.Acquire,
+        events.Release,
+        events.SplitCompleted,
+        events.CheckOwnership,
+        events.SuccessorReady,
+        events.BundleReleased,
+        events.NodeChanged,
+        events.SessionChanged,
+        events.TimerFired,
+    ),
+    do.stay,
+)
+"""Events that a phase does not name change nothing."""
+_ABOUT_THE_LOCK: Final[Mapping[type, Transition]] = {
     events.NodeCreated: do.believing(do.created),
     events.NodeExists: do.look,
     events.NodeFound: do.believing(do.found_lock),
     events.NodeRemoved: do.create,
     events.VersionDiffers: do.create,
 }
-_ROWS: Final = (
-    _row(
-        P.FREE,
-        acquire=do.acquire,
-        check=do.check_ownership,
-        node=do.on_node(announced=do.hear),
-        results={},
-    ),
-    _row(
-        P.READING_HAND_OVER,
-        acquire=do.later,
-        check=do.also_look_at_the_lock,
-        node=do.on_node(announced=do.distrust, withdrawn=do.distrust),
-        session=do.distrust,
-        timer=do.end_pause,
-        results={
-            events.NodeFound: do.believing(do.heard),
-            events.CommandFailed: do.trying(TRIES, do.free),
-        },
-    ),
-    _row(
-        P.CHECKING,
-        acquire=do.later,
-        release=do.later,
-        replaced=do.later,
-        node=do.on_node(
+_ROWS: Final[Mapping[LockPhase, Mapping[type, Transition]]] = {
+    P.FREE: {
+        events.Acquire: do.acquire,
+        events.CheckOwnership: do.check_ownership,
+        events.NodeChanged: do.on_node(announced=do.hear),
+    },
+    P.READING_HAND_OVER: {
+        events.Acquire: do.later,
+        events.CheckOwnership: do.also_look_at_the_lock,
+        events.NodeChanged: do.on_node(announced=do.distrust, withdrawn=do.distrust),
+        events.SessionChanged: do.distrust,
+        events.TimerFired: do.end_pause,
+        events.NodeFound: do.believing(do.heard),
+        events.CommandFailed: do.trying(TRIES, do.free),
+    },
+    P.CHECKING: {
+        events.Acquire: do.later,
+        events.Release: do.later,
+        events.SplitCompleted: do.later,
+        events.NodeChanged: do.on_node(
             lock_vanished=do.distrust,
             lock_appeared=do.distrust,
             announced=do.later,
             withdrawn=do.hear_withdrawal,
         ),
-        session=do.distrust,
-        timer=do.end_pause,
-        results={
-            events.NodeFound: do.believing(do.checked),
-            events.CommandFailed: do.trying(TRIES, do.free),
-        },
-    ),
-    _row(
-        P.EXPECTED,
+        events.SessionChanged: do.distrust,
+        events.TimerFired: do.end_pause,
+        events.NodeFound: do.believing(do.checked),
+        events.CommandFailed: do.trying(TRIES, do.free),
+    },
+    P.EXPECTED: {
         # A notification may have been missed: it tries to acquire before it gives up.
-        node=do.on_node(lock_vanished=do.acquire, announced=do.hear, withdrawn=do.take_over),
-        session=do.entering(P.CHECKING),
-        timer=do.acquire,
-        results={},
-    ),
-    _row(
-        P.ACQUIRING,
-        release=do.later,
-        replaced=do.later,
+        events.NodeChanged: do.on_node(
+            lock_vanished=do.acquire, announced=do.hear, withdrawn=do.take_over
+        ),
+        events.SessionChanged: do.entering(P.CHECKING),
+        events.TimerFired: do.acquire,
+    },
+    P.ACQUIRING: {
+        events.Release: do.later,
+        events.SplitCompleted: do.later,
         # Notifications may overtake results: a lock may be gone before the result of its creation
         # comes.
-        node=do.on_node(lock_vanished=do.distrust, withdrawn=do.hear_withdrawal),
-        session=do.distrust,
-        timer=do.end_pause,
-        results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(TRIES, do.free)},
-    ),
-    _row(
-        P.TAKING_OVER,
-        release=do.later,
-        replaced=do.later,
-        node=do.on_node(lock_vanished=do.lose, withdrawn=do.inherit),
-        session=do.doubt,
+        events.NodeChanged: do.on_node(lock_vanished=do.distrust, withdrawn=do.hear_withdrawal),
+        events.SessionChanged: do.distrust,
+        events.TimerFired: do.end_pause,
+        **_ABOUT_THE_LOCK,
+        events.CommandFailed: do.trying(TRIES, do.free),
+    },
+    P.TAKING_OVER: {
+        events.Release: do.later,
+        events.SplitCompleted: do.later,
+        events.NodeChanged: do.on_node(lock_vanished=do.lose, withdrawn=do.inherit),
+        events.SessionChanged: do.doubt,
         # Topics that the former owner still has open will be fenced.
-        timer=do.inherit,
-        results={},
-    ),
-    _row(
-        P.OWNED,
-        release=do.release,
-        replaced=do.replaced,
-        node=do.on_node(lock_vanished=do.lose),
-        session=do.doubt,
-        results={},
-    ),
-    _row(
-        P.DOUBTED,
-        release=do.later,
-        replaced=do.later,
-        node=do.on_node(lock_vanished=do.distrust, withdrawn=do.hear_withdrawal),
-        session=do.distrust,
-        timer=do.end_pause,
-        results={**_ABOUT_THE_LOCK, events.CommandFailed: do.trying(None, do.stay)},
-    ),
-    _row(
-        P.ANNOUNCING,
-        node=do.on_node(lock_vanished=do.unsure),
-        session=do.unsure,
-        timer=do.end_pause,
+        events.TimerFired: do.inherit,
+    },
+    P.OWNED: {
+        events.Release: do.release,
+        events.SplitCompleted: do.replaced,
+        events.NodeChanged: do.on_node(lock_vanished=do.lose),
+        events.SessionChanged: do.doubt,
+    },
+    P.DOUBTED: {
+        events.Release: do.later,
+        events.SplitCompleted: do.later,
+        events.NodeChanged: do.on_node(lock_vanished=do.distrust, withdrawn=do.hear_withdrawal),
+        events.SessionChanged: do.distrust,
+        events.TimerFired: do.end_pause,
+        **_ABOUT_THE_LOCK,
+        events.CommandFailed: do.trying(None, do.stay),
+    },
+    P.ANNOUNCING: {
+        events.NodeChanged: do.on_node(lock_vanished=do.unsure),
+        events.SessionChanged: do.unsure,
+        events.TimerFired: do.end_pause,
         # A successor that was not notified is not waited for, and does not keep the bundle here.
-        results={
-            events.NodeWritten: do.announced,
-            events.CommandFailed: do.trying(ANNOUNCE_TRIES, do.close_without_successor),
-        },
-    ),
-    _row(
-        P.AWAITING,
-        successor_ready=do.give,
-        node=do.on_node(lock_vanished=do.close_in_doubt),
-        session=do.close_in_doubt,
-        timer=do.close_topics,
-        results={},
-    ),
-    _row(
-        P.YIELDING,
-        node=do.on_node(lock_appeared=do.taken),
-        session=do.unsure,
-        results={
-            events.NodeRemoved: do.given,
-            events.VersionDiffers: do.close_in_doubt,
-            events.CommandFailed: do.close_in_doubt,
-        },
-    ),
-    _row(
-        P.YIELDED,
-        node=do.on_node(lock_appeared=do.close_yielded),
-        session=do.close_yielded,
-        timer=do.close_without_successor,
-        results={},
-    ),
-    _row(
-        P.CLOSING,
-        node=do.on_node(lock_vanished=do.unsure),
-        session=do.unsure,
-        timer=do.end_pause,
-        results={
-            events.TopicsClosed: do.topics_closed,
-            events.CommandFailed: do.trying(CLOSE_TRIES, do.topics_closed),
-        },
-    ),
-    _row(
-        P.DELETING,
-        acquire=do.later,
-        check=do.later,
-        node=do.on_node(lock_appeared=do.taken, announced=do.later),
-        session=do.distrust,
-        timer=do.end_pause,
-        results={
-            events.NodeFound: do.believing(do.found_own),
-            events.NodeRemoved: do.deleted,
-            events.VersionDiffers: do.look,
-            events.CommandFailed: do.trying(None, do.stay),
-        },
-    ),
-    _row(
-        P.AWAITING_TAKEOVER,
-        acquire=do.stop_waiting,
-        check=do.stop_waiting,
-        node=do.on_node(lock_appeared=do.withdraw, announced=do.later),
-        session=do.withdraw,
-        timer=do.withdraw,
-        results={},
-    ),
-    _row(
-        P.WITHDRAWING,
-        acquire=do.later,
-        check=do.later,
-        node=do.on_node(announced=do.later),
-        session=do.distrust,
-        timer=do.end_pause,
-        results={
-            events.NodeFound: do.believing(do.found_hand_over),
-            events.NodeRemoved: do.free,
-            events.VersionDiffers: lambda state, _: do.ask_again(state),
-            events.CommandFailed: do.trying(None, do.stay),
-        },
-    ),
-    _row(
-        P.DROPPING,
-        acquire=do.later,
-        check=do.later,
-        node=do.on_node(announced=do.later),
-        timer=do.end_pause,
-        results={
-            events.TopicsClosed: do.free,
-            events.CommandFailed: do.trying(CLOSE_TRIES, do.free),
-        },
-    ),
-)
-TABLE: Final[dict[tuple[LockPhase, type], Transition]] = {
-    key: transition for row in _ROWS for key, transition in row.items()
+        events.NodeWritten: do.announced,
+        events.CommandFailed: do.trying(ANNOUNCE_TRIES, do.close_without_successor),
+    },
+    P.AWAITING: {
+        events.SuccessorReady: do.give,
+        events.NodeChanged: do.on_node(lock_vanished=do.close_in_doubt),
+        events.SessionChanged: do.close_in_doubt,
+        events.TimerFired: do.close_topics,
+    },
+    P.YIELDING: {
+        events.NodeChanged: do.on_node(lock_appeared=do.taken),
+        events.SessionChanged: do.unsure,
+        events.NodeRemoved: do.given,
+        events.VersionDiffers: do.close_in_doubt,
+        events.CommandFailed: do.close_in_doubt,
+    },
+    P.YIELDED: {
+        events.NodeChanged: do.on_node(lock_appeared=do.close_yielded),
+        events.SessionChanged: do.close_yielded,
+        events.TimerFired: do.close_without_successor,
+    },
+    P.CLOSING: {
+        events.NodeChanged: do.on_node(lock_vanished=do.unsure),
+        events.SessionChanged: do.unsure,
+        events.TimerFired: do.end_pause,
+        events.TopicsClosed: do.topics_closed,
+        events.CommandFailed: do.trying(CLOSE_TRIES, do.topics_closed),
+    },
+    P.DELETING: {
+        events.Acquire: do.later,
+        events.CheckOwnership: do.later,
+        events.NodeChanged: do.on_node(lock_appeared=do.taken, announced=do.later),
+        events.SessionChanged: do.distrust,
+        events.TimerFired: do.end_pause,
+        events.NodeFound: do.believing(do.found_own),
+        events.NodeRemoved: do.deleted,
+        events.VersionDiffers: do.look,
+        events.CommandFailed: do.trying(None, do.stay),
+    },
+    P.AWAITING_TAKEOVER: {
+        events.Acquire: do.stop_waiting,
+        events.CheckOwnership: do.stop_waiting,
+        events.NodeChanged: do.on_node(lock_appeared=do.withdraw, announced=do.later),
+        events.SessionChanged: do.withdraw,
+        events.TimerFired: do.withdraw,
+    },
+    P.WITHDRAWING: {
+        events.Acquire: do.later,
+        events.CheckOwnership: do.later,
+        events.NodeChanged: do.on_node(announced=do.later),
+        events.SessionChanged: do.distrust,
+        events.TimerFired: do.end_pause,
+        events.NodeFound: do.believing(do.found_hand_over),
+        events.NodeRemoved: do.free,
+        events.VersionDiffers: lambda state, _: do.ask_again(state),
+        events.CommandFailed: do.trying(None, do.stay),
+    },
+    P.DROPPING: {
+        events.Acquire: do.later,
+        events.CheckOwnership: do.later,
+        events.NodeChanged: do.on_node(announced=do.later),
+        events.TimerFired: do.end_pause,
+        events.TopicsClosed: do.free,
+        events.CommandFailed: do.trying(CLOSE_TRIES, do.free),
+    },
 }
+TABLE: Final = events.table_of(_ROWS, _ANY_PHASE)

@@ -86,9 +86,11 @@ async def test_of_what_limits_delay() -> None:
 async def test_of_a_topic_and_the_producers_that_wait() -> None:
     def producer(name: str, *, ready: bool, flow: Any = None) -> Any:
         request = SimpleNamespace(
-            access_mode=SimpleNamespace(name="Shared"), properties={}, address="p:1",
+            access_mode=SimpleNamespace(name="Shared"),
+            properties={},
+            address="p:1",
             client_version="v",
-        )  # fmt: skip
+        )
         return SimpleNamespace(
             name=name, ready=ready, flow=flow, meter=meter(300), producer_id=1, request=request,
             connected_since=0.0,
@@ -103,12 +105,14 @@ async def test_of_a_topic_and_the_producers_that_wait() -> None:
     small, large = subscription(), subscription()
     small.backlog = 1
     topic = SimpleNamespace(
-        subscriptions={"small": small, "large": large}, meter_in=meter(10), meter_out=meter(20),
+        subscriptions={"small": small, "large": large},
+        meter_in=meter(10),
+        meter_out=meter(20),
         producers=SimpleNamespace(all=lambda: iter(producers)),
         commons=SimpleNamespace(
             limits=limits, options=SimpleNamespace(sums_by_producer_name=False)
         ),
-    )  # fmt: skip
+    )
     shown = await topic_stats_json(cast("Any", topic), "b:1")
     names = ("msgRateIn", "msgThroughputIn", "msgInCounter", "bytesInCounter")
     assert [shown[each] for each in names] == [10.5, 11.5, 12, 13]
@@ -137,8 +141,9 @@ async def test_of_a_topic_and_the_producers_that_wait() -> None:
 
 
 def test_of_a_log() -> None:
-    ledgers = [SimpleNamespace(ledger_id=n, entries=n + 1, size=10 * n, is_open=n == 5) for n in
-               (4, 5)]  # fmt: skip
+    ledgers = [
+        SimpleNamespace(ledger_id=n, entries=n + 1, size=10 * n, is_open=n == 5) for n in (4, 5)
+    ]
     log: Any = SimpleNamespace(
         begin=100, end=111, size=90, ledgers=ledgers, position=lambda index: (5, index - 105)
     )
@@ -164,9 +169,11 @@ def broker(**more: Any) -> Any:
     )  # fmt: skip
     failures = Counter({"load persistent://a": 1, "load non-persistent://b": 2, "sweep": 4})
     config = SimpleNamespace(
-        cluster_name="c", advertised_address="h", metrics=SimpleNamespace(bundles=False),
+        cluster_name="c",
+        advertised_address="h",
+        metrics=SimpleNamespace(bundles=False),
         filters=SimpleNamespace(load_manager_class=more.pop("manager", EXTENSIBLE)),
-    )  # fmt: skip
+    )
     serving = SimpleNamespace(loaded={}, publish_latency=SimpleNamespace(entries=5, seconds=0.25))
     return SimpleNamespace(
         id="h:1", config=config, listener=listener, topics=serving, load_report=lambda: report,
@@ -191,9 +198,10 @@ def test_of_a_broker() -> None:
         assert found[(name,)] == value, name
     connections = {name[0]: value for name, value in found.items() if name[-1] == BROKERS}
     assert connections == {
-        "pulsar_active_connections": 3, "pulsar_connection_created_total_count": 10,
+        "pulsar_active_connections": 3,
+        "pulsar_connection_created_total_count": 10,
         "pulsar_connection_closed_total_count": 7,
-    }  # fmt: skip
+    }
     failures = "counterpoise_background_failures_total"
     assert (found[failures, "load"], found[failures, "sweep"]) == (3, 4)
     assert found["counterpoise_connection_pauses_total", PauseReason.REQUESTS.value] == 13
@@ -249,8 +257,9 @@ def test_of_topics_their_subscriptions_and_consumers() -> None:
     found = {}
     for each in (it for piece in topics.pieces(with_topics(one)) for it in piece):
         labels = dict(each.labels)
-        found[each.name, labels.get("subscription"), labels.get("consumer_name"),
-              labels.get("reason")] = each.value  # fmt: skip
+        found[
+            each.name, labels.get("subscription"), labels.get("consumer_name"), labels.get("reason")
+        ] = each.value
     of_topic = {name: value for (name, *more), value in found.items() if more == [None] * 3}
     assert of_topic == {
         "pulsar_rate_in": 10.5, "pulsar_throughput_in": 11.5, "pulsar_rate_out": 20.5,
@@ -263,9 +272,10 @@ def test_of_topics_their_subscriptions_and_consumers() -> None:
     }  # fmt: skip
     begin = "pulsar_subscription_"
     shown = {
-        name.removeprefix(begin): value for (name, *more), value in found.items()
+        name.removeprefix(begin): value
+        for (name, *more), value in found.items()
         if more == ["0", None, None] and name.startswith(begin)
-    }  # fmt: skip
+    }
     wanted = {
         "back_log": 12, "back_log_no_delayed": 7, "delayed": 5, "msg_rate_out": 200.5,
         "msg_throughput_out": 201.5, "msg_rate_redeliver": 210.5, "msg_ack_rate": 220.5,
@@ -283,10 +293,12 @@ def test_of_topics_their_subscriptions_and_consumers() -> None:
         assert by_reason == {
             reason: counts[LimitLevel[f"{level}_DISPATCH"], kind]
             for reason, level in (
-                ("subscription", "SUBSCRIPTION"), ("topic", "TOPIC"),
-                ("resource_group", "GROUP"), ("broker", "BROKER"),
+                ("subscription", "SUBSCRIPTION"),
+                ("topic", "TOPIC"),
+                ("resource_group", "GROUP"),
+                ("broker", "BROKER"),
             )
-        }  # fmt: skip
+        }
         assert (events, "1", None, "resource_group") not in found, "none, and not in Pulsar"
         assert found[events, "1", None, "topic"] == 0
     begin = "pulsar_consumer_"

@@ -101,11 +101,13 @@ def test_help_imports_no_verb_and_nothing_heavy() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["watch", "--admin-url", "http://b:1", "--history", "h", "--intervall", "5s"],
-         "unrecognized arguments: --intervall 5s; did you mean --interval?"),
+        (
+            ["watch", "--admin-url", "http://b:1", "--history", "h", "--intervall", "5s"],
+            "unrecognized arguments: --intervall 5s; did you mean --interval?",
+        ),
         (["history", "check", "h", "--nothing-like-it"], "arguments: --nothing-like-it\n"),
     ],
-)  # fmt: skip
+)
 def test_an_unknown_option_is_answered_with_the_verbs_own_usage(
     words: list[str], said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -173,14 +173,13 @@ async def test_of_a_balancer(
     [
         ([], "unload=false"),
         (["--unload"], "unload=true"),
+        (["--at", "0x18000000"], "unload=false&splitAlgorithmName=specified_positions_divide"),
         (
-            ["--at", "0x18000000"],
-            "unload=false&splitAlgorithmName=specified_positions_divide",
+            ["--algorithm", "topic_count_equally_divide"],
+            "unload=false&splitAlgorithmName=topic_count_equally_divide",
         ),
-        (["--algorithm", "topic_count_equally_divide"],
-         "unload=false&splitAlgorithmName=topic_count_equally_divide"),
     ],
-)  # fmt: skip
+)
 async def test_of_a_split(
     cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, words: list[str], query: str
 ) -> None:

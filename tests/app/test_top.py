@@ -55,11 +55,13 @@ def test_a_limit_at_which_clients_wait_is_shown_with_each_of_them() -> None:
         "topicPublish", "public/default/t", "100 msg/s", "200 msg/s, 800 B/s", "2", "2.2 s",
     ]  # fmt: skip
     assert [cell.strip() for cell in producer] == [
-        "p-1", "10.0.0.1:5 on t-1: 12 entries, 34,567 bytes, for 1.2 s",
-    ]  # fmt: skip
+        "p-1",
+        "10.0.0.1:5 on t-1: 12 entries, 34,567 bytes, for 1.2 s",
+    ]
     assert [cell.strip() for cell in subscription] == [
-        "s-1", "of t-2: 1,234 entries behind, for 3.0 s",
-    ]  # fmt: skip
+        "s-1",
+        "of t-2: 1,234 entries behind, for 3.0 s",
+    ]
 
 
 def test_a_limit_at_which_none_waits_is_shown_on_request_and_what_passes_once_it_is_known() -> None:

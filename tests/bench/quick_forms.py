@@ -24,12 +24,13 @@ BROKERS = {
     "on_bookies": {"frames, unbatched", "gap of a move, median"},
     "reading": {"after a restart, cold: unbatched", "a compacted topic read"},
     "storage": {"append, CPU"},
-    "throttle": {"the broker's processor time of a message, batched, under limits that are not "
-                 "reached"},
+    "throttle": {
+        "the broker's processor time of a message, batched, under limits that are not reached"
+    },
     "topics": {"publish to receipt, memory"},
     "transactions": {"transactions of 1 message, 10 at once"},
     "wire": {"a SEND_RECEIPT, written"},
-}  # fmt: skip
+}
 PIPELINE = {
     "backtest": {"backtest on Spark, two cores"},
     "cycle": {"the whole cycle"},

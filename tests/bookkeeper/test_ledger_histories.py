@@ -128,9 +128,9 @@ def test_what_a_bookie_confirmed_before_it_refused_is_acknowledged(
     write = LedgerWrite(metadata, post)
     assert write.add(b"0", b"1", b"2") == 0
     write.answered("b1", *(BookieAnswer(ADD, OK, 7, entry) for entry in range(3)))
-    write.answered("b2", *(BookieAnswer(ADD, each, 7, entry) for entry, each in enumerate(
-        (OK, code, OK)
-    )))  # fmt: skip
+    write.answered(
+        "b2", *(BookieAnswer(ADD, each, 7, entry) for entry, each in enumerate((OK, code, OK)))
+    )
     assert (post.acknowledged, post.error is not None, post.replaced) == (0, ended, replaced)
     if not ended:
         post.sent.clear()

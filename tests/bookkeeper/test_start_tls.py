@@ -236,8 +236,10 @@ async def test_a_renewed_certificate_is_shown_by_the_next_connection(
 @pytest.mark.parametrize(
     ("changed", "setting"),
     [
-        ({"authentication": "org.apache.bookkeeper.sasl.SASLClientProviderFactory"},
-         "bookkeeperClientAuthenticationPlugin"),
+        (
+            {"authentication": "org.apache.bookkeeper.sasl.SASLClientProviderFactory"},
+            "bookkeeperClientAuthenticationPlugin",
+        ),
         ({"key_type": "JKS"}, "bookkeeperTLSKeyFileType"),
         ({"trust_type": "PKCS12"}, "bookkeeperTLSTrustCertTypes"),
         ({"tls_provider": "com.example.Own"}, "bookkeeperTLSProviderFactoryClass"),
@@ -246,7 +248,7 @@ async def test_a_renewed_certificate_is_shown_by_the_next_connection(
         ({"key": ""}, "bookkeeperTLSKeyFilePath"),
         ({"key_password_file": "/no/such/file"}, "bookkeeperTLSKeyStorePasswordPath"),
     ],
-)  # fmt: skip
+)
 def test_what_cannot_be_used_is_said_at_the_start(
     certificates: Certificates, changed: dict[str, str], setting: str
 ) -> None:

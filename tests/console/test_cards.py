@@ -24,8 +24,10 @@ def state(*, age_s: int = 5, silent: bool = False, uneven: float = 0.2) -> Clust
 def test_figures_with_their_units_and_what_needs_attention() -> None:
     shown = card(state(), NOW_MS)
     assert (shown.name, shown.console, shown.service_url) == (
-        "east", "http://console/", "pulsar://b:1",
-    )  # fmt: skip
+        "east",
+        "http://console/",
+        "pulsar://b:1",
+    )
     assert list(shown.figures) == [
         ("Balancer", "running", False),
         ("Brokers", "3", False),

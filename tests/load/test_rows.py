@@ -25,9 +25,11 @@ words = st.text("abc", max_size=3)
 
 
 @given(
-    st.lists(words), st.lists(words, unique=True), st.sampled_from([str, Twin]),
+    st.lists(words),
+    st.lists(words, unique=True),
     st.sampled_from([str, Twin]),
-)  # fmt: skip
+    st.sampled_from([str, Twin]),
+)
 def test_each_name_is_found_where_it_stands_or_nowhere(
     names: list[str], among: list[str], one: type[str], other: type[str]
 ) -> None:

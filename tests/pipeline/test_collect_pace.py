@@ -435,8 +435,10 @@ def test_brokers_are_listed_when_there_is_a_new_one_and_not_when_one_answers_aga
         answers = {f"{each}:80": {} if each in there else None for each in "abc"[: 2 + number // 4]}
         log.log_poll(poll_of(number, answers))
     listed = [each for each in logged if each.startswith("load reports of")]
-    assert listed == ["load reports of 2 brokers: a:80, b:80",
-                      "load reports of 3 brokers: a:80, b:80, c:80"]  # fmt: skip
+    assert listed == [
+        "load reports of 2 brokers: a:80, b:80",
+        "load reports of 3 brokers: a:80, b:80, c:80",
+    ]
 
 
 def test_a_cluster_that_was_away_answers_again_and_has_not_left() -> None:

@@ -117,7 +117,7 @@ class Cluster:
         ((ValueError("no broker's name"),), TO, MoveStatus.FAILED, 0),
         ((SOURCE, ValueError("no broker's name"), TO), TO, MoveStatus.MOVED, 1),
     ],
-)  # fmt: skip
+)
 def test_a_move_ends_as_the_owners_show(
     monkeypatch: pytest.MonkeyPatch,
     owners: tuple[str | Exception, ...],

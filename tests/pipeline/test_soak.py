@@ -74,9 +74,11 @@ def test_a_figure_of_a_decision_is_held_against_the_last_report_before_it(
         return {**row, "msg_throughput_in": str(throughput), "msg_throughput_out": "40.0"}
 
     reports = [
-        report(1, "bundle", "t/n/1", 900.0), report(2, "bundle", "t/n/1", 60.0),
-        report(2, "broker", "b1:80", 960.0), report(4, "bundle", "t/n/1", 900.0),
-    ]  # fmt: skip
+        report(1, "bundle", "t/n/1", 900.0),
+        report(2, "bundle", "t/n/1", 60.0),
+        report(2, "broker", "b1:80", 960.0),
+        report(4, "bundle", "t/n/1", 900.0),
+    ]
     basis = {"basis": {"measured": [said, 0.0], "source": [1000.0, 0.0]}}
     decision = {"id": "d", "poll_id": "3", "bundle": "t/n/1", "source": "b1:80",
                 "destination": "b2:80"}  # fmt: skip

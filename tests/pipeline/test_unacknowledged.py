@@ -35,8 +35,9 @@ def test_it_is_read_of_what_a_broker_of_pulsar_says() -> None:
 
 
 def test_messages_are_counted_one_by_one_or_by_entries_as_the_subscription_does() -> None:
-    shared = subscription("Shared", 100.0, unackedMessages=25,
-                          numberOfEntriesSinceFirstNotAckedMessage=9000)  # fmt: skip
+    shared = subscription(
+        "Shared", 100.0, unackedMessages=25, numberOfEntriesSinceFirstNotAckedMessage=9000
+    )
     failover = subscription("Failover", 50.0, numberOfEntriesSinceFirstNotAckedMessage=6)
     left = {**subscription("Shared", 0.0, unackedMessages=70), "consumers": []}
     assert seconds_by_bundle(answer({"a": shared, "b": left})) == {"t/n/0x0_0x1": 0.25}

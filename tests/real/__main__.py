@@ -37,8 +37,9 @@ def _judged(args: argparse.Namespace, lib: Path, home: Path, manager: str) -> in
     if args.harmless:
         return judge_requests(lib, home, manager, args.question, args.seed)
     if args.soak:
-        plan = SoakPlan(args.soak * 60, args.restart_every, phase_s=args.phase,
-                        namespaces=args.namespaces)  # fmt: skip
+        plan = SoakPlan(
+            args.soak * 60, args.restart_every, phase_s=args.phase, namespaces=args.namespaces
+        )
         return soak(lib, home, manager, plan)
     if args.compare:
         return compare(lib, home, manager, args.compare, args.seed)

@@ -63,8 +63,9 @@ def _played(
              {"bundles": {"numBundles": 24}}, "PUT")  # fmt: skip
         story = Story(home, Cluster(pulsar.web_urls, NAMESPACE))
         words = ("balance", "--strategy", OURS, "--execute") if strategy == OURS else ("watch",)
-        works = story.begin(*words, "--admin-url", ",".join(pulsar.web_urls), "--history",
-                            story.history)  # fmt: skip
+        works = story.begin(
+            *words, "--admin-url", ",".join(pulsar.web_urls), "--history", story.history
+        )
         try:
             if strategy == OURS:  # Spark takes its time to start, and no leader of Pulsar waits.
                 story.check("it is up", works.wait_for("its first batch runs", 150))

@@ -48,8 +48,9 @@ def endure(lib: Path, home: Path, manager: str) -> int:
             _plan(story, urls, "uniform", UNIFORM, rounds=1)
             _balance(story, urls, pulsar)
             found = counted(made)
-        story.check("nothing is lost, nothing failed", not found["lost"] and not found["failed"],
-                    found)  # fmt: skip
+        story.check(
+            "nothing is lost, nothing failed", not found["lost"] and not found["failed"], found
+        )
         print(f"== {manager}: {len(story.failed)} checks failed", flush=True)
         return len(story.failed)
 
@@ -67,8 +68,10 @@ def _plan(story: Story, urls: str, name: str, strategy: tuple[str, ...], rounds:
                 f"{len(steps)} steps in {planned} rounds")  # fmt: skip
     if not steps:
         return
-    story.check("it leaves the bundles of pulsar/system alone",
-                not any(step["bundle"].startswith("pulsar/") for step in steps))  # fmt: skip
+    story.check(
+        "it leaves the bundles of pulsar/system alone",
+        not any(step["bundle"].startswith("pulsar/") for step in steps),
+    )
     status, said = story.run("balance", "--admin-url", urls, "--history", story.history, "--plan",
                              str(file), "--execute", seconds=900)  # fmt: skip
     whole = re.search(r"(\d+) of (\d+) moved and verified, 0 left", said)
@@ -90,8 +93,9 @@ def _balance(story: Story, urls: str, pulsar: RealPulsar) -> None:
     story.wait(MEASURED_S)
     # In the history of the plans most bundles moved lately.
     history = str(story.home / "balanced")
-    balance = story.begin("balance", "--admin-url", urls, "--history", history, "--execute",
-                          "--watchdog")  # fmt: skip
+    balance = story.begin(
+        "balance", "--admin-url", urls, "--history", history, "--execute", "--watchdog"
+    )
     story.check("the balancer looks", balance.wait_for("its first batch runs", 120))
     os.kill(children.pid("broker2"), signal.SIGSTOP)
     began = time.monotonic()

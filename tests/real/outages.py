@@ -285,8 +285,9 @@ def judge_outages(home: Path) -> int:
         for number, (name, strike) in enumerate(OUTAGES.items()):
             topic = f"persistent://public/default/outage-{number}"
             cluster.move(topic, cluster.victim)
-            urls = ",".join([cluster.victim.service_url,
-                             cluster.steady.service_url.removeprefix("pulsar://")])  # fmt: skip
+            urls = ",".join(
+                [cluster.victim.service_url, cluster.steady.service_url.removeprefix("pulsar://")]
+            )
             with client_of(urls) as client:
                 trial = OutageTrial(judge, cluster, name, topic, Publisher(client, topic))
                 PAUSE.wait(CALM_S)

@@ -248,8 +248,10 @@ def move(cluster: dict[str, Any]) -> None:
     bundle = bundle_of(url, TOPIC)
     here = owner(cluster)
     to = [each["id"] for each in cluster["brokers"][1:] if each["service_url"] != here][-1]
-    call(f"{url}/admin/v2/namespaces/public/default/{bundle}/unload?destinationBroker={to}",
-         method="PUT")  # fmt: skip
+    call(
+        f"{url}/admin/v2/namespaces/public/default/{bundle}/unload?destinationBroker={to}",
+        method="PUT",
+    )
 
 
 def bundle_of(admin_url: str, topic: str) -> str:

@@ -83,8 +83,9 @@ def play(home: Path, manager: str) -> None:
     whole = home / "reports.parquet"
     subprocess.run(
         counterpoise("history", "export", history, "reports", "--out", str(whole)),
-        env=environment(), check=True,
-    )  # fmt: skip
+        env=environment(),
+        check=True,
+    )
     leader = home / f"{manager}.parquet"
     pq.write_table(pq.read_table(whole, columns=list(REPLAYED)), leader, compression="zstd")
     balancing = ("loadBalance", "loadManager", "minUnload", "maxUnload", "statsUpdate")

@@ -58,8 +58,9 @@ def roll(lib: Path, home: Path, manager: str) -> int:
         part = slowest["rolled"] / max(1, slowest["undrained"])
         stories["rolled"].check(
             f"the slowest thousandth of publishes takes at most {PART} of undrained",
-            part <= PART, f"{slowest} ms, {part:.2f}",
-        )  # fmt: skip
+            part <= PART,
+            f"{slowest} ms, {part:.2f}",
+        )
         failed = sum(len(story.failed) for story in stories.values())
         print(f"== {manager}: {failed} checks failed", flush=True)
         return failed

@@ -213,8 +213,9 @@ class Soak:
             running = balance.process.poll() is None
             status = balance.end()
             self.check("the balancer ran to the end", running and status == 0, status)
-            self.check("every broker answers lookups, and each bundle has one owner",
-                       self._healthy())  # fmt: skip
+            self.check(
+                "every broker answers lookups, and each bundle has one owner", self._healthy()
+            )
             found = [counted(each) for each in loads]
         lost = sum(each["lost"] + each["failed"] for each in found)
         self.check("no message is lost", not lost, found)
@@ -315,10 +316,11 @@ class Soak:
         wrong = false_alarms(alerts, self.outages, settle_ms)
         self.check(f"none of {len(alerts)} alarms was false", not wrong, [w.text for w in wrong])
         missed = [
-            each for each in self.outages
+            each
+            for each in self.outages
             if each.serves_ms - each.from_ms > settle_ms
             and not any(each.from_ms <= a.at_ms <= each.serves_ms + settle_ms for a in alerts)
-        ]  # fmt: skip
+        ]
         self._say(f"{len(missed)} absences longer than {settle_ms / 1000:.0f} s without an alarm")
         changes = [
             OwnerChange(row["bundle"], row["source"], row["destination"], int(row["poll_id"]))
@@ -335,8 +337,9 @@ class Soak:
                    not off, off[:5])  # fmt: skip
         failed = [row for row in self._table("outcomes") if row["status"] == "failed"]
         for row in failed:
-            self._say(f"failed: {row['bundle']} {row['source']} -> {row['destination']}: "
-                      f"{row['error']}")  # fmt: skip
+            self._say(
+                f"failed: {row['bundle']} {row['source']} -> {row['destination']}: {row['error']}"
+            )
 
     def _table(self, name: str) -> list[Mapping[str, Any]]:
         reader = TablesReader(open_location(str(self.history)))

@@ -88,8 +88,9 @@ def run_story(lib: Path, home: Path, manager: str) -> int:
             for part in PARTS:
                 part(story, pulsar.admin_url)
             found = counted(made)
-        story.check("nothing is lost, nothing failed", not found["lost"] and not found["failed"],
-                    found)  # fmt: skip
+        story.check(
+            "nothing is lost, nothing failed", not found["lost"] and not found["failed"], found
+        )
         print(f"== {manager}: {len(story.failed)} checks failed", flush=True)
         return len(story.failed)
 
@@ -125,8 +126,9 @@ def _drain(story: Story, url: str) -> None:
         story.check(f"{broker} is empty", status == 0 and not story.real.counts()[broker],
                     story.real.counts())  # fmt: skip
     # The second was given some of the third's.
-    status, _ = story.run("drain", second, "--admin-url", url, "--execute", "--placement",
-                          "LeastLongTermMessageRate")  # fmt: skip
+    status, _ = story.run(
+        "drain", second, "--admin-url", url, "--execute", "--placement", "LeastLongTermMessageRate"
+    )
     story.check("each bundle has one owner", one_owner_each(story))
     story.check("all bundles are brought to one broker", bring_all_to(story, first))
     story.wait(25)
@@ -178,8 +180,9 @@ def _approve(story: Story, url: str) -> None:
     status, said = story.run(*words, "--execute")
     story.check("and not a second time", status == 0 and story.real.owners() == owners,
                 said.splitlines()[-3:])  # fmt: skip
-    story.check("all bundles are brought back to one broker",
-                bring_all_to(story, story.real.brokers[0]))  # fmt: skip
+    story.check(
+        "all bundles are brought back to one broker", bring_all_to(story, story.real.brokers[0])
+    )
     story.wait(25)
 
 
@@ -201,8 +204,10 @@ def _balance(story: Story, url: str) -> None:
     paused = balance.wait_for("paused", 120)
     story.check("a pause holds", paused and story.real.owners() == owners)
     status, said = story.run("status", "--history", story.history)
-    story.check("status names the pause and the moves",
-                status == 0 and "a release" in said and "moved" in said)  # fmt: skip
+    story.check(
+        "status names the pause and the moves",
+        status == 0 and "a release" in said and "moved" in said,
+    )
     place = len(balance.text)
     story.run("control", "resume", "--history", story.history)
     story.check("it goes on", balance.wait_for("moved ", 120, place))
@@ -238,8 +243,9 @@ def _refill(story: Story, url: str) -> None:
     story.wait(25)
     status, said = story.run("refill", broker, "--admin-url", url)
     story.check("refill shows a plan", status == 0 and "nothing was moved" in said)
-    status, said = story.run("refill", broker, "--admin-url", url, "--execute",
-                             "--history", str(story.home / "history"))  # fmt: skip
+    status, said = story.run(
+        "refill", broker, "--admin-url", url, "--execute", "--history", str(story.home / "history")
+    )
     after = story.imbalance()
     story.check("an empty broker is refilled", status == 0 and after < before and after < 0.6,
                 f"{before:.2f} -> {after:.2f}")  # fmt: skip

@@ -28,9 +28,11 @@ EVERY = ("--set", "loadBalancerSheddingIntervalMinutes=1")
 def judge_what_if(lib: Path, home: Path, manager: str, minutes: float) -> int:
     """Gives the number of checks that failed."""
     conf = settings(
-        manager, statsUpdateFrequencyInSecs=STATISTICS_S, loadBalancerSheddingEnabled="false",
+        manager,
+        statsUpdateFrequencyInSecs=STATISTICS_S,
+        loadBalancerSheddingEnabled="false",
         forceDeleteNamespaceAllowed="true",
-    )  # fmt: skip
+    )
     with cluster(lib, home / "cluster", 3, **conf) as pulsar:
         print(f"== {manager}: three brokers up after {pulsar.start_seconds:.0f} s", flush=True)
         story = Story(home, Cluster(pulsar.web_urls, NAMESPACE))
@@ -104,6 +106,7 @@ def _imbalance(story: Story, history: str, *change: str) -> float:
 def _compare(story: Story, what: str, predicted: float, measured: float) -> None:
     off = abs(predicted / measured - 1)
     story.check(
-        f"{what}: largest ÷ mean is predicted within {OFF_MOST:.0%}", off <= OFF_MOST,
+        f"{what}: largest ÷ mean is predicted within {OFF_MOST:.0%}",
+        off <= OFF_MOST,
         f"predicted {predicted:.3f}, measured {measured:.3f}, {off:.1%} off",
-    )  # fmt: skip
+    )

@@ -161,11 +161,13 @@ def test_ports_that_are_named_count_up_from_the_first_broker() -> None:
         config = {"brokerServicePort": first, "webServicePort": first + 2}
         with Cluster(brokers=2, config=config) as cluster:
             assert {each.service_url for each in cluster.brokers} == {
-                f"pulsar://127.0.0.1:{first}", f"pulsar://127.0.0.1:{first + 1}"
-            }  # fmt: skip
+                f"pulsar://127.0.0.1:{first}",
+                f"pulsar://127.0.0.1:{first + 1}",
+            }
             assert {each.admin_url for each in cluster.brokers} == {
-                f"http://127.0.0.1:{first + 2}", f"http://127.0.0.1:{first + 3}"
-            }  # fmt: skip
+                f"http://127.0.0.1:{first + 2}",
+                f"http://127.0.0.1:{first + 3}",
+            }
         for port in range(first, first + 4):  # and no admin API was ever asked
             with pytest.raises(OSError, match="refused"):
                 socket.create_connection(("127.0.0.1", port), timeout=5)

@@ -71,11 +71,13 @@ def test_a_policy_is_read_where_it_is_said_to_be_and_nowhere_else() -> None:
         ({"functionsWorkerEnabled": " "}, []),
         ({"maxProducersPerTopic": "0"}, []),
         ({"backlogQuotaDefaultLimitGB": "-1"}, []),
-        ({"functionsWorkerEnabled": "true", "webSocketServiceEnabled": "true"},
-         ["functionsWorkerEnabled", "webSocketServiceEnabled"]),
+        (
+            {"functionsWorkerEnabled": "true", "webSocketServiceEnabled": "true"},
+            ["functionsWorkerEnabled", "webSocketServiceEnabled"],
+        ),
         ({"defaultNumberOfNamespaceBundles": "7", "noSuchName": "1"}, []),
     ],
-)  # fmt: skip
+)
 def test_a_value_that_is_not_the_default_is_warned_about(
     values: dict[str, str], unread: list[str]
 ) -> None:

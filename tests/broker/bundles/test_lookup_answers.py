@@ -150,11 +150,12 @@ def connect(broker: str) -> LookupConnect:
         (Cluster(leader_id=None), False, redirect(THIRD, authoritative=True)),
         (Cluster(where=BundleLocation(None, successor=THIRD)), False, connect(THIRD)),
         (
-            Cluster(where=BundleLocation(None, successor=GONE)), False,
+            Cluster(where=BundleLocation(None, successor=GONE)),
+            False,
             redirect(OTHER, authoritative=False),
         ),
     ],
-)  # fmt: skip
+)
 @on_jumping_loop
 async def test_a_lookup_leads_to_the_owner_the_leader_or_the_chosen_broker(
     cluster: Cluster, authoritative: bool, answer: object

@@ -125,8 +125,9 @@ async def found(brokers: BrokersOfTest, topic: TopicName) -> Wire:
     raise Refused("sent from one broker to the other")
 
 
-async def until_served(brokers: BrokersOfTest, topic: TopicName, kind: int, field: str,
-                       **values: Any) -> Wire:  # fmt: skip
+async def until_served(
+    brokers: BrokersOfTest, topic: TopicName, kind: int, field: str, **values: Any
+) -> Wire:
     """The connection on which a topic's broker has said yes to a PRODUCER or SUBSCRIBE."""
     last: Exception | None = None
     try:

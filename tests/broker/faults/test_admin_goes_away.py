@@ -237,8 +237,9 @@ async def test_a_forced_delete_of_a_topic(admin: Admin) -> None:
         # What it stored is gone with it.
         wire = await until_served(admin.brokers, topic, Type.PRODUCER, "producer", producer_id=0)
         await wire.leave()
-        (loaded,) = [each.topics.loaded[topic] for each in admin.brokers.all
-                     if topic in each.topics.loaded]  # fmt: skip
+        (loaded,) = [
+            each.topics.loaded[topic] for each in admin.brokers.all if topic in each.topics.loaded
+        ]
         assert loaded.log.end == 0  # type: ignore[attr-defined]
         assert await policy_of(admin, topic) is None
         await usable(admin, topic)

@@ -26,8 +26,9 @@ def _ledger(rng: Random) -> dict[str, Any]:
     firsts = [0, *sorted(rng.sample(range(1, 900), rng.randrange(4)))]
     names = [f"bookie-{number}:3181" for number in range(9)]
     return {
-        "id": rng.choice((0, 1, rng.randrange(2**31 - 1), 2**31 - 2, 2**31 - 1,
-                          rng.randrange(2**63))),
+        "id": rng.choice(
+            (0, 1, rng.randrange(2**31 - 1), 2**31 - 2, 2**31 - 1, rng.randrange(2**63))
+        ),
         "format": rng.choice((2, 3)),
         "ensemble": ensemble,
         "write": write,
@@ -41,7 +42,7 @@ def _ledger(rng: Random) -> dict[str, Any]:
         "token": rng.randrange(1, 2**63),
         "created": rng.randrange(1, 2**41),
         "custom": {f"key {n}": rng.choice(("", "pulsar", "é")) for n in range(rng.randrange(4))},
-    }  # fmt: skip
+    }
 
 
 def _entry(rng: Random, entry: int) -> dict[str, Any]:

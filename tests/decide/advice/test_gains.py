@@ -94,14 +94,17 @@ def test_a_picture_has_each_figure_in_its_place() -> None:
     seen = snapshot({"b1": bundles("x", 9.0, 1.0, 2.0), "b2": []}).view
     zero = np.zeros(2)
     busy = replace(
-        seen.broker, topics=np.array([7, 0]), usage=np.full((2, 5), 50.0, np.float32),
+        seen.broker,
+        topics=np.array([7, 0]),
+        usage=np.full((2, 5), 50.0, np.float32),
         traffic=Rates(np.array([4.0, 0.0]), np.array([1.0, 0.0]), np.array([12.0, 0.0]), zero),
-    )  # fmt: skip
+    )
     found = picture(replace(seen, broker=busy))
     assert found.imbalance == 1.0
     assert found.brokers == (
-        BrokerLoad("b1", 12.0, 5.0, 0.5, 3, 7), BrokerLoad("b2", 0.0, 0.0, 0.5, 0, 0),
-    )  # fmt: skip
+        BrokerLoad("b1", 12.0, 5.0, 0.5, 3, 7),
+        BrokerLoad("b2", 0.0, 0.0, 0.5, 0, 0),
+    )
 
 
 def test_a_usage_that_is_no_number_is_none() -> None:

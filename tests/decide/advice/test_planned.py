@@ -264,9 +264,10 @@ def test_moves_that_gain_nothing_are_left_out_and_said_unless_every_move_is_aske
 
 
 LOADS = st.dictionaries(
-    st.integers(0, 30).map(bundle_name), st.floats(0, 1e6).map(lambda each: round(each, 1)),
+    st.integers(0, 30).map(bundle_name),
+    st.floats(0, 1e6).map(lambda each: round(each, 1)),
     max_size=12,
-)  # fmt: skip
+)
 
 
 @given(

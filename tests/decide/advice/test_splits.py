@@ -40,9 +40,10 @@ def advice(
     counts: Mapping[str, int] | None = None,
 ) -> SplitAdvice:
     snapshot = replace(
-        looked_at(times, REPORTED), topics={WHOLE: topics} if topics else {},
+        looked_at(times, REPORTED),
+        topics={WHOLE: topics} if topics else {},
         bundle_counts=counts or {},
-    )  # fmt: skip
+    )
     found = advise_splits(snapshot, options or SplitOptions())[0]
     assert found.bundle == WHOLE, "the hottest comes first"
     assert found.broker == "b1:80"
@@ -267,9 +268,9 @@ def test_a_namespace_may_have_its_maximum_of_bundles(count: int, verdict: str) -
 
 
 @pytest.mark.parametrize(
-    ("reports", "long", "verdict"), [(4, 1.0, "wait"), (5, 1.0, "split"), (5, 0.5, "split"),
-                                     (5, 0.499, "wait")],
-)  # fmt: skip
+    ("reports", "long", "verdict"),
+    [(4, 1.0, "wait"), (5, 1.0, "split"), (5, 0.5, "split"), (5, 0.499, "wait")],
+)
 def test_a_bundle_was_hot_for_long_if_its_long_average_is_half_of_the_short_one(
     reports: int, long: float, verdict: str
 ) -> None:

@@ -40,8 +40,9 @@ OTHERS = ("b2:80", "b3:80", "b4:80")
 @pytest.fixture
 def view() -> ClusterView:
     """One busy broker; of the idle ones b2 is the first choice, then b3."""
-    idle: dict[str, Loads] = {name: {bundle_name(90, f"t/{n}"): float(n)} for n, name in
-                              enumerate(OTHERS)}  # fmt: skip
+    idle: dict[str, Loads] = {
+        name: {bundle_name(90, f"t/{n}"): float(n)} for n, name in enumerate(OTHERS)
+    }
     return cluster_view(seen({"b1:80": BUSY, **idle}), START)
 
 
@@ -142,8 +143,9 @@ def test_evenness_counts_the_bundles_that_a_broker_was_just_given(view: ClusterV
 
 
 def test_the_reason_why_a_bundle_stays_names_its_broker_and_policy(view: ClusterView) -> None:
-    alone = {name: IsolationPolicy((of,), primary=("b1",)) for name, of in
-             (("p", MINE), ("q", THEIRS))}  # fmt: skip
+    alone = {
+        name: IsolationPolicy((of,), primary=("b1",)) for name, of in (("p", MINE), ("q", THEIRS))
+    }
     places = Destinations(view, view.brokers, policies(isolation=alone))
     chooser = Chooser(LeastUsage(), view, PlacementOptions())
     for name, of in (("p", MINE), ("q", THEIRS), ("p", MINE)):

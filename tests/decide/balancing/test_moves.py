@@ -58,9 +58,11 @@ def test_what_each_way_to_end_leaves_behind(
 def test_former_moves_are_kept_and_trails_for_the_span_or_for_ever() -> None:
     old, hop = (Hop(POLL - 1000, "b7", "b8"),), Hop(ENDED, "b1", "b2")
     before = RoundMemory(
-        recently_unloaded={"other": 1}, unloaded_brokers={"b9": 1}, decided_at_ms=POLL,
+        recently_unloaded={"other": 1},
+        unloaded_brokers={"b9": 1},
+        decided_at_ms=POLL,
         trails={"other": old},
-    )  # fmt: skip
+    )
     after = before.after([outcome(MoveStatus.MOVED)])
     assert after.recently_unloaded == {"other": 1, BUNDLE: ENDED}
     assert after.unloaded_brokers == {"b9": 1, "b1": ENDED}

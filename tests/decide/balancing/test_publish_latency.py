@@ -140,10 +140,12 @@ def test_a_rise_is_one_from_the_limit_on_at_the_mean_and_half_of_it_at_each_look
     assert since(19.9, 30.0, 30.0, 41.0) is None
     both = {"a": 5.0, "b": 1.0}
     looks = [
-        {name: PublishCounts(look["b"].messages, look["b"].latency_ms * times)
-         for name, times in both.items()}
+        {
+            name: PublishCounts(look["b"].messages, look["b"].latency_ms * times)
+            for name, times in both.items()
+        }
         for look in means(*4 * [90.0])
-    ]  # fmt: skip
+    ]
     usual = [dict.fromkeys(both, look["b"]) for look in means(10.0)]
     rise = latency_rise(usual, looks, LIMIT)
     assert rise is not None

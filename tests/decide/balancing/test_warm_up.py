@@ -39,9 +39,10 @@ def test_one_goes_first_to_each_broker_that_is_new_to_its_namespace(
     for broker in BROKERS:
         for namespace in NAMESPACES:
             going = [
-                move for move in all_of_them
+                move
+                for move in all_of_them
                 if move.destination == broker and move.bundle.startswith(namespace)
-            ]  # fmt: skip
+            ]
             chosen = [move for move in going if move in first]
             assert len(chosen) == int(bool(going and broker and (broker, namespace) not in known))
             loaded = [move.part for move in going if move.part]

@@ -214,8 +214,9 @@ def test_load_data_is_too_old_after_its_time_and_the_newest_of_it_is_named() -> 
     assert "the newest load data is 2,000 s old; after 1,800 s it says nothing" in why.sentence
 
 
-@pytest.mark.parametrize("rules", [{"with_policies": frozenset(["back"])},
-                                   {"allowed": {"back": frozenset(["b:1"])}}])  # fmt: skip
+@pytest.mark.parametrize(
+    "rules", [{"with_policies": frozenset(["back"])}, {"allowed": {"back": frozenset(["b:1"])}}]
+)
 def test_what_may_not_return_is_not_swapped(rules: dict[str, Any]) -> None:
     busy = {"x": 4.0, "y": 4.0}
     first = two(busy, {"back": 1.5, "also": 1.9}, rules=BundleRules())

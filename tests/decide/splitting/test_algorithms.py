@@ -190,8 +190,10 @@ def test_flow_leaves_idle_and_unknown_topics_out():
     assert answer.boundaries == (16,)
 
 
-@pytest.mark.parametrize("load", [TopicLoad(2.0), TopicLoad(0.0, 2.0), TopicLoad(0.0, 0.0, 2e6),
-                                  TopicLoad(0.0, 0.0, 0.0, 2e6)])  # fmt: skip
+@pytest.mark.parametrize(
+    "load",
+    [TopicLoad(2.0), TopicLoad(0.0, 2.0), TopicLoad(0.0, 0.0, 2e6), TopicLoad(0.0, 0.0, 0.0, 2e6)],
+)
 def test_flow_counts_topics_with_messages_or_bytes_alone(load):
     topics = [TopicPoint(10, load), TopicPoint(20, load)]
     answer = FLOW(SplitRequest(HALF, topics), SplitOptions(max_msg_rate=3, max_bandwidth_mbytes=3))

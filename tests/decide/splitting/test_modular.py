@@ -108,8 +108,9 @@ def test_a_split_names_every_limit_without_which_it_would_not_be():
         "9e+09 msg/s, limit 30000 (loadBalancerNamespaceBundleMaxMsgRate)"
     )
     raised = SplitOptions(max_topics=10**6, max_msg_rate=2**40)
-    assert not plan({"b": report(**{ONE: stats(topics=5000)})}, {ONE: long_term(rate=9e9)},
-                    options=raised).decisions  # fmt: skip
+    assert not plan(
+        {"b": report(**{ONE: stats(topics=5000)})}, {ONE: long_term(rate=9e9)}, options=raised
+    ).decisions
 
 
 def test_a_rate_that_is_no_number_is_not_the_closest():

@@ -51,9 +51,11 @@ def test_a_cluster_that_is_well_is_not_spoken_of() -> None:
 TWO = replace(WELL, owned={"b1:80": {A: True}, "b2:80": {B: True, A: True}})
 UNOWNED = replace(WELL, owned={"b1:80": {}, "b2:80": {B: True}}, carried={B: 200.0})
 SILENT = replace(
-    WELL, owned={"b2:80": {B: True}}, silent={"b1:80": "no answer within 10 s"},
+    WELL,
+    owned={"b2:80": {B: True}},
+    silent={"b1:80": "no answer within 10 s"},
     leaders={"b2:80": "b2:80"},
-)  # fmt: skip
+)
 INACTIVE = replace(WELL, owned={"b1:80": {A: False}, "b2:80": {B: True}})
 NO_LEADER = replace(WELL, leaders={"b1:80": "", "b2:80": ""})
 LEFT = replace(WELL, leaders={"b1:80": "b9:80", "b2:80": "b9:80"})
@@ -185,9 +187,11 @@ def test_a_silent_broker_is_said_even_when_what_it_owned_is_unknown() -> None:
 def test_what_a_gone_broker_leaves_is_one_finding_until_the_last_of_it_is_owned() -> None:
     bundles = {f"public/default/0x{n:08x}_0x{n + 1:08x}": True for n in range(12)}
     before = replace(
-        WELL, owned={"b1:80": {}, "b9:80": bundles}, carried=dict.fromkeys(bundles, 5.0),
+        WELL,
+        owned={"b1:80": {}, "b9:80": bundles},
+        carried=dict.fromkeys(bundles, 5.0),
         brokers=("b1:80", "b9:80"),
-    )  # fmt: skip
+    )
     some = dict(list(bundles.items())[:11])
     after = replace(before, brokers=("b1:80",), owned={"b1:80": {}}, carried={})
     [found] = seen(before, *[after] * 5)

@@ -171,9 +171,9 @@ async def test_a_cordoned_broker_takes_no_part_in_a_plan(
 
 
 @pytest.mark.parametrize(
-    ("answer", "said"), [((401, b"no token"), "HTTP 401 no token"), ((200, b"[]"), ""),
-                         ((200, b"{"), "")]
-)  # fmt: skip
+    ("answer", "said"),
+    [((401, b"no token"), "HTTP 401 no token"), ((200, b"[]"), ""), ((200, b"{"), "")],
+)
 async def test_topics_that_cannot_be_asked_for_are_a_note(
     uneven: FakeCluster, capsys: pytest.CaptureFixture[str], answer: tuple[int, bytes], said: str
 ) -> None:

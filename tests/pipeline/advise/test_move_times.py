@@ -71,8 +71,10 @@ def test_redeliveries_are_expected_as_moves_of_the_kind_had_them_and_by_a_rule_u
     assert move_time(rows, 5.0).redelivery == alone.redelivery, "no time that is given changes it"
 
     def drained(*seconds: float | None) -> OperatorAction:
-        made = (ActionMove("t/n/1", "a:1", "b:1", "moved", 0, 9, unacknowledged_s=each)
-                for each in seconds)  # fmt: skip
+        made = (
+            ActionMove("t/n/1", "a:1", "b:1", "moved", 0, 9, unacknowledged_s=each)
+            for each in seconds
+        )
         return OperatorAction(ActionKind.DRAIN, 0, "ann", moves=tuple(made))
 
     drain = move_time_by_hand([drained(0.5, None, 0.7)], ActionKind.DRAIN, alone)

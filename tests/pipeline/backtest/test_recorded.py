@@ -61,8 +61,10 @@ def test_a_recording_is_played_as_it_was_seen(tmp_path: Path) -> None:
     assert seen == [[100.0, 50.0], [120.0, 60.0], [120.0, 60.0], [130.0, 60.0], [130.0, 60.0],
                     [140.0, 60.0], [130.0, 60.0]]  # fmt: skip
     assert [trace.up(step).tolist() for step in (0, 24, 36)] == [
-        [True, True], [True, True], [True, False]
-    ]  # fmt: skip
+        [True, True],
+        [True, True],
+        [True, False],
+    ]
     measured = [step for step in range(37) if trace.measured(step)[0]]
     assert measured == [0, 12, 24, 36]
     moved = {step: trace.moved(step) for step in range(37) if trace.moved(step)}

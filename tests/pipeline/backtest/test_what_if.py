@@ -57,8 +57,10 @@ def test_names_of_new_brokers_are_put_in_order() -> None:
         def brokers(self) -> tuple[str, ...]:
             return ("a:80", "z:80")
 
-    trace = ChangedSource(Renamed(late.kind, count_of_brokers=2, count_of_bundles=32),
-                          Change(added=1, capacity=(("z:80", 0.5),))).open()  # fmt: skip
+    trace = ChangedSource(
+        Renamed(late.kind, count_of_brokers=2, count_of_bundles=32),
+        Change(added=1, capacity=(("z:80", 0.5),)),
+    ).open()
     assert trace.brokers == ("a:80", "new-1", "z:80")
     assert set(trace.owners.tolist()) == {0, 2}
     assert trace.hosts.bytes_most[2] == late.hosts.bytes_most[1] / 2
@@ -154,14 +156,18 @@ def test_a_recording_is_played_on_the_changed_cluster(
 ) -> None:
     one, two = bundle_name(1), bundle_name(2)
     for number in range(6):
-        land(writer_of(tmp_path), poll(number, {"b1:80": {one: 100.0}, "b2:80": {two: 50.0}},
-                                       every_ms=60_000))  # fmt: skip
+        land(
+            writer_of(tmp_path),
+            poll(number, {"b1:80": {one: 100.0}, "b2:80": {two: 50.0}}, every_ms=60_000),
+        )
     trace = ChangedSource(Recording(str(tmp_path)), Change(added=1, load=2.0)).open()
     assert trace.start_ms == START
     assert trace.loads(20).throughput_in.tolist() == [200.0, 100.0]
     assert [trace.measured(step).tolist() for step in (0, 1, 12)] == [  # type: ignore[union-attr]
-        [True, True, True], [False, False, False], [True, True, True]
-    ]  # fmt: skip
+        [True, True, True],
+        [False, False, False],
+        [True, True, True],
+    ]
     main(["backtest", str(tmp_path), "--strategies", "Counterpoise", "--without", "b2:80"])
     said = capsys.readouterr()
     assert "what if: without b2:80" in said.err

@@ -64,7 +64,9 @@ class SlowsDown(list[tuple[str, str]]):
 def policy(namespaces: list[str], primary: list[str]) -> bytes:
     failover = {"policy_type": "min_available", "parameters": {"min_limit": "1"}}
     data = {
-        "namespaces": namespaces, "primary": primary, "secondary": [],
+        "namespaces": namespaces,
+        "primary": primary,
+        "secondary": [],
         "auto_failover_policy": failover,
-    }  # fmt: skip
+    }
     return json.dumps({"theirs": data}).encode()

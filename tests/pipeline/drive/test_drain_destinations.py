@@ -34,10 +34,12 @@ async def test_a_broker_new_to_a_namespace_serves_one_bundle_before_it_gets_more
     plan = await each.plan()
     await each.carry_out(plan)
     lightest = {
-        destination: min((m for m in plan.moves if m.destination == destination and m.part > 0),
-                         key=lambda m: m.part)
+        destination: min(
+            (m for m in plan.moves if m.destination == destination and m.part > 0),
+            key=lambda m: m.part,
+        )
         for destination in cluster.names[1:]
-    }  # fmt: skip
+    }
     assert {bundle for bundle, _ in cluster.unloads[:2]} == {m.bundle for m in lightest.values()}
     assert len(cluster.unloads) == len(plan.moves)
     assert ends[2] - ends[1] >= options.moves.warm_up_s
@@ -140,8 +142,9 @@ async def test_anti_affinity_spreads_namespaces_of_a_group(
         each.answers["/admin/v2/clusters/fake/failureDomains"] = (200, said)
         each.answers["/admin/v2/namespaces/t/a/antiAffinity"] = (200, b"group")
         each.answers[f"/admin/v2/namespaces/{CLUSTER}/antiAffinity/group"] = (
-            200, b'["t/a", "t/b"]',
-        )  # fmt: skip
+            200,
+            b'["t/a", "t/b"]',
+        )
     rules = DrainRules(filters=FilterOptions(failure_domains=domains))
     [move] = (await drain(cluster, http, rules=rules).plan()).moves
     other = fourth if domains else third

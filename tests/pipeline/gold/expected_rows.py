@@ -214,8 +214,9 @@ def moves(brokers: Rows, journal: Rows) -> Rows:
             "ended_at": moment(ended), "seconds": (ended - started) / 1000,
         }  # fmt: skip
         for side, first, last in (
-            ("before", started - AROUND_MS, started - 1), ("after", ended + 1, ended + AROUND_MS),
-        ):  # fmt: skip
+            ("before", started - AROUND_MS, started - 1),
+            ("after", ended + 1, ended + AROUND_MS),
+        ):
             those = [rows for poll, rows in polls.items() if first <= poll <= last]
             assert those, "the history has polls around each move"
             ratios = [imbalance(rows)["max_over_mean"] for rows in those]

@@ -34,8 +34,9 @@ def append(home: Path, table: str, rows: list[dict[str, Any]]) -> None:
     empty = {each.name: _empty(each.type) for each in schema if not each.nullable}
     made = pa.Table.from_pylist([{**empty, **row} for row in rows], schema)
     days = pa.array([day_of(row["poll_id"]) for row in rows])
-    write_deltalake(str(home / table), made.append_column(DAY, days), mode="append",
-                    partition_by=[DAY])  # fmt: skip
+    write_deltalake(
+        str(home / table), made.append_column(DAY, days), mode="append", partition_by=[DAY]
+    )
 
 
 def _empty(kind: pa.DataType) -> Any:

@@ -66,9 +66,11 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=20, help="on each of the two stores")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument(
-        "--engine", choices=("spark", "thread"), default="spark",
+        "--engine",
+        choices=("spark", "thread"),
+        default="spark",
         help="what folds; a thread makes a life a few seconds",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--stops", type=float, default=0.3, metavar="PART",
         help="the part of the lives that stand still, while another takes over (0.3)",

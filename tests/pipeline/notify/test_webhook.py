@@ -226,8 +226,10 @@ async def test_a_refusal_that_comes_again_after_a_success_is_said_again() -> Non
         await notify.sent()
     assert sending.fates == {NoticeFate.FAILED: 2, NoticeFate.SENT: 1}
     assert [each.split(":")[0] for each in sending.log] == [
-        "an operator could not be notified", "http", "an operator could not be notified",
-    ]  # fmt: skip
+        "an operator could not be notified",
+        "http",
+        "an operator could not be notified",
+    ]
 
 
 @on_jumping_loop

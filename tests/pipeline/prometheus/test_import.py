@@ -204,8 +204,9 @@ async def test_an_import_has_the_mean_loads_of_a_bundles_topics_once(tmp_path: P
         (OTHER, steps[0]),
     ]
     loads = BundleTopicLoads.from_json(rows[0]["topic_loads"])
-    assert loads == BundleTopicLoads({one: TopicLoad(*[2.5] * 4), two: TopicLoad(*[3.0] * 4)}, 0,
-                                     TopicLoad())  # fmt: skip
+    assert loads == BundleTopicLoads(
+        {one: TopicLoad(*[2.5] * 4), two: TopicLoad(*[3.0] * 4)}, 0, TopicLoad()
+    )
     assert list(BundleTopicLoads.from_json(rows[1]["topic_loads"]).busiest) == [alone]
 
 

@@ -236,10 +236,12 @@ def test_of_two_brokers_that_report_a_bundle_the_later_report_counts_else_the_ne
     def seen(**at_ms: int) -> dict[str, Any]:
         count = len(at_ms)
         return {
-            "poll_id": np.full(count, 9), "kind": np.full(count, "bundle"),
-            "bundle": np.full(count, "t/n/0x0_0x1"), "broker": np.array([*at_ms]),
+            "poll_id": np.full(count, 9),
+            "kind": np.full(count, "bundle"),
+            "bundle": np.full(count, "t/n/0x0_0x1"),
+            "broker": np.array([*at_ms]),
             "report_at_ms": np.array([*at_ms.values()]),
-        }  # fmt: skip
+        }
 
     owners = BundleOwners()
     owners.changes(seen(a=1))

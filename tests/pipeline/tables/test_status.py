@@ -41,9 +41,7 @@ def test_gaps_are_counted_since_an_hour_ago_and_have_the_latest_reason(
         rows["note"][rows["kind"] == "gap"] = f"at {at_ms}"
         land(writer, rows)
     found = read_status(writer, NOW)
-    assert found.gaps == {
-        "a:1": (2, "at 9"), "b:1": (1, "at 8"), "the cluster": (2, "second")
-    }  # fmt: skip
+    assert found.gaps == {"a:1": (2, "at 9"), "b:1": (1, "at 8"), "the cluster": (2, "second")}
     assert found.poll is not None
     assert (found.poll.at, found.poll.brokers, found.poll.trouble) == (START + 9, 1, "")
     assert found.poll.silent == {"a:1": "at 9"}

@@ -98,8 +98,10 @@ def test_an_imbalance_is_compared_with_the_one_that_was_said_last() -> None:
         )
     )
     assert [each.partition(":")[0] for each in said] == [
-        "imbalance 0.00", "imbalance 0.13 (it was 0.00)", "imbalance 0.23 (it was 0.13)",
-    ]  # fmt: skip
+        "imbalance 0.00",
+        "imbalance 0.13 (it was 0.00)",
+        "imbalance 0.23 (it was 0.13)",
+    ]
 
 
 @pytest.mark.parametrize(

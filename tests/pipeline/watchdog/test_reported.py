@@ -75,8 +75,10 @@ async def test_a_new_report_without_bundles_says_that_there_are_none() -> None:
     """Where one that was read before repeats none of them."""
     reported = Answers(most=0).reported
     for number, loads, repeated, expected in (
-        (0, {A: 1.0}, (), {A}), (1, {}, (ONE,), {A}), (2, {}, (), set()),
-    ):  # fmt: skip
+        (0, {A: 1.0}, (), {A}),
+        (1, {}, (ONE,), {A}),
+        (2, {}, (), set()),
+    ):
         reported.add_poll(poll(number, {ONE: loads}, repeated=repeated))
         owned, _ = await reported.owned([ONE], START + number * EVERY_MS)
         assert set(owned[ONE]) == expected

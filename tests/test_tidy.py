@@ -17,6 +17,7 @@ FORBIDDEN_TEXT = {
     re.compile(r"\bFIXME\b|\bXXX\b"): "finish it, or say in a sentence what is left and why",
     re.compile(r"#\s*type:\s*ignore(?!\[)"): "name the error: `# type: ignore[code]`",
     re.compile(r"time\.sleep\(0?\.\d"): "await the event instead of sleeping",
+    re.compile(r"^\s*#: "): "document an attribute by a string below it",
 }
 
 WORDS = {

@@ -84,8 +84,7 @@ class Subscription(SubscriptionCursor):
         self._awaited: asyncio.Future[None] | None = None
         self._sought = False
         self.advanced_ms = 0
-        """When ``acks.mark`` last advanced (milliseconds since 1970); 0: not since it was opened.
-        """
+        """When ``acks.mark`` last advanced, in milliseconds since 1970; 0: not yet."""
         self.transactions: subscription_transactions.SubscriptionTransactions | None = None
         """Acknowledgements of open transactions, once there were any."""
 

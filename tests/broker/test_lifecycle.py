@@ -4,18 +4,19 @@ import asyncio
 import socket
 from collections.abc import Sequence
 from dataclasses import replace
-from unittest.mock import AsyncMock
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 
+from counterpoise.app.wiring import make_broker
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.config import BrokerConfig
 from counterpoise.broker.connection.outbox import MIB
-from counterpoise.broker.server_sockets import ServerSocket, ServerSockets
+from counterpoise.broker.server_sockets import ServerSocket
 from counterpoise.decide.filters.options import FilterOptions
 from counterpoise.decide.placement.options import PlacementOptions
-from counterpoise.metadata import MemoryTree, MetadataStore, Unsubscribe
+from counterpoise.metadata import InvalidMetadataUrl, MemoryTree, MetadataStore, Unsubscribe
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.options import ConfigError
@@ -49,12 +50,6 @@ async def test_produce_and_consume_on_three_brokers(any_brokers: BrokersOfTest) 
 
     assert await in_thread(work) == [b"%d" % each for _ in range(6) for each in range(5)]
     assert sum(len(owned(broker)) for broker in started) == 4
-
-
-@pytest.mark.parametrize("host", ["", "a/b"])
-def test_an_address_that_is_no_host_names_no_broker(host: str) -> None:
-    with pytest.raises(InvalidName, match="host:port"):
-        ServerSockets((), ()).addresses(replace(CONFIG, advertised_address=host))
 
 
 async def test_a_taken_port_is_an_error_and_leaves_no_trace(brokers: BrokersOfTest) -> None:
@@ -152,14 +147,23 @@ async def test_without_balancing_the_broker_that_is_asked_takes_the_bundle(
     [
         ({"filters": FilterOptions(load_manager_class="Simple")}, "loadManagerClassName"),
         ({"placement": PlacementOptions(strategy="Nonsense")}, "LeastLongTermMessageRate"),
+        ({"advertised_address": ""}, "expected host:port"),
+        ({"advertised_address": "a/b"}, "expected host:port"),
+        ({"metadata_store_url": "zk:"}, "not a metadata store URL"),
     ],
 )
-async def test_what_is_not_supported_is_said_at_once(
-    changes: dict[str, object], message: str
+async def test_what_is_not_supported_is_said_at_once_and_leaves_nothing_open(
+    changes: dict[str, object], message: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config: BrokerConfig = replace(CONFIG, **changes)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match=message):
-        Broker(config, metadata=MemoryTree().open(), ledgers=MemoryLedgerStore(), web=NoAdminServer)
+    ledgers, session = MemoryLedgerStore(), MemoryTree().open()
+    closed = AsyncMock()
+    monkeypatch.setattr(ledgers, "close", closed)
+    tree = None if "metadata_store_url" in changes else Mock(open=lambda: session)
+    with pytest.raises((ConfigError, InvalidName, InvalidMetadataUrl), match=message):
+        await (await make_broker(config, ledgers=ledgers, tree=tree, web=NoAdminServer)).start()
+    closed.assert_awaited_once()
+    assert tree is None or not session.connected
 
 
 async def test_the_publish_buffer_follows_the_dynamic_configuration(brokers: BrokersOfTest) -> None:

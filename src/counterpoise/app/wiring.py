@@ -1,5 +1,6 @@
 """Wires a broker: its configuration, metadata session, ledgers and admin API."""
 
+import contextlib
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -35,22 +36,28 @@ async def make_broker(
 
     ``tree`` is the metadata that the brokers of one process share, if it is in ``memory:`` or
     ``sqlite:``. They share ``process``, too, so that each reports its part of the process's usage.
-    ``web`` makes the server of the admin API (default: `make_web_server`).
+    ``web`` makes the server of the admin API (default: `make_web_server`). If the broker cannot be
+    made, its session and ``ledgers`` are closed.
     """
-    metadata = await open_store(
-        config.metadata_store_url,
-        tree=tree,
-        session_timeout_s=config.metadata_store_session_timeout_ms / 1000,
-        operation_timeout_s=config.metadata_store_operation_timeout_s,
-    )
-    return Broker(
-        config,
-        metadata=metadata,
-        ledgers=ledgers,
-        web=web or make_web_server,
-        on_leadership=on_leadership or no_program,
-        process=process,
-    )
+    async with contextlib.AsyncExitStack() as undo:
+        undo.push_async_callback(ledgers.close)
+        metadata = await open_store(
+            config.metadata_store_url,
+            tree=tree,
+            session_timeout_s=config.metadata_store_session_timeout_ms / 1000,
+            operation_timeout_s=config.metadata_store_operation_timeout_s,
+        )
+        undo.push_async_callback(metadata.close)
+        made = Broker(
+            config,
+            metadata=metadata,
+            ledgers=ledgers,
+            web=web or make_web_server,
+            on_leadership=on_leadership or no_program,
+            process=process,
+        )
+        undo.pop_all()
+        return made
 
 
 def make_web_server(broker: Broker, faults: "FaultControl | None" = None) -> AdminServer:

@@ -174,17 +174,18 @@ class Broker:
     async def start(self) -> None:
         """Bind the ports, join the cluster and serve; returns when clients can connect.
 
-        Raises OSError if a port is taken, `StoreUnavailable` if the metadata store is away, and
-        `ConfigError` for certificates that cannot be used.
+        Raises OSError if a port is taken, `StoreUnavailable` if the metadata store is away,
+        `ConfigError` for certificates that cannot be used, and `InvalidName` for an
+        advertisedAddress that is no host.
         """
         with contextlib.ExitStack() as stack:
             try:
                 sockets = open_server_sockets(self.config, stack)
-            except (OSError, ConfigError):
+                self._assemble(sockets.addresses(self.config))
+            except BaseException:
                 await self.metadata.close()
                 await self._context.ledgers.close()
                 raise
-            self._assemble(sockets.addresses(self.config))
             self._running = True
             try:
                 await self._join(sockets)

@@ -27,6 +27,8 @@ ANSWERS_WITHIN_S = 10.0
 """How many seconds a broker may take to answer a GET."""
 UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError)
 """The exceptions that a request raises if no response comes, or one that is not HTTP."""
+UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+"""Those of a request that no broker got."""
 
 
 class ClusterAdmin:
@@ -48,7 +50,8 @@ class ClusterAdmin:
     async def ask(self, method: str, path: str, body: Json = None) -> Json:
         """Request a path of the first broker that can be reached, and return its response.
 
-        Raises `UserError` if none can be reached, and as `ask_at` does.
+        A change is not requested again if a broker may have got it. Raises `UserError` then, if
+        none can be reached, and as `ask_at` does.
         """
         unreached = []
         for url in dict.fromkeys((self._first, *self.urls)):
@@ -57,6 +60,12 @@ class ClusterAdmin:
                 self._first = url  # asked first from now on: a hanging one delays one request
                 return answer
             except UNANSWERED as error:
+                if method != "GET" and not isinstance(error, UNSENT):
+                    # Another broker would carry it out a second time.
+                    raise UserError(
+                        f"{url} did not answer, and may carry it out all the same: "
+                        f"{error_text(error)}"
+                    ) from None
                 unreached.append(f"{url}: {error_text(error)}")
         raise UserError(
             f"the cluster cannot be reached: {'; '.join(unreached)} (is --admin-url the web "

@@ -2,7 +2,9 @@
 
 import asyncio
 import json
+import sys
 from pathlib import Path
+from unittest.mock import Mock
 
 import pytest
 
@@ -36,8 +38,16 @@ async def refill(cluster: FakeCluster, *words: str) -> int:
 
 
 async def test_it_is_shown_then_done_and_kept(
-    grown: FakeCluster, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    grown: FakeCluster,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    with monkeypatch.context() as closed:
+        closed.setattr(sys.stdout, "write", Mock(side_effect=BrokenPipeError))
+        closed.setattr("counterpoise.app.main.discard_output", Mock())
+        await refill(grown)
+    assert not capsys.readouterr().err, "a reader that has enough, such as head, is no error"
     assert await refill(grown) == 0
     said = capsys.readouterr().out
     assert "4 moves, imbalance 0.50 -> 0.00" in said

@@ -13,6 +13,7 @@ from counterpoise.app.addresses import admin_urls
 from counterpoise.app.client import client_session
 from counterpoise.app.conf import settings_from
 from counterpoise.app.errors import UserError
+from counterpoise.app.files import writing_file
 from counterpoise.app.histories import trail_of
 from counterpoise.app.output import say_with_time, surviving_closed_output
 from counterpoise.app.progress import while_waiting
@@ -44,10 +45,7 @@ def run(args: argparse.Namespace) -> int:
         raise UserError(
             "--execute needs --history URI: what is moved is kept there, and its balancer knows it"
         )
-    try:
-        return asyncio.run(_run(args, admin_urls(args.admin_url)))
-    except OSError as error:
-        raise UserError(f"{error.filename}: {error.strerror}") from None
+    return asyncio.run(_run(args, admin_urls(args.admin_url)))
 
 
 async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
@@ -57,7 +55,8 @@ async def _run(args: argparse.Namespace, addresses: tuple[str, ...]) -> int:
             args, SnapshotReader(session, addresses, wall_clock_ms), addresses, location
         )
         if args.save:
-            args.save.write_text(json.dumps(plan.to_json(), indent=2) + "\n", encoding="utf-8")
+            with writing_file(args.save):
+                args.save.write_text(json.dumps(plan.to_json(), indent=2) + "\n", encoding="utf-8")
         _show(args, plan)
         if not args.execute or not plan.steps or location is None:
             return 0

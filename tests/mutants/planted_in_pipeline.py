@@ -113,8 +113,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     ),
     Fault(
         "what a rule withholds is logged in every round",
-        "pipeline/rounds.py",
-        "                if key in self.withheld:\n                    return\n",
+        "pipeline/round_reporter.py",
+        "            if key in self._withheld:\n                return\n",
         "",
         f"{_BALANCER}::test_what_is_withheld_round_after_round_is_said_once",
     ),

@@ -13,8 +13,10 @@ from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus, R
 from counterpoise.decide.balancing.publish_latency import LatencyLimit, LatencyRise
 from counterpoise.decide.balancing.round import decide
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
+from counterpoise.pipeline.notify.notice import BalancerNotices
 from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
-from counterpoise.pipeline.rounds import RoundRunner, outcome_text
+from counterpoise.pipeline.round_reporter import RoundReporter, outcome_text
+from counterpoise.pipeline.rounds import RoundRunner
 from counterpoise.pipeline.tables.journal import JournalWriter
 from tests.decide.balancing.test_round import UNEVEN, seen, strategy
 from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
@@ -83,12 +85,18 @@ def ended(move: Move, status: MoveStatus, error: str = "") -> MoveOutcome:
 
 
 class Story:
-    def __init__(self, script: Script, *known: MoveOutcome, **options: Any) -> None:
+    def __init__(
+        self,
+        script: Script,
+        *known: MoveOutcome,
+        notices: BalancerNotices | None = None,
+        **options: Any,
+    ) -> None:
         self.history, self.script, self.log = KeptOutcomes(*known), script, list[str]()
         self.runner = RoundRunner(
             cast("JournalWriter", self.history),
             cast("Executor", script),
-            self.log.append,
+            RoundReporter(self.log.append, notices),
             **options,
         )
 
@@ -192,7 +200,6 @@ async def test_a_rule_that_withholds_the_same_is_said_once() -> None:
     assert len(story.log) == 2
     at_ms = {(each.started_at_ms, each.ended_at_ms) for each in story.history.outcomes.values()}
     assert at_ms == {(TWO.poll_id, TWO.poll_id)}, "when it was decided"
-    assert story.runner.withheld == {(move.bundle, "--leave-alone)") for move in TWO.moves}
 
 
 def test_an_outcome_says_how_long_it_took_who_has_it_and_why_not() -> None:

@@ -18,10 +18,9 @@ from counterpoise.decide.balancing.snapshot import newest_poll
 from counterpoise.decide.balancing.thrash import Hop
 from counterpoise.load.fold import FoldState, without_brokers
 from counterpoise.names.callbacks import SentenceSink
-from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive import action_trail
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.notify.notice import BalancerNotices, discard
+from counterpoise.pipeline.notify.notice import BalancerNotices
 from counterpoise.pipeline.policies import CannotSeeError
 from counterpoise.pipeline.round_reporter import RoundReporter
 from counterpoise.pipeline.rounds import RoundRunner
@@ -62,7 +61,6 @@ class Balancer:
         slow brokers, which `watchdog` finds. `policies` reads the placement policies; without it
         every broker may own every bundle.
         """
-        notices = notices or BalancerNotices(discard, wall_clock_ms)
         self._policies = policies
         self._trail = trail
         self._watchdog = watchdog
@@ -72,12 +70,10 @@ class Balancer:
         self._runner = RoundRunner(
             history,
             executor,
-            log,
+            self._reporter,
             rules=rules,
             moved_before=moved_before,
             span_ms=strategy.balance.thrash_span_ms,
-            metrics=metrics,
-            notices=notices,
         )
         self._looked = False
         """Whether the history has been searched for a round that was interrupted."""
@@ -164,7 +160,7 @@ class Balancer:
         made = decide(inputs.state, memory, self._strategy, inputs.policies)
         self._looked = False  # after an error, the next call looks for an interrupted round again
         await asyncio.to_thread(self._history.record_round, made)
-        self._reporter.decided(made, self._runner.withheld)
+        self._reporter.decided(made)
         past = action_trail.as_past_moves(inputs.by_hand)
         await self._runner.see_through(made, _brokers(state), state, past)
         self._looked = True

@@ -3,26 +3,34 @@
 What stays as it is is reported once.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from counterpoise.decide.balancing.moves import Round
+from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round
 from counterpoise.names.callbacks import SentenceSink
-from counterpoise.pipeline.notify.notice import BalancerNotices
+from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.notify.notice import BalancerNotices, discard
 
 if TYPE_CHECKING:
     from counterpoise.pipeline.watch.metrics import Metrics
 
 
 class RoundReporter:
-    """Reports what rounds decide, what they wait for, and why none is made."""
+    """Reports what rounds decide and do, what they wait for, and why none is made."""
 
     def __init__(
-        self, log: SentenceSink, notices: BalancerNotices, metrics: "Metrics | None"
+        self,
+        log: SentenceSink,
+        notices: BalancerNotices | None = None,
+        metrics: "Metrics | None" = None,
     ) -> None:
         self._log = log
-        self._notices = notices
+        self._notices = notices or BalancerNotices(discard, wall_clock_ms)
         self._metrics = metrics
+        self._withheld: frozenset[tuple[str, str]] = frozenset()
+        """The bundles that were withheld, each with the rule, in the last round with moves."""
+        self._withheld_now: set[tuple[str, str]] = set()
+        """The same of the present round."""
         self._waits = ""
         self._cordoned: frozenset[str] = frozenset()
         self._over = ""
@@ -56,14 +64,12 @@ class RoundReporter:
             self._log(f"{broker} is not cordoned any more")
         self._cordoned = frozenset(drains)
 
-    def decided(self, made: Round, withheld: Collection[tuple[str, str]]) -> None:
-        """Report a committed round; `withheld` are the bundles, each with the rule, of which the
-        last round's report says that they are withheld.
-        """
+    def decided(self, made: Round) -> None:
+        """Report a committed round before it is carried out."""
         if self._metrics:
             self._metrics.decided(made)
         self._notices.decided(made)
-        known = {bundle for bundle, _ in withheld}
+        known = {bundle for bundle, _ in self._withheld}
         for move in made.moves:
             if move.bundle in known:
                 continue  # logged when it was first decided, and withheld since then
@@ -78,3 +84,32 @@ class RoundReporter:
             reasons = "; ".join(rejection.sentence for rejection in made.rejections[:3])
             more = f" (and {len(made.rejections) - 3} more)" if len(made.rejections) > 3 else ""
             self._log(f"nothing to move, imbalance {made.imbalance:.2f}: {reasons}{more}")
+
+    def failed(self, outcome: MoveOutcome) -> None:
+        """Report the failure of a move that is tried again."""
+        self._log(outcome_text(outcome))
+
+    def ended(self, outcome: MoveOutcome) -> None:
+        """Report a committed outcome; what a rule withholds in round after round, only once."""
+        if self._metrics:
+            self._metrics.ended(outcome)
+        if outcome.status is MoveStatus.WITHHELD:
+            # A reason names the rule in brackets at its end; the figures before it vary.
+            key = (outcome.bundle, outcome.error.rpartition("(")[2])
+            self._withheld_now.add(key)
+            if key in self._withheld:
+                return
+        self._notices.ended(outcome)
+        self._log(outcome_text(outcome))
+
+    def round_ended(self) -> None:
+        """Note that the outcomes of a round with moves have been reported."""
+        self._withheld, self._withheld_now = frozenset(self._withheld_now), set()
+
+
+def outcome_text(outcome: MoveOutcome) -> str:
+    """The outcome of a move as a sentence."""
+    took = f"after {outcome.seconds:.1f} s"
+    owner = f", owner {outcome.owner}" if outcome.owner else ""
+    error = f": {outcome.error}" if outcome.error else ""
+    return f"{outcome.status.value} {outcome.bundle} {took}{owner}{error}"

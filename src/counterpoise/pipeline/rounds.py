@@ -8,7 +8,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from counterpoise.decide.balancing.approval import ApprovalRules, PastMove, Withheld, approve
 from counterpoise.decide.balancing.due import carried, traffic
@@ -17,14 +17,9 @@ from counterpoise.decide.balancing.publish_latency import LatencyRise
 from counterpoise.decide.balancing.warm_up import first_moves
 from counterpoise.load.fold import FoldState
 from counterpoise.names.bundle import namespace_of
-from counterpoise.names.callbacks import SentenceSink
-from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.executor import Executor
-from counterpoise.pipeline.notify.notice import BalancerNotices, discard
+from counterpoise.pipeline.round_reporter import RoundReporter
 from counterpoise.pipeline.tables.journal import JournalWriter
-
-if TYPE_CHECKING:
-    from counterpoise.pipeline.watch.metrics import Metrics
 
 
 class RoundEnd(NamedTuple):
@@ -36,20 +31,18 @@ class RoundEnd(NamedTuple):
 
 
 class RoundRunner:
-    """Carries out the rounds of one history; `log` gets a sentence for each outcome."""
+    """Carries out the rounds of one history."""
 
     def __init__(
         self,
         history: JournalWriter,
         executor: Executor,
-        log: SentenceSink,
+        reporter: RoundReporter,
         *,
         rules: ApprovalRules | None = None,
         moved_before: Iterable[PastMove] = (),
         span_ms: int = 0,
         attempts: int = 1,
-        metrics: "Metrics | None" = None,
-        notices: BalancerNotices | None = None,
     ) -> None:
         """`moved_before` are recent moves, which the rules' hourly limits count.
 
@@ -58,15 +51,11 @@ class RoundRunner:
         """
         self._history = history
         self._executor = executor
-        self._log = log
+        self._reporter = reporter
         self._rules = rules or ApprovalRules()
         self._moved = list(moved_before)
         self._span_ms = span_ms
         self._attempts = attempts
-        self._metrics = metrics
-        self._notices = notices or BalancerNotices(discard, wall_clock_ms)
-        self.withheld: frozenset[tuple[str, str]] = frozenset()
-        """The bundles that were withheld, each with the rule, in the last round with moves."""
 
     async def see_through(
         self,
@@ -84,29 +73,20 @@ class RoundRunner:
         left = [move for move in made.moves if move.id not in outcomes]
         approved, withheld = approve(left, [*self._moved, *by_hand], made.poll_id, self._rules)
         parts = {move.id: move.part for move in made.moves}
-        withheld_now: set[tuple[str, str]] = set()
         rise: LatencyRise | None = None
 
         async def done(outcome: MoveOutcome, attempt: int = 0) -> None:
             outcomes[outcome.id] = outcome
             if outcome.status is MoveStatus.FAILED and attempt < self._attempts:
-                self._log(outcome_text(outcome))
+                self._reporter.failed(outcome)
                 return
             await asyncio.to_thread(self._history.record_outcome, outcome)
-            if self._metrics:
-                self._metrics.ended(outcome)
             if outcome.carried_out:
                 took_s = outcome.seconds
                 namespace = namespace_of(outcome.bundle)
                 past = PastMove(outcome.ended_at_ms, parts[outcome.id], namespace, took_s)
                 self._moved.append(past)
-            if outcome.status is MoveStatus.WITHHELD:
-                key = (outcome.bundle, _rule(outcome.error))
-                withheld_now.add(key)
-                if key in self.withheld:
-                    return
-            self._notices.ended(outcome)
-            self._log(outcome_text(outcome))
+            self._reporter.ended(outcome)
 
         for each in withheld:
             await done(refused_by_rule(each))
@@ -126,7 +106,7 @@ class RoundRunner:
                 kept = partial(done, attempt=attempt)
                 rise = await self._executor.carry_out(again, brokers, kept, first)
         if made.moves:
-            self.withheld = frozenset(withheld_now)
+            self._reporter.round_ended()
         ended = list(outcomes.values())
         loads = carried(state, [one.bundle for one in ended])
         memory = made.memory.after(
@@ -149,20 +129,7 @@ def _owned(state: FoldState) -> dict[str, list[str]]:
     return found
 
 
-def _rule(reason: str) -> str:
-    """The rule that a reason names in brackets at its end; the figures before it vary."""
-    return reason.rpartition("(")[2]
-
-
 def refused_by_rule(each: Withheld) -> MoveOutcome:
     """The outcome of a move that one of the operator's rules withholds."""
     at_ms = each.move.poll_id
     return each.move.ended(MoveStatus.WITHHELD, "", at_ms, at_ms, each.reason)
-
-
-def outcome_text(outcome: MoveOutcome) -> str:
-    """The outcome of a move as a sentence."""
-    took = f"after {outcome.seconds:.1f} s"
-    owner = f", owner {outcome.owner}" if outcome.owner else ""
-    error = f": {outcome.error}" if outcome.error else ""
-    return f"{outcome.status.value} {outcome.bundle} {took}{owner}{error}"

@@ -25,6 +25,7 @@ from counterpoise.pipeline.drive.action_trail import ActionTrail, cordons
 from counterpoise.pipeline.drive.snapshot import ClusterReading, SnapshotReader
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.policies import CannotSeeError
+from counterpoise.pipeline.round_reporter import RoundReporter
 from counterpoise.pipeline.rounds import RoundEnd, RoundRunner
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.history import TablesWriter
@@ -213,7 +214,7 @@ class ApprovedPlan:
         runner = RoundRunner(
             self._journal,
             self._executor,
-            self._log,
+            RoundReporter(self._log),
             rules=self._options.rules,
             moved_before=before,
             span_ms=SPAN_MOST_MS,

@@ -25,7 +25,7 @@ def test_a_limit_at_which_producers_wait() -> None:
     assert found.subject == "persistent://public/default/t"
     assert found.why == "publish limit of the topic: 10 msg/s may pass, and more is wanted"
     assert found.waiting == (
-        "producer p-1 (10.0.0.9:5) on persistent://public/default/t: 3 entries held for 2 s",
+        "producer p-1 (10.0.0.9:5) on persistent://public/default/t: 3 entries throttled for 2 s",
     )
     assert found.topics == {"persistent://public/default/t"}
 

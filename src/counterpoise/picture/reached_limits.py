@@ -69,8 +69,8 @@ def _allowed(limit: Mapping[str, Any]) -> str:
 
 
 def _waits(producer: Mapping[str, Any]) -> str:
-    held = counted(int(producer["held_entries"]), "entry", "entries")
+    throttled = counted(int(producer["held_entries"]), "entry", "entries")
     return (
         f"producer {producer['name']} ({producer['address']}) on {producer['topic']}: "
-        f"{held} held for {lasted(float(producer['seconds']))}"
+        f"{throttled} throttled for {lasted(float(producer['seconds']))}"
     )

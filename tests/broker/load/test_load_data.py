@@ -5,6 +5,7 @@ import itertools
 import json
 from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pulsar
@@ -15,10 +16,11 @@ from counterpoise.broker.base.cluster_key import ClusterKey
 from counterpoise.broker.broker import Broker
 from counterpoise.broker.load import load_data
 from counterpoise.load.extensible import BrokerLoadData
+from counterpoise.load.fields import LoadDataError
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.load.usage import ResourceUsage
 from tests.broker.conftest import BrokersOfTest
-from tests.waiting import until
+from tests.waiting import turns, until
 
 TERMS = load_data.LoadDataTerms(np.ones(5), 0.9, 20, 15, 10, 2)
 BUNDLES = {
@@ -81,6 +83,7 @@ class Exchanges:
         self.all: list[load_data.LoadDataExchange] = []
         self.buried: set[str] = set()
         self.reports: dict[str, LocalBrokerData] = {}
+        self.terms = TERMS
 
     async def gone(self, known: Iterable[str]) -> list[str]:
         """Whom every one of them is to bury."""
@@ -92,7 +95,7 @@ class Exchanges:
             broker.id,
             broker_url=broker.service_url,
             cluster_key=ClusterKey(broker.metadata),
-            terms=lambda: TERMS,
+            terms=lambda: self.terms,
             gone=self.gone,
             background=self.background,
         )
@@ -139,6 +142,22 @@ async def test_a_broker_that_comes_later_hears_of_those_that_were_there(
     await until(lambda: first.id in late.brokers, "the second knows the first")
 
 
+async def test_brokers_that_cannot_read_each_other_do_not_publish_for_ever(
+    brokers: BrokersOfTest, exchanges: Exchanges, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those of two versions might."""
+    read = Mock(side_effect=LoadDataError("cpu", "an object"))
+    monkeypatch.setattr(BrokerLoadData, "from_json", read)
+    monkeypatch.setattr(exchanges, "terms", replace(TERMS, every_ms=3_600_000))
+    for broker in await brokers.start_many(2):
+        exchanges.add(broker)
+    await until(lambda: read.call_count >= 4, "each has published to the other")
+    await turns(500)
+    heard = read.call_count
+    await turns(500)
+    assert read.call_count == heard
+
+
 async def test_a_change_is_heard_and_a_broker_that_is_buried_is_forgotten(
     brokers: BrokersOfTest, exchanges: Exchanges
 ) -> None:
@@ -183,13 +202,12 @@ async def test_an_official_client_reads_pulsars_json(
     broker = await brokers.start()
     exchange = exchanges.add(broker)
     await until(lambda: broker.id in exchange.brokers, "the brokers know")
-    exchanges.reports[broker.id] = replace(REPORT, num_bundles=400)
 
     def read() -> tuple[str, dict[str, object]]:
         client = pulsar.Client(broker.service_url)
         try:
             consumer = client.subscribe(load_data.BROKER_LOAD_DATA, "watch")
-            exchange.forget()
+            exchanges.reports[broker.id] = replace(REPORT, num_bundles=400)
             message = consumer.receive(10_000)
             return message.partition_key(), json.loads(message.data())
         finally:

@@ -196,10 +196,6 @@ class LoadDataExchange:
         """Each broker's exponential average of its weighted usage (``weightedMaxEMA``), by id."""
         return {broker: data.weighted_max_ema for broker, data in self.brokers.items()}
 
-    def forget(self) -> None:
-        """Restart this broker's averages: it gained or lost a bundle, so past load says little."""
-        self._mine, self._published = BrokerLoadData(), None
-
     async def publish(self) -> None:
         """Publish the last measurement if it changed enough, and the busiest bundles.
 
@@ -226,12 +222,18 @@ class LoadDataExchange:
             self._published = None
             self._due.set()
 
+        # With those whose data cannot be read here: two brokers that could not read each other's
+        # would publish again and again.
+        heard = {self._me}
+
         def take(message: peers.SystemTopicMessage) -> None:
             if message.value is None:
                 known.pop(message.key, None)
+                heard.discard(message.key)
                 return
-            if message.key not in known and message.key != self._me:
+            if message.key not in heard:
                 # That broker has just started, and missed what was published before.
+                heard.add(message.key)
                 publish_again()
             try:
                 known[message.key] = read(json.loads(message.value))

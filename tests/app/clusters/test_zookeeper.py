@@ -1,6 +1,7 @@
 """The local ZooKeeper: it is a real one, it serves clients, and it leaves nothing behind."""
 
 from pathlib import Path
+from unittest.mock import Mock
 
 import psutil
 import pytest
@@ -38,6 +39,16 @@ def test_data_in_a_directory_of_ones_own_survives(tmp_path: Path) -> None:
         assert client.get("/kept")[0] == b"value"
         client.stop()
         client.close()
+
+
+def test_one_that_starts_and_does_not_answer_is_stopped_and_said_in_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    child = Mock()
+    monkeypatch.setattr(zookeeper.Child, "start", lambda _: child)
+    with pytest.raises(UserError, match=r"ZooKeeper on port \d+ does not answer: .*refused"):
+        ZooKeeper.start(tmp_path)
+    child.stop.assert_called_once()
 
 
 def test_without_pyspark_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

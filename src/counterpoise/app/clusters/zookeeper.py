@@ -188,8 +188,11 @@ def _configuration(data: Path, port: int) -> str:
 
 
 def _require_answer(port: int) -> None:
-    with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
-        connection.sendall(b"ruok")
-        answer = connection.recv(16)
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=10) as connection:
+            connection.sendall(b"ruok")
+            answer = connection.recv(16)
+    except OSError as error:
+        raise UserError(f"the ZooKeeper on port {port} does not answer: {error}.") from None
     if answer != b"imok":
         raise UserError(f"the server on port {port} is not the ZooKeeper just started.")

@@ -21,8 +21,8 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "an acknowledgement of a part of a batch acknowledges the whole batch",
         "broker/topic/subscription.py",
-        "                dispatcher.acked_part(consumer, index, left)\n                continue\n",
-        "                dispatcher.acked_part(consumer, index, left)\n",
+        "                    dispatcher.acked_part(consumer, index, left)\n                continue\n",
+        "                    dispatcher.acked_part(consumer, index, left)\n",
         "tests/broker/topic",
     ),
     Fault(

@@ -61,6 +61,19 @@ async def test_of_a_batch_that_memory_has_not_few_words_are_kept(
     assert await left_of_a_batch(store, 1000, part, in_memory=False) == kept
 
 
+@pytest.mark.parametrize(("is_enabled", "unacked"), [(True, 2), (False, 3)])
+async def test_part_of_a_batch_counts_as_acknowledged_only_where_that_is_enabled(
+    store: MemoryLedgerStore, is_enabled: bool, unacked: int
+) -> None:
+    world = World(store, options=TopicOptions(batch_index_acks=is_enabled))
+    publish(await world.producer(), 0, 0, batch(3))
+    consumer = await world.consumer(SubscriptionType.Shared)
+    await world.wire.until(lambda: bool(world.wire.deliveries))
+    [(ledger_id, entry_id, _)] = world.wire.ids(consumer)
+    consumer.ack_individual([(ledger_id, entry_id, (0b110,))])
+    assert consumer.unacked == unacked
+
+
 @pytest.mark.parametrize(("is_enabled", "delivered"), [(True, (0b110,)), (False, ())])
 async def test_a_seek_into_a_batch_delivers_what_it_asks_of_it(
     store: MemoryLedgerStore, is_enabled: bool, delivered: tuple[int, ...]

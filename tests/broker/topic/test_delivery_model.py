@@ -364,10 +364,6 @@ class Story:
             words = [0]
         elif self.setting.batch_index_acks:
             self.model.ack_part(client, index, left)
-        elif not self.model.single and client.held.get(index, 0) > 1:
-            # Something is left, it is not known what.
-            client.held[index] = 1
-            self.model.unblock(client)
         consumer.ack_individual([(*self.model.log[index].at, words)])
 
     async def cumulative(self, n: int, m: int) -> None:

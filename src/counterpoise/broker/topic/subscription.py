@@ -191,7 +191,8 @@ class Subscription(SubscriptionCursor):
             if index >= end or log.position(index) != (ledger_id, entry_id):
                 continue  # the entry is deleted or never existed, and the next one is not meant
             if ack_set and (left := self._ack_part(index, ack_set)):
-                dispatcher.acked_part(consumer, index, left)
+                if index in state.partial:
+                    dispatcher.acked_part(consumer, index, left)
                 continue
             # An entry that was lost after its delivery is acknowledged already, but still pending.
             if state.ack(index) or index in consumer.pending:

@@ -14,6 +14,7 @@ from counterpoise.metadata import BadVersion, MemoryTree, MetadataStore, NotEmpt
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
+from tests.broker.misbehaving_store import MisbehavingStore
 
 NAMESPACE = NamespaceName("t", "n")
 
@@ -37,6 +38,20 @@ async def policies(store: MetadataStore) -> Policies:
 
 def catalog(policies: Policies, **rule: object) -> TopicCatalog:
     return TopicCatalog(policies, lambda: AutoTopicCreation(**rule), CreationLimits, "here")  # type: ignore[arg-type]
+
+
+async def test_topics_without_policies_of_their_own_are_not_read_one_by_one() -> None:
+    tree = MemoryTree()
+    policies, other = Policies(store := MisbehavingStore(tree)), Policies(tree.open())
+    await other.shared_policies(NAMESPACE).create({})
+    await asyncio.sleep(0)  # the turn of the loop in which the notification comes
+    names = [topic(f"x{number}") for number in range(9)]
+    for name in names:
+        assert not (await policies.applied(name, "here")).get("maxProducerPerTopic")
+    assert len([path for _, path in store.asked if "topic-policies" in path]) == 1
+    await other.topic_policies(names[3]).create({"maxProducerPerTopic": 7})
+    await asyncio.sleep(0)
+    assert (await policies.applied(names[3], "here"))["maxProducerPerTopic"] == 7
 
 
 async def test_an_unknown_topic_becomes_an_ordinary_one(policies: Policies) -> None:

@@ -15,6 +15,7 @@ from counterpoise.broker.namespaces.policies.records import JsonNode, JsonObject
 from counterpoise.broker.namespaces.policies.topics import StoredTopics
 from counterpoise.metadata import MetadataStore, NotFound
 from counterpoise.metadata.cache import MetadataCache
+from counterpoise.metadata.port import parent_of
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
@@ -183,7 +184,10 @@ class Policies(StoredTopics):
 
     async def applied(self, topic: TopicName, cluster: str) -> JsonObject:
         """The policies in force for a topic: its own, or else its namespace's."""
-        own = await self.topic_policies(topic).get()
+        own, node = None, self.topic_policies(topic)
+        # Most namespaces have no topic with policies: the parent, read once, shows that for all.
+        if await self._node(parent_of(node.path)).get() is not None:
+            own = await node.get()
         return applied_policies(own, await self.namespace(topic.namespace_name), cluster)
 
     async def resource_groups(self) -> list[str]:

@@ -6,12 +6,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import Mock
 
 import pulsar
 import pytest
 
 import counterpoise
 from counterpoise import Cluster
+from counterpoise.app.clusters import loop_thread
 from counterpoise.app.clusters.loop_thread import LoopThread
 from counterpoise.names.options import ConfigError
 
@@ -233,6 +235,19 @@ def test_waiting_on_the_loops_own_thread_is_refused() -> None:
     finally:
         thread.stop()
         thread.stop()
+
+
+def test_without_a_descriptor_left_for_its_loop_a_cluster_does_not_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = Cluster(brokers=1, record=tmp_path / "recording")
+    with monkeypatch.context() as full:
+        no_loop = Mock(side_effect=OSError(24, "Too many open files"))
+        full.setattr(loop_thread, "loop_factory", lambda: no_loop)
+        with pytest.raises(OSError, match="Too many open files"):
+            cluster.start()
+    with cluster:
+        assert cluster.brokers
 
 
 def test_the_package_has_no_other_lazy_names() -> None:

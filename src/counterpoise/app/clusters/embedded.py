@@ -105,11 +105,11 @@ class Cluster(ClusterWithFaults):
         """Start every broker; returns when clients may connect."""
         if self._thread is not None:
             raise RuntimeError("the cluster runs already")
-        if self._record is not None:
-            self._recording = RecordingFile(self._record, self._record_mib)
-            self._brokers.recorder = self._recording
         self._thread = LoopThread("counterpoise-cluster")
         try:
+            if self._record is not None:
+                self._recording = RecordingFile(self._record, self._record_mib)
+                self._brokers.recorder = self._recording
             self.do(self._brokers.start(self._wanted))
         except BaseException:
             self.stop()

@@ -13,14 +13,14 @@ class LoopThread:
     """An event loop (uvloop if installed) in its own thread, for coroutines of other threads."""
 
     def __init__(self, name: str) -> None:
+        """Raises OSError if the process has no descriptors left for a loop."""
         self._runner = asyncio.Runner(loop_factory=loop_factory())
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._started = threading.Event()
+        self._started = concurrent.futures.Future[asyncio.AbstractEventLoop]()
         self._ended: asyncio.Event | None = None
         # A daemon, so that a program that forgets to stop it can still end.
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
-        self._started.wait()
+        self._loop: asyncio.AbstractEventLoop | None = self._started.result()
 
     def run(self, work: Coroutine[Any, Any, T], timeout_s: float | None = None) -> T:
         """Run a coroutine on the loop and return its result, or raise its exception.
@@ -48,13 +48,17 @@ class LoopThread:
             self._thread.join()
 
     def _run(self) -> None:
-        with self._runner:
-            self._runner.run(self._until_ended())
+        try:
+            with self._runner:
+                self._runner.run(self._until_ended())
+        except BaseException as error:
+            if self._started.done():
+                raise
+            self._started.set_exception(error)
 
     async def _until_ended(self) -> None:
-        self._loop = asyncio.get_running_loop()
         ended = self._ended = asyncio.Event()
-        self._started.set()
+        self._started.set_result(asyncio.get_running_loop())
         await ended.wait()
 
 

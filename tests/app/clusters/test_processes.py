@@ -62,6 +62,11 @@ def test_one_that_is_not_ready_in_time_is_given_up_and_stopped(tmp_path: Path) -
     assert not psutil.pid_exists(int((tmp_path / "pid").read_text()))
 
 
+def test_one_whose_log_cannot_be_written_is_not_started(tmp_path: Path) -> None:
+    with pytest.raises(IsADirectoryError):
+        Child.start(spec(tmp_path, "print('ready')", log=tmp_path, ready_within_s=1))
+
+
 def test_one_that_ignores_the_request_is_killed(tmp_path: Path) -> None:
     script = "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
     child = Child.start(spec(tmp_path, script + SAYS_READY_THEN_WAITS, stop_within_s=0.2))

@@ -58,26 +58,33 @@ class Child:
     """
 
     def __init__(self, spec: ChildSpec) -> None:
+        """Start the process; raises OSError if that or opening its log is not possible."""
         self.spec = spec
         self.ready_line = ""
         self._ready = threading.Event()
         self._end_requested = False
         self._tail: deque[str] = deque(maxlen=KEPT_LINES)
         spec.log.parent.mkdir(parents=True, exist_ok=True)
-        self._process = subprocess.Popen(  # noqa: S603  our caller names the program
-            [sys.executable, "-I", "-S", str(WRAPPER), str(os.getpid()), *spec.argv],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env={**os.environ, **(spec.environment or {})},
-            process_group=0,
-            text=True,
-            errors="replace",
-        )
+        with contextlib.ExitStack() as undo:
+            log = undo.enter_context(spec.log.open("ab", buffering=0))
+            self._process = subprocess.Popen(  # noqa: S603  our caller names the program
+                [sys.executable, "-I", "-S", str(WRAPPER), str(os.getpid()), *spec.argv],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env={**os.environ, **(spec.environment or {})},
+                process_group=0,
+                text=True,
+                errors="replace",
+            )
+            undo.pop_all()
         if self._process.stdout is None:
             raise AssertionError("stdout was asked to be a pipe")
         self._reader = threading.Thread(
-            target=self._read, args=(self._process.stdout,), name=f"{spec.name}-output", daemon=True
+            target=self._read,
+            args=(self._process.stdout, log),
+            name=f"{spec.name}-output",
+            daemon=True,
         )
         self._reader.start()
 
@@ -175,9 +182,9 @@ class Child:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self.pid, number)
 
-    def _read(self, output: IO[str]) -> None:
+    def _read(self, output: IO[str], log: IO[bytes]) -> None:
         # Read on after the ready line: a full pipe would block the child.
-        with output, self.spec.log.open("ab", buffering=0) as log:
+        with output, log:
             for line in output:
                 with contextlib.suppress(OSError):  # a full disk must not end the child
                     log.write(line.encode())

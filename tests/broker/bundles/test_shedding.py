@@ -181,6 +181,10 @@ async def test_no_round_before_reports_show_what_the_last_one_did() -> None:
     assert await leader.shedding.run_round() is None
     leader.now_ms += 1
     assert await leader.shedding.run_round() is not None
+    leader.now_ms -= 60_000
+    assert await leader.shedding.run_round() is None
+    leader.now_ms -= 1  # further than one interval: the clock was ahead
+    assert await leader.shedding.run_round() is not None
 
 
 async def test_reports_are_new_when_they_come_after_the_last_move() -> None:

@@ -97,9 +97,12 @@ class LeaderShedding:
             self._round.cancel()
         if leads:
             # The memory of former rounds is the former leader's, and lost.
-            self._memory, self._unloaded, self._said = RoundMemory(), {}, frozenset()
+            self._forget()
             self._began = asyncio.get_running_loop().time()
         self._news.set()
+
+    def _forget(self) -> None:
+        self._memory, self._unloaded, self._said = RoundMemory(), {}, frozenset()
 
     def settings_changed(self) -> None:
         """Wait for the next round by the interval that is set now."""
@@ -147,6 +150,9 @@ class LeaderShedding:
         from counterpoise.decide.balancing.round import left_alone, placed, shed
 
         config, now_ms = self._config(), self._clock_ms()
+        if self._memory.last_move_ms > now_ms + config.balance.decide_every_ms:
+            # The clock was set back: else no round would be made before it has caught up.
+            self._forget()
         if not self._leads() or not may_decide(now_ms, self._memory, config.balance):
             return None
         strategy = self.source.strategy(config)

@@ -159,20 +159,21 @@ class _MemoryLog(Log[C]):
     def _write(self, group: EntryGroup[C]) -> None:
         stored = self._stored
         with stored.lock:
-            if stored.epoch != self._epoch:
-                fenced = LogFencedError(f"{self.name} was taken over by {stored.owner}")
-            else:
-                fenced = None
+            is_mine = stored.epoch == self._epoch
+            if is_mine:
                 if group.ledger_id not in stored.ledgers:
                     self._begin_ledger(group.ledger_id)
                 entries, messages = stored.ledgers[group.ledger_id]
                 entries += group.entries
                 messages += group.messages
-        if fenced is not None:
-            self._fail(fenced)
+        if not is_mine:
+            self._fail(self._fenced())
             return
         group.size = sum(map(len, group.entries))
         self._written(group)
+
+    def _fenced(self) -> LogFencedError:
+        return LogFencedError(f"{self.name} was taken over by {self._stored.owner}")
 
     def _remember(self, group: EntryGroup[C]) -> None:
         pass  # `cached` returns the stored lists themselves
@@ -189,7 +190,10 @@ class _MemoryLog(Log[C]):
                     del self._stored.ledgers[ledger_id]
 
     async def _persist(self) -> None:
-        pass  # cursors are stored as they change
+        # Cursors are stored as they change.
+        if self._stored.epoch != self._epoch:
+            self._fail(fenced := self._fenced())
+            raise fenced
 
     async def _write_final_state(self) -> None:
         with self._stored.lock:

@@ -2,6 +2,8 @@
 
 import asyncio
 import time
+from collections.abc import Coroutine
+from typing import Any
 
 import pytest
 
@@ -76,25 +78,71 @@ async def test_a_durable_subscription_begins_at_no_message_of_a_reader(world: Wo
     assert world.wire.payloads(await world.consumer(**options)) == ["a", "b"]
 
 
+class LateReads:
+    """Entries of a topic that are in memory again, and read, once they are ``released``."""
+
+    def __init__(self, log: Any) -> None:
+        self.released = asyncio.Event()
+        self._cached, self._read = log.cached, log.read
+        log.cached, log.read = self._from_memory, self._later
+
+    def _from_memory(self, index: int) -> Any:
+        return self._cached(index) if self.released.is_set() else None
+
+    async def _later(self, index: int, size: int) -> Any:
+        chunk = self._cached(index)
+        await self.released.wait()
+        return chunk or await self._read(index, size)
+
+
+async def begun(work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+    task = asyncio.ensure_future(work)
+    for _ in range(10):
+        await asyncio.sleep(0)
+    assert not task.done()
+    return task
+
+
+async def test_a_seek_that_ends_when_the_topic_is_closed_is_refused(world: World) -> None:
+    """Its client was answered that it was done, and the next owner knew nothing of it."""
+    await world.publish(await world.producer(), "a", "b", publish_time=1)
+    consumer = await world.consumer()
+    consumer.ack_individual(world.wire.ids(consumer))
+    reads = LateReads((await world.topic()).log)
+    seeking = await begun(consumer.seek_to_time(1))
+    await world.registry.unload_topic(world.name)
+    reads.released.set()
+    with pytest.raises(BrokerError, match="was closed meanwhile") as refused:
+        await seeking
+    assert refused.value.code is ServerError.ServiceNotReady
+
+
+async def test_a_reader_starts_behind_what_is_deleted_while_its_start_is_searched() -> None:
+    """It began before the log's first entry, and read for ever."""
+    world = World(MemoryLedgerStore(ledger_entries=1))
+    producer, durable = await world.producer(), await world.consumer(subscription="durable")
+    for body in "abc":
+        await world.publish(producer, body, publish_time=10**15)
+    reads = LateReads((await world.topic()).log)
+    subscribing = await begun(world.consumer(subscription="r", durable=False, rollback_seconds=10))
+    durable.ack_individual(world.wire.ids(durable)[:2])
+    durable.subscription.save()
+    await asyncio.sleep(0)
+    reads.released.set()
+    reader = await subscribing
+    await world.wire.until(lambda: "c" in world.wire.payloads(reader))
+    assert world.wire.payloads(reader) == ["c"]
+
+
 async def test_no_subscription_is_made_on_a_topic_that_closed_while_its_start_was_searched(
-    world: World, monkeypatch: pytest.MonkeyPatch
+    world: World,
 ) -> None:
     await world.publish(await world.producer(), "a", publish_time=1)
     topic = await world.topic()
-    read, chunk = asyncio.Event(), topic.log.cached(0)
-
-    async def late(_index: int, _bytes: int) -> object:
-        await read.wait()
-        return chunk
-
-    monkeypatch.setattr(topic.log, "cached", lambda _index: None)
-    monkeypatch.setattr(topic.log, "read", late)
-    subscribing = asyncio.ensure_future(world.consumer(rollback_seconds=10))
-    for _ in range(10):
-        await asyncio.sleep(0)
-    assert not subscribing.done()
+    reads = LateReads(topic.log)
+    subscribing = await begun(world.consumer(rollback_seconds=10))
     topic.closing = True
-    read.set()
+    reads.released.set()
     with pytest.raises(BrokerError, match="is being unloaded") as refused:
         await subscribing
     assert refused.value.code is ServerError.ServiceNotReady

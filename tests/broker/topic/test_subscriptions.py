@@ -339,7 +339,7 @@ async def test_a_consumer_whose_subscription_goes_while_it_is_saved_comes_again(
         await asyncio.sleep(0)
     await topic.subscriptions["s"].unsubscribe(None, force=True)
     on_disk.set_result(None)
-    with pytest.raises(BrokerError, match="deleted meanwhile") as refused:
+    with pytest.raises(BrokerError, match="closed meanwhile") as refused:
         await first
     assert refused.value.code is ServerError.ServiceNotReady
     again = await world.consumer()

@@ -8,6 +8,7 @@ import pytest
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic import topic_transactions
 from counterpoise.broker.topic.consumer import Consumer
+from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.subscription_transactions import SubscriptionTransactions
@@ -39,6 +40,25 @@ def store(request: pytest.FixtureRequest) -> MemoryLedgerStore | ManagedLedgerSt
     options = ManagedLedgerOptions(ledger_entries=4, min_rollover_min=0, mark_deletes_per_s=0)
     client = MemoryBookKeeper(tree).client()
     return ManagedLedgerStore(tree.open(), client, options=options, cache_bytes=500)
+
+
+@pytest.mark.parametrize("kind", [SHARED, SubscriptionType.Key_Shared])
+async def test_a_batch_acknowledged_in_a_transaction_and_beside_it_is_held_by_none(
+    kind: SubscriptionType,
+) -> None:
+    """Its consumer had it for ever: the key got no other, and what else it held was lost to all."""
+    world = World(MemoryLedgerStore(), options=TopicOptions(batch_index_acks=True))
+    producer, consumer = await world.producer(), await world.consumer(kind)
+    publish(producer, 0, 0, batch(2, partition_key="k"))
+    await world.wire.until(lambda: world.wire.receipted)
+    await world.publish(producer, "b", partition_key="k")
+    (ledger_id, entry_id, _), _ = world.wire.ids(consumer)
+    await consumer.ack_in_transaction(ONE, [(ledger_id, entry_id, (2,))], cumulative=False)
+    consumer.ack_individual([(ledger_id, entry_id, (1,))])
+    await end(world, ONE, commit=True, subscription="s")
+    assert (consumer.unacked, consumer.subscription.backlog) == (1, 1)
+    consumer.close()
+    assert world.wire.payloads(await world.consumer(kind)) == ["b"]
 
 
 async def topic_of(world: World) -> PersistentTopic:

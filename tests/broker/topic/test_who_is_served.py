@@ -6,6 +6,7 @@ from typing import cast
 import pytest
 
 from counterpoise.admin.subscription_json import subscription_json
+from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -181,6 +182,14 @@ async def test_a_message_waits_for_its_time_to_the_millisecond(
         await world.wire.until(lambda: len(world.wire.deliveries) >= len(arrived))  # noqa: B023
         assert world.wire.payloads(consumer) == arrived
     assert consumer.subscription.delayed == 1
+    # What is passed over is neither delayed nor to be redelivered.
+    subscription, dispatcher = consumer.subscription, consumer.subscription.dispatcher
+    assert isinstance(dispatcher, SharedDispatcher)
+    consumer.permits = 0
+    consumer.redeliver()
+    assert len(dispatcher.redeliveries) == 3
+    subscription.skip(None)
+    assert (subscription.delayed, dispatcher.redeliveries) == (0, {})
 
 
 async def test_to_the_first_consumer_that_comes_nothing_was_ever_sent(

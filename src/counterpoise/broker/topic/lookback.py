@@ -93,7 +93,8 @@ async def first_published_at(log: Log[Any], publish_time_ms: int) -> int:
         else:
             # Entries from the middle to the one found are lost: the middle may be the result.
             high = middle
-    return low
+    # Entries may have been deleted while others were read: a cursor before the log's begin hangs.
+    return max(low, log.begin)
 
 
 async def last_batch_index(log: Log[Any], index: int) -> int:

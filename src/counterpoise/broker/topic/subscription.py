@@ -14,7 +14,7 @@ from counterpoise.broker.topic.compacted_view import NOT_COMPACTED, CompactedVie
 from counterpoise.broker.topic.dispatch.by_type import DISPATCHERS
 from counterpoise.broker.topic.dispatch.dispatcher import Dispatcher, DispatcherSpec
 from counterpoise.broker.topic.dispatch.recipient import Recipient
-from counterpoise.broker.topic.lookback import first_published_at
+from counterpoise.broker.topic.lookback import first_published_at, index_of
 from counterpoise.broker.topic.meter import DeliveryMeters, Meter
 from counterpoise.broker.topic.ports import Acked, SubscribeRequest
 from counterpoise.broker.topic.shared_parts import SharedByTopics
@@ -115,12 +115,7 @@ class Subscription(SubscriptionCursor):
 
     def attach(self, consumer: Recipient, rules: TopicRules) -> None:
         """Attach a consumer; raises `BrokerError` if the subscription's type forbids it."""
-        if self.closed:
-            # It was deleted while the consumer waited, for the disk say: it would get nothing.
-            raise BrokerError(
-                ServerError.ServiceNotReady,
-                f"Subscription {self.name} was deleted meanwhile; subscribe again",
-            )
+        self.check_open()
         dispatcher, request = self.dispatcher, consumer.request
         if dispatcher is None or not dispatcher.consumers:
             if (
@@ -265,8 +260,7 @@ class Subscription(SubscriptionCursor):
     ) -> None:
         """Move the cursor to ``position``, in a batch to ``ack_set``, as client ``who`` asks."""
         async with self._seeking(who):
-            first = position.ledger_id < 0
-            index = self.log.begin if first else min(self.log.index(position), self.log.end)
+            index = index_of(self.log, position)
             self._reset(index, ack_set if self.log.find(position) == index else ())
 
     async def seek_to_time(self, publish_time_ms: int, who: object = None) -> None:
@@ -345,6 +339,7 @@ class Subscription(SubscriptionCursor):
             )
 
     def _reset(self, index: int, ack_set: Sequence[int] = ()) -> None:
+        self.check_open()
         self.acks.reset(index - 1)
         if ack_set and index < self.log.end and not self._ack_part(index, ack_set):
             self.acks.ack(index)

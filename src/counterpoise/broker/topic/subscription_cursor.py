@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Any
 
+from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.dispatch.dispatcher import NO_TRANSACTION
 from counterpoise.broker.topic.shared_parts import SharedByTopics
@@ -12,6 +13,7 @@ from counterpoise.names.callbacks import Notify
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import CursorState, Lost
+from counterpoise.wire.errors import ServerError
 
 SAVE_WORK = 20
 """The work that saving a cursor counts as in a turn of `DeliveryTurns`."""
@@ -70,6 +72,12 @@ class SubscriptionCursor:
         while self.hidden is not None and last >= self.log.begin and self.hidden.is_acked(last):
             last -= 1
         return last
+
+    def check_open(self) -> None:
+        """Raise `BrokerError` once it is closed: what a client asks for now would be lost."""
+        if self.closed:
+            why = f"Subscription {self.name} was closed meanwhile; subscribe again"
+            raise BrokerError(ServerError.ServiceNotReady, why)
 
     def note(self, properties: Mapping[str, str]) -> None:
         """Replace the properties that users gave the subscription."""

@@ -35,7 +35,9 @@ class AckedInTransactions(Protocol):
     log: Log[Any]
     acks: AckState
     dispatcher: Dispatcher | None
-    closed: bool
+
+    def check_open(self) -> None:
+        """Raise `BrokerError` once it is closed."""
 
     async def saved(self) -> None:
         """Save the cursor, and return when it is stored; raises `StorageError`."""
@@ -76,12 +78,8 @@ class SubscriptionTransactions:
             self._acknowledge_each(recipient, transaction, acks)
         await self._save()
 
-    def _check_open(self) -> None:
-        if self._subscription.closed:
-            raise BrokerError(ServerError.ServiceNotReady, "The subscription is being unloaded")
-
     def _check(self, transaction: TransactionId) -> None:
-        self._check_open()
+        self._subscription.check_open()
         if transaction.number <= self.watermarks.get(transaction.coordinator, -1):
             raise BrokerError(
                 ServerError.NotAllowedError,
@@ -274,7 +272,7 @@ class SubscriptionTransactions:
 
     async def _save(self) -> None:
         self._unsaved = True
-        self._check_open()
+        self._subscription.check_open()
         log = self._subscription.log
         log.save_cursor(self.state())
         await self._saved(log.cursors_saved())

@@ -319,8 +319,10 @@ class FileLog(StoredLog[C]):
             try:
                 await self._store.in_thread(self._save, state, self._states_made, copies, trimmed)
                 self._saved_ledgers = closed
-            except BaseException:
+            except BaseException as error:
                 self._unsaved, self._trimmed = True, [*trimmed, *self._trimmed]
+                if isinstance(error, LogFencedError):
+                    self._fail(error)
                 raise
 
     async def _write_final_state(self) -> None:
@@ -347,20 +349,21 @@ class FileLog(StoredLog[C]):
         self, state: SavedState, number: int, copies: int, trimmed: Sequence[LedgerFile]
     ) -> None:
         try:
-            if not self.fence.holds():
-                return
-            # Before files are deleted, both copies are written, so that neither lists a deleted
-            # file.
-            self._states.save(state, number=number, copies=2 if trimmed else copies)
-            # Only the owner may delete. A successor that fenced the log before this check may have
-            # read the former state, which lists the files.
-            if trimmed and self.fence.holds():
-                for file in trimmed:
-                    self._store.disk.remove(file.path)
+            if self.fence.holds():
+                # Before files are deleted, both copies are written, so that neither lists a deleted
+                # file.
+                self._states.save(state, number=number, copies=2 if trimmed else copies)
+                # A successor that fenced the log before this check may have read the former state:
+                # it needs the files that this lists, and does not know what is new.
+                if self.fence.holds():
+                    for file in trimmed:
+                        self._store.disk.remove(file.path)
+                    return
         except FileNotFoundError:
-            return  # the log was deleted
+            pass  # the log was deleted
         except OSError as error:
             raise StorageError(f"{self.directory}: its state cannot be saved: {error}") from error
+        raise self.fenced()
 
     async def _release(self) -> None:
         for timer in (self._save_timer, self._note_timer, self._tidy_timer):

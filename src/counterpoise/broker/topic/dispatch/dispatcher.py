@@ -158,8 +158,8 @@ class Dispatcher(ABC):
         """
         return self.acked(recipient, index)
 
-    def forget(self, index: int) -> None:  # noqa: B027  most keep no such count
-        """Drop the redelivery count of an entry whose acknowledging transaction was committed."""
+    def forget(self, index: int) -> None:  # noqa: B027  most keep nothing of it
+        """Forget an entry whose acknowledging transaction was committed."""
 
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:  # noqa: B027
         """Note that messages of a batch were acknowledged, and ``left`` messages of it remain."""

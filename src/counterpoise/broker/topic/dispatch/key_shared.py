@@ -113,7 +113,7 @@ class KeySharedDispatcher(SharedDispatcher):
         return messages
 
     def forget(self, index: int) -> None:
-        """Drop the slot of an entry whose acknowledging transaction was committed."""
+        """Forget an entry whose acknowledging transaction was committed."""
         super().forget(index)
         self._slots.pop(index, None)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from heapq import heappop, heappush
 
 from counterpoise.broker.topic.dispatch.chunked_messages import ChunkedMessages
+from counterpoise.broker.topic.dispatch.delayed_entries import DelayedEntries
 from counterpoise.broker.topic.dispatch.dispatcher import (
     BURST_BYTES,
     BURST_ENTRIES,
@@ -42,8 +43,7 @@ class SharedDispatcher(Dispatcher):
         self._holder: dict[int, Recipient] = {}
         self._replay: list[int] = []
         self._replay_set: set[int] = set()
-        self._delayed: list[tuple[int, int]] = []
-        self._delayed_set: set[int] = set()
+        self._delayed = DelayedEntries()
         self._timer: asyncio.TimerHandle | None = None
         self._rota = RoundRobin()
         self._chunked = ChunkedMessages()
@@ -140,7 +140,7 @@ class SharedDispatcher(Dispatcher):
         if self.acks.skips(index):
             return
         self.redeliveries[index] = self.redeliveries.get(index, 0) + 1
-        if index not in self._delayed_set:
+        if index not in self._delayed:
             self.replay(index)
 
     def replay(self, index: int) -> None:
@@ -172,8 +172,10 @@ class SharedDispatcher(Dispatcher):
         return messages
 
     def forget(self, index: int) -> None:
-        """Drop the redelivery count of an entry whose acknowledging transaction was committed."""
+        """Forget an entry whose acknowledging transaction was committed."""
         self.redeliveries.pop(index, None)
+        if index in self._holder:  # the rest of its batch was acknowledged outside of it
+            self.acked(self._holder[index], index)
 
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:
         """Note that messages of a batch were acknowledged, and ``left`` messages of it remain."""
@@ -187,6 +189,9 @@ class SharedDispatcher(Dispatcher):
         self.read_index = max(self.read_index, index + 1)
         for held in [i for i in self._holder if i <= index]:
             self.acked(self._holder[held], held)
+        for each in [i for i in self.redeliveries if i <= index]:
+            del self.redeliveries[each]
+        self._delayed.forget_through(index)
 
     def _released(self, index: int) -> None:
         """Called when no consumer holds this entry any more; Key_Shared overrides it."""
@@ -217,8 +222,7 @@ class SharedDispatcher(Dispatcher):
         super().rewind(index)
         self._replay.clear()
         self._replay_set.clear()
-        self._delayed.clear()
-        self._delayed_set.clear()
+        self._delayed = DelayedEntries()
         self.redeliveries.clear()
 
     def close(self) -> None:
@@ -364,9 +368,7 @@ class SharedDispatcher(Dispatcher):
             return False
         if due <= self.wall() * 1000 + self._early_ms:
             return False
-        heappush(self._delayed, (due, index))
-        self._delayed_set.add(index)
-        if self._delayed[0] == (due, index):
+        if self._delayed.add(due, index):
             self._arm()
         return True
 
@@ -374,8 +376,8 @@ class SharedDispatcher(Dispatcher):
         if self._timer is not None:
             self._timer.cancel()
         self._timer = None
-        if self._delayed:
-            wait = max(self._delayed[0][0] / 1000 - self.wall(), 0)
+        if (due_ms := self._delayed.due_ms) is not None:
+            wait = max(due_ms / 1000 - self.wall(), 0)
             self._timer = asyncio.get_running_loop().call_later(wait, self._due)
 
     def time_passed(self) -> None:
@@ -385,10 +387,9 @@ class SharedDispatcher(Dispatcher):
     def _due(self) -> None:
         now = self.wall() * 1000 + self._early_ms
         for _ in range(BURST_ENTRIES):
-            if not self._delayed or self._delayed[0][0] > now:
+            due_ms = self._delayed.due_ms
+            if due_ms is None or due_ms > now:
                 break
-            index = heappop(self._delayed)[1]
-            self._delayed_set.discard(index)
-            self.replay(index)
+            self.replay(self._delayed.pop())
         self._arm()
         self.dispatch()

@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from random import Random
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -24,9 +25,12 @@ from counterpoise.bookkeeper.ledger_metadata import (
 from counterpoise.bookkeeper.ledger_paths import ledger_path
 from counterpoise.bookkeeper.proto import ledgers_pb2
 from counterpoise.bookkeeper.quorums import Quorums
+from counterpoise.storage.ledger_index import IndexedLedger
+from counterpoise.storage.managed.current_ledger import CurrentLedger
+from counterpoise.storage.managed.ledger_reads import LedgerReads
 from tests import waiting
 from tests.bookkeeper.fake_bookie import Misbehaviour
-from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster
+from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster, metadata_bytes
 from tests.ports import free_ports
 
 QUORUMS = Quorums()
@@ -121,6 +125,25 @@ async def test_what_is_written_is_read(cluster: FakeCluster, client: BookieLedge
     with pytest.raises(LedgerOver):
         writer.add(b"late")
     assert all(not each.fenced for each in cluster.bookies.values())
+
+
+async def test_a_closed_ledger_is_read_from_bookies_to_which_it_was_copied_since(
+    cluster: FakeCluster, client: BookieLedgerClient
+) -> None:
+    """Those that it was on at first have lost it: its messages were given up."""
+    writer, _ = await written(client, b"a", b"b")
+    await writer.close()
+    reads, ledger = LedgerReads(client), IndexedLedger(writer.ledger, 0, 2, 2)
+    current = cast("CurrentLedger", SimpleNamespace(ledger_id=-1))
+    assert await reads.read(ledger, 0, 100, current) == [b"a", b"b"]
+    former = set((await metadata(cluster, writer)).segments[0].ensemble)
+    (copy,) = set(cluster.bookies) - former
+    for name in former:
+        cluster.bookies[copy].stored.update(cluster.bookies[name].stored)
+        cluster.bookies[name].stored.clear()
+    moved = metadata_bytes([(0, [copy])], (1, 1), last=1, length=2)
+    await cluster.store.put(ledger_path("/ledgers", writer.ledger), moved)
+    assert await reads.read(ledger, 0, 100, current) == [b"a", b"b"]
 
 
 async def test_ledger_ids_differ_and_a_deleted_ledger_is_gone(

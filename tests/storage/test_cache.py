@@ -84,6 +84,25 @@ class Watched(list[bytes]):
     """A list that notes when the last reference to it is gone."""
 
 
+class WatchedLog(LogCache):
+    """Its budget knows of its chunks until they are evicted; the budget may never be used up."""
+
+    __slots__ = ("__weakref__",)
+
+
+def test_of_logs_that_were_closed_few_are_remembered() -> None:
+    cache = EntryCache(1 << 20)
+    open_log, seen = LogCache(cache), weakref.WeakSet[WatchedLog]()
+    open_log.add(group(0, 1))
+    for _ in range(50):
+        seen.add(log := WatchedLog(cache))
+        log.add(group(0, 1))
+        log.close()
+    assert len(seen) < 5
+    assert cache.size == open_log.size
+    assert open_log.at(0) is not None
+
+
 def test_nothing_keeps_what_was_evicted_or_closed() -> None:
     """Of each of very many topics the last entries would stay, beyond what the cache may take."""
     cache = EntryCache(5_000)

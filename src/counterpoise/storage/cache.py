@@ -20,6 +20,8 @@ class EntryCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._order: deque[tuple[LogCache, int]] = deque()
+        #: How many of these chunks are of closed logs.
+        self._closed = 0
         self.size = 0
 
     def added(self, cache: "LogCache", size: int) -> None:
@@ -28,7 +30,9 @@ class EntryCache:
         self.size += size
         while self.size > self._max_bytes and len(self._order) > 1:
             oldest, freed = self._order.popleft()
-            if not oldest.closed:
+            if oldest.closed:
+                self._closed -= 1
+            else:
                 self.size -= freed
                 oldest.evict()
 
@@ -44,6 +48,14 @@ class EntryCache:
         self._order[-1] = (cache, before + size)
         self.size += size
         return True
+
+    def dropped(self, size: int, chunks: int) -> None:
+        """Count the chunks of a log that was closed as deleted."""
+        self.size -= size
+        self._closed += chunks
+        if self._closed * 2 > len(self._order):
+            self._order = deque(each for each in self._order if not each[0].closed)
+            self._closed = 0
 
 
 class LogCache:
@@ -127,7 +139,7 @@ class LogCache:
         """Drop all cached entries."""
         if not self.closed:
             self.closed = True
-            self._budget.size -= self.size
+            self._budget.dropped(self.size, len(self._chunks) - self._start)
             self.size = 0
             self._chunks, self._firsts, self._sizes, self._start = [], [], [], 0
             self._entries, self._messages = [], []

@@ -63,6 +63,7 @@ class Log(ABC, Generic[C]):
         self._is_late = False
         self._error: StorageError | None = None
         self._idle: list[asyncio.Future[None]] = []
+        self._closing = asyncio.Lock()
         self._lost: list[Lost] = []
         self._cursors_lost_below = 0
         self.close_seconds = CLOSE_SECONDS
@@ -270,21 +271,23 @@ class Log(ABC, Generic[C]):
         Raises `StorageError` if the disk fails or does not respond in time. The log is closed
         nevertheless, and entries that are not acknowledged by then never will be.
         """
-        try:
-            async with asyncio.timeout(self.close_seconds):
-                if self._error is None:
-                    await self.drain()
-                if self._error is None:
-                    self._error = LogClosedError(f"{self.name} was closed by this broker")
-                    await self._write_final_state()
-        except TimeoutError:
-            silent = StorageError(
-                f"{self.name}: its store did not answer within {self.close_seconds:g} s"
-            )
-            self._fail(silent)
-            raise silent from None
-        finally:
-            await self._release()
+        # If it is closed twice at once, neither caller may open it before its state is written.
+        async with self._closing:
+            try:
+                async with asyncio.timeout(self.close_seconds):
+                    if self._error is None:
+                        await self.drain()
+                    if self._error is None:
+                        self._error = LogClosedError(f"{self.name} was closed by this broker")
+                        await self._write_final_state()
+            except TimeoutError:
+                silent = StorageError(
+                    f"{self.name}: its store did not answer within {self.close_seconds:g} s"
+                )
+                self._fail(silent)
+                raise silent from None
+            finally:
+                await self._release()
 
     def save_cursor(self, state: CursorState) -> None:
         """Save a cursor; it is stored soon, and at the latest after `flush`."""

@@ -7,6 +7,7 @@ import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_result import LookupConnect
+from counterpoise.broker.connection.permissions import ClientPermissions
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker
@@ -59,19 +60,23 @@ def test_a_lookup_is_finished_although_its_client_has_gone(topic: str) -> None:
     assert (world.taken, world.abandoned) == ([name], [])
 
 
+@pytest.mark.parametrize("slow", ["the list of topics", "its permission"])
 def test_a_watch_whose_client_went_while_it_began_watches_nothing(
-    topic: str, monkeypatch: pytest.MonkeyPatch
+    topic: str, monkeypatch: pytest.MonkeyPatch, slow: str
 ) -> None:
     world = Everything()
     half_way, go_on = threading.Event(), asyncio.Event()
-    list_topics = world.topics_of
+    where, name = (
+        (world, "topics_of") if slow == "the list of topics" else (ClientPermissions, "namespace")
+    )
+    quickly = getattr(where, name)
 
     async def slowly(*args: object) -> list[TopicName]:
         half_way.set()
         await go_on.wait()
-        return await list_topics(*args)  # type: ignore[arg-type]
+        return await quickly(*args)  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(world, "topics_of", slowly)
+    monkeypatch.setattr(where, name, slowly)
     with OneBroker(world=world) as broker:
         with RawClient(broker.service_url) as client:
             client.connect()
@@ -90,7 +95,7 @@ def test_a_watch_whose_client_went_while_it_began_watches_nothing(
             await until(lambda: "a client's request" not in broker.background.running)
             return broker.background.running
 
-        assert broker.run(finish()) == []
+        assert (broker.run(finish()), world.watches) == ([], 0)
 
 
 OPENING: dict[str, tuple[str, dict[str, object]]] = {

@@ -373,13 +373,28 @@ async def test_a_compaction_that_fails_leaves_what_the_last_one_made(
 
 
 async def test_without_its_subscription_a_topic_is_not_compacted_any_more(
-    store: MemoryLedgerStore,
+    store: MemoryLedgerStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(store)
     topic = await published(world, ("a", "1"), ("a", "2"))
     await topic.compaction.compact()
+    read, go_on = topic.log.read, asyncio.Event()
+
+    async def late(index: int, size: int) -> Chunk:
+        await go_on.wait()
+        return await read(index, size)
+
+    await world.publish(await world.producer(), "3", partition_key="b")
+    with monkeypatch.context() as slowly:
+        slowly.setattr(topic.log, "cached", lambda _: None)
+        slowly.setattr(topic.log, "read", late)
+        again = asyncio.ensure_future(topic.compaction.compact())
+        await asyncio.sleep(0)
     await topic.subscriptions[COMPACTION].unsubscribe(None)
+    go_on.set()
+    with pytest.raises(BrokerError, match="was deleted meanwhile"):
+        await again
     await world.consumer(subscription="r", durable=False, read_compacted=True)
-    assert world.wire.payloads() == ["1", "2"]
+    assert world.wire.payloads() == ["1", "2", "3"]
     await topic.compaction.compact()
     assert topic.compaction.stats.removed == 1, "all of it is compacted, as for the first time"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from functools import partial
 from types import SimpleNamespace
 from typing import cast
+from unittest.mock import AsyncMock
 
 import pytest
 from hypothesis import given, settings
@@ -14,6 +15,7 @@ from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.deduplication import CURSOR, Deduplication
 from counterpoise.broker.topic.options import TopicOptions
+from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.upkeep import TopicUpkeep
 from counterpoise.names.topic import TopicName
@@ -186,6 +188,21 @@ async def test_beyond_the_limit_the_producer_is_forgotten_that_is_silent_for_lon
         ((_, at),) = await send(world, name, number)
         assert (at >= 0) is is_new, name
     assert world.wire.errors == []
+
+
+async def test_what_was_on_its_way_when_the_ids_were_read_is_stored_once() -> None:
+    """It is turned on for a topic that is loaded; its producer gets no receipt, and sends again."""
+    options = [TopicOptions()]
+    world = World(MemoryLedgerStore(), policies=AsyncMock(return_value={}), live=lambda: options[0])
+    old = await world.producer(name="p")
+    options[0] = ON
+    topic, body = await world.topic(), entry("x", producer_name="p")
+    publish(old, 0, 0, body)
+    await topic.make_ready(ProducerRequest(0))
+    await world.wire.until(lambda: len(world.wire.receipted) == 1)
+    publish(old, 0, 0, body)
+    await world.wire.until(lambda: len(world.wire.receipted) == 2)
+    assert topic.log.end == 1
 
 
 def test_after_a_refusal_what_was_stored_before_is_known_still() -> None:

@@ -1,16 +1,19 @@
 """A topic on a disk that takes nothing: clients get errors, consumers go on, so does the topic."""
 
+import asyncio
 import errno
 from pathlib import Path
 
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
+from counterpoise.broker.topic import topics
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import World, entry, publish
-from tests.storage.faults import Failing, FaultyDisk
+from tests.storage.faults import Failing, FaultyDisk, Hanging
+from tests.waiting import until
 
 AGE = {"limitTime": 10**10, "policy": "producer_exception"}
 
@@ -87,6 +90,54 @@ async def test_a_producer_whose_topic_cannot_be_read_is_refused_until_it_can(
     assert refused.value.code is ServerError.PersistenceError
     fault.on = False
     await world.publish(await world.producer(), "another")
+    await world.registry.close()
+    await store.close()
+
+
+async def on_files(root: Path) -> tuple[World, FileLedgerStore, FaultyDisk]:
+    """A topic with two messages, acknowledged and not saved yet."""
+    disk = FaultyDisk()
+    store = FileLedgerStore(root, disk=disk)
+    store.tidy_seconds = 0
+    world = World(store)  # type: ignore[arg-type]
+    consumer = await world.consumer()
+    await world.publish(await world.producer(), *"ab")
+    await world.wire.until(lambda: len(world.wire.deliveries) == 2)
+    consumer.ack_individual(world.wire.ids(consumer))
+    return world, store, disk
+
+
+async def test_an_unload_for_which_the_disk_was_too_slow_releases_the_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its file stayed open, and its messages in memory, until the broker stopped."""
+    monkeypatch.setattr(topics, "UNLOAD_TIMEOUT_S", 0.01)
+    world, store, disk = await on_files(tmp_path)
+    disk.before = late = Hanging("write", ".ledger")
+    publish(await world.producer(), 1, 1, entry("c"))
+    await asyncio.to_thread(late.reached.wait, 10)
+    with pytest.raises(BrokerError, match="did not close within"):
+        await world.registry.unload_topic(world.name)
+    late.released.set()
+    await until(lambda: not (disk.paths or store.cache.size))
+    await store.close()
+
+
+async def test_a_topic_that_is_unloaded_twice_is_not_loaded_before_it_is_saved(
+    tmp_path: Path,
+) -> None:
+    """What was acknowledged was delivered again."""
+    world, store, disk = await on_files(tmp_path)
+    disk.before = late = Hanging("write", ".final")
+    first = asyncio.ensure_future(world.registry.unload_topic(world.name))
+    await asyncio.to_thread(late.reached.wait, 10)
+    second = asyncio.ensure_future(world.registry.unload_topic(world.name))
+    for _ in range(20):
+        await asyncio.sleep(0)
+    assert not second.done()
+    late.released.set()
+    await asyncio.gather(first, second)
+    assert (await world.topic()).subscriptions["s"].backlog == 0
     await world.registry.close()
     await store.close()
 

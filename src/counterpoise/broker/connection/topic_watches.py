@@ -140,6 +140,8 @@ class TopicListWatches:
             "GET_TOPICS",
             "Client is not authorized to watchTopicList",
         )
+        if self._link.closed:
+            raise BrokerError(ServerError.ServiceNotReady, "The client has disconnected")
         self._stop(event.watcher_id)
         if len(self._watches) >= WATCHES_MAX:
             raise BrokerError(

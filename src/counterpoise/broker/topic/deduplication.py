@@ -60,7 +60,6 @@ class Deduplication:
                     continue
                 highest = max(metadata.sequence_id, metadata.highest_sequence_id)
                 found.commit(metadata.producer_name, highest)
-        found._given.update(found.stored)
         return found
 
     def admit(self, producer: Producer, sends: Sequence[Send]) -> Sequence[Send]:
@@ -99,6 +98,8 @@ class Deduplication:
     def commit(self, producer: str, highest: int) -> None:
         """Record that a producer's entry with this highest sequence id is stored."""
         self.stored[producer] = max(self.stored.pop(producer, -1), highest)
+        # It may have been on its way when the ids were read.
+        self._given[producer] = max(self._given.get(producer, -1), highest)
 
     def refuse(self, producer: str) -> None:
         """Count a producer's entries that could not be stored as new if they are sent again."""

@@ -93,9 +93,7 @@ class PersistentTopic(transactional.TransactionalTopic):
 
     async def make_ready(self, request: ports.ProducerRequest) -> None:
         """Prepare for a producer: check the backlog quota, read the sequence ids if the topic
-        deduplicates, and create the producer's initial subscription (PIP-124).
-
-        Raises `BrokerError`.
+        deduplicates, create its initial subscription (PIP-124). Raises `BrokerError`.
         """
         try:
             if self.rules.quotas:
@@ -253,6 +251,7 @@ class PersistentTopic(transactional.TransactionalTopic):
         try:
             await self.log.cursors_saved()
         except StorageError as failure:
+            self.check_open()  # a log that was fenced has closed the topic
             why = f"The subscription could not be saved: {failure}"
             raise BrokerError(ServerError.PersistenceError, why) from failure
         self._unsaved.discard(name)

@@ -182,12 +182,16 @@ class TopicCompaction:
         self._latest = None
 
     async def _read(self, end: int) -> LatestValues:
-        """The values of all entries before ``end``; reads only those since the last compaction."""
+        """The values of all entries before ``end``; reads only those since the last compaction.
+
+        Raises `StorageError`, and `BrokerError` if `forget` is called meanwhile.
+        """
         log, turns = self._topic.log, self._topic.commons.turns
         hidden = None if self.keeper is None else self.keeper.hidden
         if self._latest is None:
             self._latest = LatestValues(keeps_keyless=self._topic.commons.options.keeps_keyless)
             self._next = self.kept_from() or log.begin
+        latest = self._latest
         index = max(self._next, log.begin)
         while index < end:
             index = max(index, log.begin)
@@ -197,10 +201,13 @@ class TopicCompaction:
             await turns.take(len(entries), self)
             for entry in entries:
                 if hidden is None or not hidden.is_acked(index):
-                    self._latest.add(index, entry)
+                    latest.add(index, entry)
                 index += 1
             self._next = index
-        return self._latest
+        if latest is not self._latest:
+            why = f"The subscription {COMPACTION} was deleted meanwhile"
+            raise BrokerError(ServerError.ServiceNotReady, why)
+        return latest
 
     def _stored_position(self, name: str) -> Position | None:
         keeper = self.keeper

@@ -6,7 +6,7 @@ import itertools
 import logging
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from functools import partial
 from types import MappingProxyType
 from typing import Any
@@ -252,9 +252,14 @@ class TopicRegistry:
     def _lost(self, topic: PersistentTopic, error: StorageError) -> None:
         """Disconnect the clients of a topic whose log was fenced or failed."""
         self._drop(topic, None)
-        closing = self._background.start(f"closing {topic.name}", topic.leave(None))
+        self._close_later(topic.name, topic.leave(None))
+
+    def _close_later(self, what: object, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Close topics in the background: whether callers wait or not, logs are released."""
+        closing = self._background.start(f"closing {what}", work)
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
+        return closing
 
     async def unload_bundle(
         self,
@@ -269,12 +274,9 @@ class TopicRegistry:
         the disk does not respond in time, clients are redirected nevertheless: the next owner
         fences the logs.
         """
-        under_way = [
-            task
-            for tasks in (self._loading, self._deleting)
-            for name, task in tasks.items()
-            if name in bundle
-        ]
+        tasks: list[tuple[TopicName, asyncio.Task[Any]]]
+        tasks = [*self._loading.items(), *self._deleting.items()]
+        under_way = [task for name, task in tasks if name in bundle]
         topics: list[Topic] = []
         try:
             async with asyncio.timeout(timeout_s):
@@ -282,7 +284,8 @@ class TopicRegistry:
                     # Those that take longer are not cancelled: clients wait for their answers.
                     await asyncio.wait(under_way)
                 topics = self._loaded_in(bundle)
-                await leave_all(topics, assigned_broker_url)
+                leaving = leave_all(topics, assigned_broker_url)
+                await asyncio.shield(self._close_later(bundle, leaving))
         except TimeoutError:
             _log.warning("%s: its topics did not close within %g s", bundle, timeout_s)
         finally:
@@ -294,11 +297,8 @@ class TopicRegistry:
 
     def _loaded_in(self, bundle: BundleName) -> list[Topic]:
         # By range, not by asking for a topic's bundle: during a split it may have none.
-        return [
-            topic
-            for name, topic in self._topics.items()
-            if name in bundle and not self._stays(name)
-        ]
+        found = [each for each in self._topics if each in bundle and not self._stays(each)]
+        return [self._topics[name] for name in found]
 
     async def terminate(self, name: TopicName) -> Position:
         """Terminate a topic; returns the position of its last entry.
@@ -319,7 +319,7 @@ class TopicRegistry:
     async def _unload(self, topic: Topic) -> None:
         try:
             async with asyncio.timeout(UNLOAD_TIMEOUT_S):
-                await topic.leave(None)
+                await asyncio.shield(self._close_later(topic.name, topic.leave(None)))
         except TimeoutError:
             raise BrokerError(
                 ServerError.PersistenceError,

@@ -35,6 +35,20 @@ class LedgerReads:
 
         Raises `LostEntries` if the first is lost, and `StorageError`.
         """
+        is_new = ledger.ledger_id not in self._readers
+        try:
+            return await self._read(ledger, entry_id, max_bytes, current)
+        except (LostEntries, StorageError):
+            # Other bookies may have the entries since its metadata was read: they are copied when
+            # a bookie is lost.
+            self.forget([ledger.ledger_id])
+            if is_new:
+                raise
+        return await self._read(ledger, entry_id, max_bytes, current)
+
+    async def _read(
+        self, ledger: IndexedLedger, entry_id: int, max_bytes: int, current: CurrentLedger
+    ) -> list[bytes]:
         mean = max(ledger.size // max(ledger.entries, 1), 1)
         count = min(max(max_bytes // mean, 1), ENTRIES_MAX, ledger.entries - entry_id)
         try:

@@ -331,7 +331,7 @@ async def test_an_owner_that_was_fenced_while_it_saved_deletes_no_ledger(
         await write(log, heard, b"%d" % number * 20)
     await log.flush()
     looks = iter([True, False])
-    monkeypatch.setattr(Fence, "holds", lambda _: next(looks, True))
+    monkeypatch.setattr(Fence, "holds", lambda _: next(looks, False))
     log.trim(log.end - 1)
     with pytest.raises(LogFencedError):
         await log.flush()

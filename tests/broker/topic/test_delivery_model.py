@@ -436,7 +436,11 @@ class Story:
             consumer.close()
         self.consumers.clear()
         if self.setting.durable:
-            assert self.topic.log.cursors["s"] == self.subscription.cursor_state()
+            saved, now = self.topic.log.cursors["s"], self.subscription.cursor_state()
+            # The entry before the next may have been deleted since: then it has another position.
+            at = self.topic.log.index_after
+            assert at(saved.mark_delete) == at(now.mark_delete)
+            assert replace(saved, mark_delete=now.mark_delete) == now
 
     async def skip(self, n: int, m: int) -> None:
         backlog = self.model.backlog

@@ -8,6 +8,7 @@ import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic import topics
+from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.wire.errors import ServerError
@@ -54,17 +55,37 @@ async def test_a_full_disk_refuses_publishers_and_serves_consumers(tmp_path: Pat
     await store.close()
 
 
-def states_below(folder: Path) -> list[bytes]:
-    return [path.read_bytes() for path in folder.rglob("state-*")]
-
-
-async def test_a_subscription_that_was_confirmed_outlives_its_broker(tmp_path: Path) -> None:
-    """What is published from then on is kept for it; without its cursor it would be deleted."""
+@pytest.mark.parametrize("done", ["created", "moved", "deleted"])
+async def test_what_was_confirmed_of_a_subscription_outlives_its_broker(
+    tmp_path: Path, done: str
+) -> None:
+    """What is published from then on is kept for it, or deleted."""
     dying = World(FileLedgerStore(tmp_path))  # type: ignore[arg-type]
-    await dying.consumer(subscription="kept")
+    await dying.publish(await dying.producer(), "a")
+    consumer = await dying.consumer(permits=0)
+    if done != "created":
+        consumer.subscription.skip(None)
+        await consumer.subscription.saved()
+        await (consumer.seek_to(EARLIEST) if done == "moved" else consumer.unsubscribe())
     # Nothing more is heard of that broker: no turn of its event loop, no farewell.
-    assert any(b'"kept"' in state for state in states_below(tmp_path))
+    successor = World(FileLedgerStore(tmp_path))  # type: ignore[arg-type]
+    successor.cluster.created = dying.cluster.created
+    found = (await successor.topic()).subscriptions
+    assert {name: it.backlog for name, it in found.items()} == (
+        {} if done == "deleted" else {"s": 1}
+    )
+    await successor.registry.close()
     await dying.registry.close()
+
+
+async def test_a_subscription_of_a_topic_that_was_unloaded_is_not_deleted(world: World) -> None:
+    """Its client was answered that it was, and the next owner kept it."""
+    consumer = await world.consumer()
+    await world.registry.unload_topic(world.name)
+    with pytest.raises(BrokerError, match="was closed meanwhile") as refused:
+        await consumer.unsubscribe()
+    assert refused.value.code is ServerError.ServiceNotReady
+    assert list((await world.topic()).subscriptions) == ["s"]
 
 
 @pytest.mark.parametrize(

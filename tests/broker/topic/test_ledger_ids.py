@@ -93,17 +93,23 @@ async def _play(moves: list[tuple[str, int, str]]) -> None:
                 assert used.setdefault(ledger_id, each) == each, "two topics share a ledger id"
 
 
-async def test_a_range_is_reserved_before_the_last_one_is_used_up() -> None:
+@pytest.mark.parametrize("last", [-1, 100])
+async def test_a_range_is_reserved_before_the_last_one_is_used_up(last: int) -> None:
+    """Also for a topic that came from a broker with a later range, while an earlier one is left."""
     one = a_broker(MemoryTree(), MemoryLedgerStore(), at_once=6)
     await one.ids.fetch(-1)
+    await one.ids.fetch(last)
     writes = []
     for _ in range(50):
-        assert one.ids.next_id(-1) is not None, "an opening waits for the metadata store"
+        found = one.ids.next_id(last)
+        assert found is not None, "an opening waits for the metadata store"
+        last = last if last < 0 else found
         # The store's answer needs a few turns of the loop; a topic's opening takes longer.
         for _ in range(5):
             await asyncio.sleep(0)
         writes.append([kind for kind, _ in one.metadata.asked].count("put"))
-    assert writes[:3] == [1, 1, 2], "with half of a range left the next one is reserved"
+    begun = writes[0]
+    assert writes[:3] == [begun, begun, begun + 1], "half of a range is left: the next is reserved"
     assert writes[-1] <= 20
 
 

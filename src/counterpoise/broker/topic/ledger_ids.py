@@ -38,7 +38,7 @@ class ClusterLedgerIds:
     ) -> None:
         """``ledgers``: a cluster's first range starts above the ids stored there.
 
-        ``at_once``: the size of a range; with half of it left the next is reserved.
+        ``at_once``: the size of a range; with half of it left for a log the next is reserved.
         """
         self._at_once = at_once
         self._metadata = metadata
@@ -60,8 +60,9 @@ class ClusterLedgerIds:
                     taken = max(left.start, above + 1)
                     self._left[at] = range(taken + 1, left.stop)
                     break
-            enough = sum(map(len, self._left)) > self._at_once // 2
-        if taken is not None and not enough:
+            # Ids of a log that came with a later range are not those of earlier ranges.
+            usable = sum(len(left) for left in self._left if left.stop - 1 > above)
+        if usable <= self._at_once // 2:
             self._loop.call_soon_threadsafe(self._reserve_soon)
         return taken
 

@@ -248,12 +248,7 @@ class PersistentTopic(transactional.TransactionalTopic):
         """Wait until a new durable subscription is on disk, and so survives this broker."""
         if name not in self._unsaved:
             return
-        try:
-            await self.log.cursors_saved()
-        except StorageError as failure:
-            self.check_open()  # a log that was fenced has closed the topic
-            why = f"The subscription could not be saved: {failure}"
-            raise BrokerError(ServerError.PersistenceError, why) from failure
+        await self._subscriptions[name].stored()
         self._unsaved.discard(name)
         self.check_open()
 

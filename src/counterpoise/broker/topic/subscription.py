@@ -281,6 +281,7 @@ class Subscription(SubscriptionCursor):
         try:
             await self._commons.turns.take(SEEK_WORK, who)
             yield
+            await self.stored()
         finally:
             self._sought = False
 
@@ -361,6 +362,7 @@ class Subscription(SubscriptionCursor):
 
     async def unsubscribe(self, consumer: Recipient | None, *, force: bool = False) -> None:
         """Delete the subscription; refused while other consumers are attached unless forced."""
+        self.check_open()
         others = [c for c in self.consumers if c is not consumer]
         if others and not force:
             raise BrokerError(
@@ -373,6 +375,7 @@ class Subscription(SubscriptionCursor):
         if consumer is not None:
             consumer.closed = True
         self.end()
+        await self.stored()
 
     def end(self) -> None:
         """Delete the subscription, even with consumers attached."""

@@ -12,7 +12,7 @@ from counterpoise.broker.topic.shared_parts import SharedByTopics
 from counterpoise.names.callbacks import Notify
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.grouplog import Log
-from counterpoise.storage.port import CursorState, Lost
+from counterpoise.storage.port import CursorState, LogFencedError, Lost, StorageError
 from counterpoise.wire.errors import ServerError
 
 SAVE_WORK = 20
@@ -97,6 +97,17 @@ class SubscriptionCursor:
             changed |= self.acks.ack_range(first, last)
         if changed and not self._dirty:
             self._touch()
+
+    async def stored(self) -> None:
+        """Wait until its creation, deletion or seek survives this broker; raises `BrokerError`."""
+        try:
+            if self.durable:
+                await self.log.cursors_saved()
+        except StorageError as failure:
+            is_fenced = isinstance(failure, LogFencedError)
+            code = ServerError.ServiceNotReady if is_fenced else ServerError.PersistenceError
+            why = f"The subscription could not be saved: {failure}"
+            raise BrokerError(code, why) from failure
 
     async def saved(self) -> None:
         """Save the cursor, and return when it is stored; raises `StorageError`."""

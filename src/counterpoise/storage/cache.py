@@ -20,8 +20,8 @@ class EntryCache:
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
         self._order: deque[tuple[LogCache, int]] = deque()
-        #: How many of these chunks are of closed logs.
         self._closed = 0
+        """How many of these chunks are of closed logs."""
         self.size = 0
 
     def added(self, cache: "LogCache", size: int) -> None:

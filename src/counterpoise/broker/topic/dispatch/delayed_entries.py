@@ -7,8 +7,8 @@ class DelayedEntries:
     """Entries that were read and are delivered later, by when they are due."""
 
     def __init__(self) -> None:
-        #: When each is due (milliseconds since 1970), and its index: a heap.
         self._heap: list[tuple[int, int]] = []
+        """When each is due (milliseconds since 1970), and its index."""
         self._indexes: set[int] = set()
 
     def __len__(self) -> int:

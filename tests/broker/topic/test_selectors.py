@@ -1,5 +1,6 @@
 """Key_Shared's selectors and Failover's choice, against slow twins and known answers."""
 
+import sys
 from bisect import bisect_left
 
 import pytest
@@ -31,6 +32,15 @@ def ring_twin(members: list[tuple[int, str, int]], slot: int) -> int | None:
             if best is None or (distance, order) < best:
                 best = (distance, order)
     return None if best is None else members[best[1]][0]
+
+
+@pytest.mark.parametrize("selector", [HashRing, StickyRanges, HalvedRanges])
+def test_no_large_key_is_kept(selector: type[selectors.Selector[int]]) -> None:
+    """Sixty thousand of them were, until the broker stopped."""
+    key = selector.__name__.encode() * 100
+    references = sys.getrefcount(key)
+    assert selector.slot(key) == selector.slot(bytes(bytearray(key)))
+    assert sys.getrefcount(key) == references
 
 
 @settings(deadline=None, max_examples=25)

@@ -337,8 +337,10 @@ async def test_a_consumer_whose_subscription_goes_while_it_is_saved_comes_again(
     first = asyncio.ensure_future(world.consumer())
     while "s" not in topic.subscriptions:  # noqa: ASYNC110 - a turn or two of the loop
         await asyncio.sleep(0)
-    await topic.subscriptions["s"].unsubscribe(None, force=True)
+    going = asyncio.ensure_future(topic.subscriptions["s"].unsubscribe(None, force=True))
+    assert not await answered(going)
     on_disk.set_result(None)
+    await going
     with pytest.raises(BrokerError, match="closed meanwhile") as refused:
         await first
     assert refused.value.code is ServerError.ServiceNotReady

@@ -16,7 +16,8 @@ class ChunkedMessages:
     """
 
     def __init__(self) -> None:
-        self._consumers: dict[str, Recipient] = {}
+        self._consumers: dict[int, Recipient] = {}
+        """By the hash of a message's id, which its producer makes as long as it likes."""
         self._waiting: dict[Recipient, list[int]] = {}
 
     def consumer_of(self, entry: bytes, index: int, offered: Recipient) -> Recipient | None:
@@ -28,14 +29,15 @@ class ChunkedMessages:
         chunk = chunk_of(entry)
         if chunk is None:
             return offered
-        consumer = self._consumers.get(chunk.uuid, offered)
+        message = hash(chunk.uuid)
+        consumer = self._consumers.get(message, offered)
         if consumer is not offered and not consumer.ready:
             self._waiting.setdefault(consumer, []).append(index)
             return None
         if chunk.is_last:
-            self._consumers.pop(chunk.uuid, None)
+            self._consumers.pop(message, None)
         elif chunk.number == 0:
-            self._consumers[chunk.uuid] = consumer
+            self._consumers[message] = consumer
             if len(self._consumers) > MESSAGES_MAX:
                 del self._consumers[next(iter(self._consumers))]
         return consumer
@@ -46,6 +48,6 @@ class ChunkedMessages:
 
     def leave(self, consumer: Recipient) -> list[int]:
         """Forget a consumer; returns the indexes of the entries that waited for it."""
-        for uuid in [uuid for uuid, each in self._consumers.items() if each is consumer]:
-            del self._consumers[uuid]
+        for message in [key for key, each in self._consumers.items() if each is consumer]:
+            del self._consumers[message]
         return self.pop_waiting(consumer)

@@ -17,6 +17,9 @@ REPLICA_POINTS = 100
 
 LAST_SLOT = 65535
 
+KEY_CACHED_MAX = 256
+"""The largest key, in bytes, whose hash is remembered."""
+
 
 class RangesRefusedError(ValueError):
     """The hash ranges that a sticky consumer asks for are malformed or taken."""
@@ -30,9 +33,12 @@ def key_of(entry: bytes) -> bytes:
         return NO_KEY
 
 
-@lru_cache(maxsize=1 << 16)
+_murmur_of_short = lru_cache(maxsize=1 << 16)(murmur3_32)
+
+
 def _murmur(key: bytes) -> int:
-    return murmur3_32(key)
+    # A key may have megabytes, and what is cached is kept for as long as the process lives.
+    return _murmur_of_short(key) if len(key) <= KEY_CACHED_MAX else murmur3_32(key)
 
 
 class Selector(ABC, Generic[M]):

@@ -196,6 +196,25 @@ def test_isolation_policies(api: Api, cluster: Cluster) -> None:
     assert api.get(ISOLATION) == {}
 
 
+def test_an_isolation_policy_moves_the_namespaces_that_it_concerns(
+    api: Api, cluster: Cluster, namespace: str
+) -> None:
+    policy, topic = {**POLICY, "namespaces": [namespace]}, f"persistent://{namespace}/one"
+    for change, is_moved in (
+        ({"unload_scope": "none"}, False),
+        ({"secondary": [".*"]}, False),
+        ({"primary": [r"[\d.]+"]}, True),
+        ({"primary": [r"[\d.]+"], "unload_scope": "all_matching"}, True),
+        ({"primary": ["none"], "namespaces": ["t/none"]}, True),
+    ):
+        api.get(f"/lookup/v2/topic/{topic.replace(':/', '')}")
+        before = cluster.owner(topic)
+        assert before is not None
+        assert api("POST", f"{ISOLATION}/p", policy | change).status == 204
+        assert (cluster.owner(topic) is not before) is is_moved, change
+    assert api("DELETE", f"{ISOLATION}/p").status == 204
+
+
 def test_failure_domains_do_not_share_brokers(api: Api) -> None:
     path = f"{CLUSTERS}/standalone/failureDomains"
     assert api("POST", f"{path}/rack1", {"brokers": ["a:1", "b:1"]}).status == 204

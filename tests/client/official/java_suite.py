@@ -2,9 +2,10 @@
 
 They are Apache's and are not copied here: Maven brings them compiled. Each starts a broker in its
 process by a base class; ours of the same name (``java/``), which comes first on the class path,
-has `serve` start a cluster with the test's settings instead, and again when a test changes one. A
-test that looks into the broker cannot be run so, and is skipped. Topics that a test names as in
-Pulsar 1, ``tenant/cluster/namespace/topic``, are without the cluster (``renamed``).
+has `serve` start a cluster with the test's settings instead, and again when a test changes one.
+What a test reads of a broker's objects is answered by the admin API and by `serve`, as far as
+``RemoteBroker`` goes; a test that looks further into the broker is skipped. Topics that a test
+names as in Pulsar 1, ``tenant/cluster/namespace/topic``, are without the cluster (``renamed``).
 """
 
 import json
@@ -21,7 +22,12 @@ from threading import Thread
 from urllib.parse import urlsplit
 from zipfile import ZipFile
 
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.hazmat.primitives.serialization.pkcs12 import load_key_and_certificates
+
 from counterpoise import Cluster
+from counterpoise.broker.broker import Broker
+from counterpoise.names.topic import TopicName
 from tests.conformance.jars import FETCH_SECONDS, MAIN_VERSION, cache, pulsar_lib
 
 SUITE = cache() / f"pulsar-java-suite-{MAIN_VERSION}"
@@ -39,6 +45,7 @@ CLASSES = {
     "broker.admin.v3": "AdminApiTransaction",
     "broker.namespace": "NamespaceCreateBundles NamespaceUnloading",
     "broker.service": """
+        BatchMessage
         BrokerServiceAutoSubscriptionCreation BrokerServiceAutoTopicCreation
         BrokerServiceBundlesCacheInvalidation ConsumedLedgersTrim ExclusiveProducer
         InactiveTopicDelete KeyValue NullValue PartitionKey PersistentQueueE2E ResendRequest
@@ -65,12 +72,14 @@ CLASSES = {
         TokenAuthenticatedProducerConsumer TokenExpirationProduceConsumer UnloadSubscription
     """,
     "client.impl": """
+        AdminApiKeyStoreTlsAuth
         AutoScaledReceiverQueueSize BatchMessageIndexAckDisable BrokerClientIntegration
         ClientWithSocks5Proxy
         CompactedOutBatchMessage
         CompactionReaderImpl ConnectionHandler ConsumeBaseException ConsumerAck ConsumerClose
         ConsumerConfiguration ConsumerDedupPermitsUpdate ConsumerMemoryLimit DisabledSystemTopic
         DispatchAccordingPermits DynamicReceiverQueueSize KeySharedSubscriptionMaxUnackedMessages
+        KeyStoreTlsProducerConsumerTestWithAuth KeyStoreTlsProducerConsumerTestWithoutAuth
         LookupService
         MessageChecksum MessageChunking MessageChunkingDeduplication MessageChunkingShared MessageId
         MessageRedelivery MultiTopicsReader NegativeAcks PartialPartitionedProducer
@@ -96,7 +105,7 @@ TIMEOUT_MS = 100_000
 _SETTINGS = {"systemTopicsWritableByClients": "true"}
 """As Pulsar is: some tests make the topics of load data before a broker does."""
 _WITHOUT_CLUSTER = (
-    *("AdminApiSchemaWithAuth", "AdminApiT", "AuthenticatedTransaction", "TlsProducer"),
+    *("AdminApiKeyStoreTls", "AdminApiSchemaWithAuth", "AdminApiT", "KeyStoreTls", "TlsProducer"),
     *("TokenAuthenticated", "TokenExpiration"),
 )
 """Tests that make the cluster that one of ours begins with, by an admin client of their own."""
@@ -227,6 +236,41 @@ def command(clusters: str, folder: Path, chosen: Sequence[str] = ()) -> list[str
     ]
 
 
+def as_pem(settings: dict[str, str], folder: Path) -> dict[str, str]:
+    """Settings whose key store and trust store are files of PEM in the folder."""
+    if settings.get("tlsEnabledWithKeyStore") != "true":
+        return settings
+    password, store = settings["tlsKeyStorePassword"], folder / "store.p12"
+    store.unlink(missing_ok=True)
+    copy = ["-importkeystore", "-noprompt", "-srckeystore", settings["tlsKeyStore"]]
+    copy += ["-destkeystore", str(store), "-deststoretype", "PKCS12", "-deststorepass", password]
+    _keytool(*copy, "-srcstorepass", password)
+    key, certificate, _ = load_key_and_certificates(store.read_bytes(), password.encode())
+    assert key is not None
+    assert certificate is not None
+    plain = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    password = settings.get("tlsTrustStorePassword", "")
+    trusted = _keytool(
+        *("-list", "-rfc", "-keystore", settings["tlsTrustStore"]),
+        *(("-storepass", password) if password else ()),
+    )
+    files = {
+        "tlsKeyFilePath": key.private_bytes(*plain),
+        "tlsCertificateFilePath": certificate.public_bytes(Encoding.PEM),
+        "tlsTrustCertsFilePath": trusted,
+    }
+    for name, contents in files.items():
+        (folder / name).write_bytes(contents)
+    own = ("brokerClient", "tlsKeyStore", "tlsTrustStore", "tlsEnabledWithKeyStore")
+    kept = {name: it for name, it in settings.items() if not name.startswith(own)}
+    return kept | {name: str(folder / name) for name in files}
+
+
+def _keytool(*words: str) -> bytes:
+    command = ["keytool", *words]
+    return subprocess.run(command, input=b"\n", capture_output=True, check=True).stdout
+
+
 class _Clusters:
     """A cluster for each object of a test class; one that was stopped goes on with its data."""
 
@@ -239,7 +283,7 @@ class _Clusters:
         """Its addresses; the same ones after a stop. One whose start was given up is ended."""
         if name in self._running:
             self.end(name, {})
-        config = {**_SETTINGS, **settings, **self._ports.get(name, {})}
+        config = {**_SETTINGS, **as_pem(settings, self._folder), **self._ports.get(name, {})}
         made = Cluster(1, config=config, data=self._folder / name)
         self._running[name] = made.start()
         if name not in self._ports and name.startswith(_WITHOUT_CLUSTER):
@@ -266,6 +310,47 @@ class _Clusters:
         self._ports.pop(name, None)
         shutil.rmtree(self._folder / name, ignore_errors=True)
         return {}
+
+    def loaded(self, name: str, _: dict[str, str]) -> dict[str, list[str]]:
+        """The topics that its broker has loaded."""
+        return {"topics": [str(each) for each in self._broker(name).topics.loaded]}
+
+    def owned(self, name: str, _: dict[str, str]) -> dict[str, bool]:
+        """The bundles that its broker owns."""
+        return {str(each): True for each in self._broker(name).namespaces.owned()}
+
+    def upkeep(self, name: str, _: dict[str, str]) -> dict[str, str]:
+        """Do all periodic work now."""
+        self._running[name].do(self._broker(name).upkeep.look_at_all())
+        return {}
+
+    def policies(self, name: str, body: dict[str, str]) -> dict[str, object]:
+        """A topic's own policies, local or global; without ``found`` if there were never any."""
+        node = self._broker(name).policies.topic_policies(TopicName.parse(body["topic"]))
+        found = self._running[name].do(node.get())
+        of_all = (found or {}).pop("global", None)
+        asked = of_all if body["level"] == "GLOBAL_ONLY" else found
+        return {} if asked is None else {"found": asked}
+
+    def exists(self, name: str, body: dict[str, str]) -> dict[str, bool]:
+        """Whether there is such a node in the metadata store."""
+        found = self._running[name].do(self._broker(name).metadata.get(body["path"]))
+        return {"exists": found is not None}
+
+    def rules(self, name: str, body: dict[str, str]) -> dict[str, object]:
+        """The rules of a loaded topic, by Pulsar's names."""
+        rules = self._broker(name).topics.loaded[TopicName.parse(body["topic"])].rules
+        return {
+            "getMaxConsumerPerTopic": rules.consumers,
+            "getMaxProducersPerTopic": rules.producers,
+            "getMaxSubscriptionsPerTopic": rules.subscriptions,
+            "getMessageTTLInSeconds": rules.ttl_s,
+            "getTopicMaxMessageSize": rules.message_bytes,
+            "getSubscriptionTypesEnabled": sorted(rules.types),
+        }
+
+    def _broker(self, name: str) -> Broker:
+        return self._running[name].brokers[0].running
 
     def stop_all(self) -> None:
         """Stop whatever runs."""

@@ -4,12 +4,13 @@ fail together).
 Below ``/admin/v2/clusters/{cluster}``: ``namespaceIsolationPolicies`` and ``failureDomains``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from aiohttp import web
 
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import bad_request, conflict, not_found, precondition_failed
+from counterpoise.admin.many import ask_each
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, broker_of, nothing, object_of_body
 from counterpoise.admin.rest.clusters import CLUSTER
@@ -74,7 +75,7 @@ async def isolation_policy(request: web.Request) -> web.Response:
 
 @routes.post(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY, ISOLATION_POLICY)
 async def put_isolation_policy(request: web.Request) -> None:
-    """Create or replace an isolation policy."""
+    """Create or replace an isolation policy; the namespaces that it concerns move at once."""
     await _require_cluster(request)
     policy = object_of_body(request)
     for required in ("namespaces", "primary", "auto_failover_policy"):
@@ -87,11 +88,35 @@ async def put_isolation_policy(request: web.Request) -> None:
         if name in ("min_limit", "usage_threshold"):
             whole_number(value)
     name, cluster = request.match_info["policy"], request.match_info["cluster"]
-    await (
-        broker_of(request)
-        .policies.isolation_policies(cluster)
-        .change(lambda found: {**found, name: policy}, create=True)
-    )
+    node = broker_of(request).policies.isolation_policies(cluster)
+    former = (await node.get() or {}).get(name)
+    await node.change(lambda found: {**found, name: policy}, create=True)
+    await _unload_affected(request, policy, former)
+
+
+async def _unload_affected(
+    request: web.Request, policy: Mapping[str, Json], former: Mapping[str, Json] | None
+) -> None:
+    """Unload the namespaces that a policy concerns, as its ``unload_scope`` says.
+
+    Without ``all_matching`` only those which are new to the policy or have left it, or all of them
+    if the primary brokers changed.
+    """
+    scope, affected = policy.get("unload_scope"), set(policy["namespaces"])
+    if scope == "none":
+        return
+    if former is not None:
+        before = set(former["namespaces"])
+        is_moved = sorted(former["primary"]) != sorted(policy["primary"])
+        affected = affected | before if is_moved or scope == "all_matching" else affected ^ before
+    policies = broker_of(request).policies
+    found = [
+        str(each)
+        for tenant in await policies.tenants()
+        for each in await policies.namespaces(tenant)
+        if matches_any([*affected], str(each))
+    ]
+    await ask_each(request, "PUT", [f"/admin/v2/namespaces/{each}/unload" for each in found])
 
 
 @routes.delete(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY)

@@ -55,6 +55,8 @@ public final class Verdicts implements ITestListener, IAnnotationTransformer {
             if (each instanceof SkipException || each instanceof LinkageError || each instanceof ClassNotFoundException
                     || each instanceof MockedPulsarServiceBaseTest.BrokerInternals
                     || each.getClass().getName().startsWith("org.mockito.exceptions")
+                    || each instanceof ClassCastException
+                            && String.valueOf(each.getMessage()).contains("org.apache.pulsar.broker.service")
                     || String.valueOf(each.getMessage()).contains("com.sun.proxy")
                     || String.valueOf(each.getMessage()).contains("jdk.proxy")) {
                 return true;

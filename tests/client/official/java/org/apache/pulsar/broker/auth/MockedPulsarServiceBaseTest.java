@@ -20,6 +20,8 @@ import java.util.Optional;
 import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executors;
+import java.util.concurrent.ScheduledExecutorService;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Consumer;
 import java.util.function.Predicate;
@@ -31,7 +33,6 @@ import org.apache.pulsar.broker.TransactionMetadataStoreService;
 import org.apache.pulsar.broker.resources.NamespaceResources;
 import org.apache.pulsar.broker.resources.NamespaceResources.PartitionedTopicResources;
 import org.apache.pulsar.broker.resources.PulsarResources;
-import org.apache.pulsar.broker.service.BrokerService;
 import org.apache.pulsar.client.admin.Brokers;
 import org.apache.pulsar.client.admin.Clusters;
 import org.apache.pulsar.client.admin.Namespaces;
@@ -45,8 +46,6 @@ import org.apache.pulsar.client.api.PulsarClientException;
 import org.apache.pulsar.client.impl.ConnectionPool;
 import org.apache.pulsar.client.impl.PulsarClientImpl;
 import org.apache.pulsar.common.configuration.FieldContext;
-import org.apache.pulsar.common.naming.SystemTopicNames;
-import org.apache.pulsar.common.naming.TopicName;
 import org.apache.pulsar.common.partition.PartitionedTopicMetadata;
 import org.apache.pulsar.common.policies.data.TenantInfoImpl;
 import org.apache.pulsar.common.policies.data.TopicType;
@@ -74,23 +73,24 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
         }
     }
 
-    /** What of a broker's service is a function of names alone. */
-    private static final BrokerService NAMES_ONLY = Mockito.mock(BrokerService.class, call -> {
-        if (call.getMethod().getName().equals("isSystemTopic")) {
-            return SystemTopicNames.isSystemTopic(TopicName.get(call.getArgument(0).toString()));
-        }
-        throw new BrokerInternals("getBrokerService");
-    });
-
-    /** What a factory of bundles, which computes them from names, asks for changes. */
-    private static final MetadataStoreExtended SILENT_STORE = Mockito.mock(MetadataStoreExtended.class, call -> {
+    /** What of the metadata store is public: the nodes that are there. */
+    private final MetadataStoreExtended store = Mockito.mock(MetadataStoreExtended.class, call -> {
         if (call.getMethod().getName().equals("registerListener")) {
             return null;
         }
-        throw new BrokerInternals("getLocalMetadataStore");
+        if (call.getMethod().getName().equals("exists")) {
+            return CompletableFuture.completedFuture(
+                    ask("exists", Map.of("path", call.getArgument(0))).get("exists"));
+        }
+        throw new BrokerInternals("getLocalMetadataStore()." + call.getMethod().getName());
     });
 
     private static final Set<String> CREATING = Set.of("createCluster", "createTenant", "createNamespace");
+    private static final ScheduledExecutorService EXECUTOR = Executors.newSingleThreadScheduledExecutor(work -> {
+        Thread made = new Thread(work);
+        made.setDaemon(true);
+        return made;
+    });
     private static final HttpClient HTTP = HttpClient.newHttpClient();
     /** Namespaces that Pulsar had no need of as long as their names had a cluster in them. */
     private static final List<String> OF_PULSAR_1 = List.of(
@@ -102,6 +102,16 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     public static final String CA_CERT_FILE_PATH = file("certs/ca.cert.pem");
     public static final String BROKER_CERT_FILE_PATH = file("server-keys/broker.cert.pem");
     public static final String BROKER_KEY_FILE_PATH = file("server-keys/broker.key-pk8.pem");
+    public static final String BROKER_KEYSTORE_FILE_PATH = file("jks/broker.keystore.jks");
+    public static final String BROKER_TRUSTSTORE_FILE_PATH = file("jks/broker.truststore.jks");
+    public static final String BROKER_TRUSTSTORE_NO_PASSWORD_FILE_PATH =
+            file("jks/broker.truststore.nopassword.jks");
+    public static final String PROXY_KEYSTORE_FILE_PATH = file("jks/proxy.keystore.jks");
+    public static final String PROXY_AND_CLIENT_TRUSTSTORE_FILE_PATH = file("jks/proxy-and-client.truststore.jks");
+    public static final String CLIENT_KEYSTORE_FILE_PATH = file("jks/client.keystore.jks");
+    public static final String CLIENT_TRUSTSTORE_FILE_PATH = file("jks/client.truststore.jks");
+    public static final String CLIENT_TRUSTSTORE_NO_PASSWORD_FILE_PATH =
+            file("jks/client.truststore.nopassword.jks");
 
     protected final String configClusterName = "test";
     protected ServiceConfiguration conf;
@@ -118,6 +128,7 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     private ServiceConfiguration real;
     private ServiceConfiguration followed;
     private Map<String, String> startedWith = Map.of();
+    private final RemoteBroker remote = new RemoteBroker(() -> admin, this::ask);
 
     public MockedPulsarServiceBaseTest() {
         resetConfig();
@@ -190,8 +201,9 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
                     if (named.contains(namespace)) {
                         admin.namespaces().createNamespace(namespace);
                     }
-                } catch (PulsarAdminException.PreconditionFailedException error) {
-                    // The test makes the cluster itself, and then its namespace.
+                } catch (PulsarAdminException.PreconditionFailedException
+                        | PulsarAdminException.NotAuthorizedException error) {
+                    // The test makes the cluster itself, or a client with a role, and then its namespace.
                     break;
                 }
             }
@@ -256,7 +268,7 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
         closeAdmin();
         PulsarAdminBuilder builder = PulsarAdmin.builder().serviceHttpUrl(brokerUrl.toString());
         customizeNewPulsarAdminBuilder(builder);
-        admin = lenient(PulsarAdmin.class, builder.build());
+        admin = lenient(PulsarAdmin.class, createNewPulsarAdmin(builder));
         pulsar = Mockito.mock(PulsarService.class, call -> switch (call.getMethod().getName()) {
             case "getWebServiceAddress", "getSafeWebServiceAddress" -> brokerUrl.toString();
             case "getBrokerServiceUrl", "getSafeBrokerServiceUrl" -> binaryUrl;
@@ -266,8 +278,14 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
             case "getListenPortHTTP" -> Optional.of(brokerUrl.getPort());
             case "getConfiguration", "getConfig" -> followed;
             case "getAdminClient" -> admin;
-            case "getBrokerService" -> NAMES_ONLY;
-            case "getLocalMetadataStore" -> SILENT_STORE;
+            case "getExecutor" -> EXECUTOR;
+            case "getBrokerService" -> remote.service();
+            case "getTopicPoliciesService" -> remote.policies();
+            case "getSchemaRegistryService" -> remote.schemas();
+            case "getNamespaceService" -> remote.namespaces();
+            case "getBrokerId" -> brokerUrl.getAuthority();
+            case "getAdvertisedAddress" -> brokerUrl.getHost();
+            case "getLocalMetadataStore" -> store;
             case "getPulsarResources" -> coordinatorsMade();
             case "getBookKeeperClientFactory" -> only(BookKeeperClientFactory.class, "create",
                     made -> CompletableFuture.completedFuture(Mockito.mock(BookKeeper.class)));
@@ -329,6 +347,10 @@ public abstract class MockedPulsarServiceBaseTest extends TestRetrySupport {
     }
 
     protected void customizeNewPulsarAdminBuilder(PulsarAdminBuilder builder) {
+    }
+
+    protected PulsarAdmin createNewPulsarAdmin(PulsarAdminBuilder builder) throws PulsarClientException {
+        return builder.build();
     }
 
     protected void customizeNewPulsarClientBuilder(ClientBuilder builder) {

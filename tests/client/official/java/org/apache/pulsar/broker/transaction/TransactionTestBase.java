@@ -7,13 +7,17 @@ import org.apache.pulsar.broker.PulsarService;
 import org.apache.pulsar.broker.ServiceConfiguration;
 import org.apache.pulsar.broker.auth.MockedPulsarServiceBaseTest;
 import org.apache.pulsar.client.api.PulsarClient;
+import org.apache.pulsar.common.naming.SystemTopicNames;
+import org.apache.pulsar.common.partition.PartitionedTopicMetadata;
 import org.apache.pulsar.common.policies.data.ClusterData;
 import org.apache.pulsar.common.policies.data.TenantInfoImpl;
+import org.apache.pulsar.metadata.api.MetadataStoreException;
 
 /** Runs Pulsar's own tests of transactions on a broker of another process. */
 public abstract class TransactionTestBase extends MockedPulsarServiceBaseTest {
     public static final String TENANT = "tnx";
     protected static final String NAMESPACE1 = TENANT + "/ns1";
+    protected List<PulsarService> pulsarServiceList = List.of();
 
     @Override
     protected ServiceConfiguration getDefaultConf() {
@@ -22,6 +26,21 @@ public abstract class TransactionTestBase extends MockedPulsarServiceBaseTest {
         made.setTransactionCoordinatorEnabled(true);
         made.setBrokerDeduplicationEnabled(true);
         return made;
+    }
+
+    /** Ignored: there is one. */
+    public void setBrokerCount(int count) {
+    }
+
+    @Override
+    protected void startBroker() throws Exception {
+        super.startBroker();
+        pulsarServiceList = List.of(pulsar);
+    }
+
+    protected void createTransactionCoordinatorAssign(int coordinators) throws MetadataStoreException {
+        pulsar.getPulsarResources().getNamespaceResources().getPartitionedTopicResources().createPartitionedTopic(
+                SystemTopicNames.TRANSACTION_COORDINATOR_ASSIGN, new PartitionedTopicMetadata(coordinators));
     }
 
     /** One broker, whatever their number; its coordinators are as many as it makes. */
@@ -44,6 +63,6 @@ public abstract class TransactionTestBase extends MockedPulsarServiceBaseTest {
     }
 
     public List<PulsarService> getPulsarServiceList() {
-        return List.of(pulsar);
+        return pulsarServiceList;
     }
 }

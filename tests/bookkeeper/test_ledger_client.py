@@ -223,9 +223,12 @@ async def test_a_bookie_that_fails_is_replaced(cluster: FakeCluster, how: Misbeh
     await client.close()
 
 
-async def test_a_bookie_that_takes_no_connection_is_replaced(cluster: FakeCluster) -> None:
+@pytest.mark.parametrize("host", ["127.0.0.1", "no\0host"])
+async def test_a_bookie_that_takes_no_connection_is_replaced(
+    cluster: FakeCluster, host: str
+) -> None:
     info = ledgers_pb2.BookieServiceInfoFormat()
-    info.endpoints.add(id="x", port=free_ports(), host="127.0.0.1", protocol="bookie-rpc")
+    info.endpoints.add(id="x", port=free_ports(), host=host, protocol="bookie-rpc")
     await cluster.put("/ledgers/available/dead", info.SerializeToString())
     client, heard = await open_client(cluster, quorums=Quorums(3, 3, 2)), Confirmed()
     writer = await client.create({}, heard)

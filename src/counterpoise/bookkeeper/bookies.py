@@ -179,7 +179,7 @@ class Bookies:
                 else:
                     loop = asyncio.get_running_loop()
                     await loop.create_connection(lambda: connection, known.host, known.port)
-        except (OSError, UnicodeError, ConfigError) as error:
+        except (OSError, ValueError, ConfigError) as error:
             self.avoid(bookie)
             reason = str(error) or f"no connection within {self.options.connect_s:g} s"
             why = f"{known.host}:{known.port}: {reason}"

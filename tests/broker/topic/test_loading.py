@@ -141,6 +141,7 @@ async def test_a_load_that_fails_after_its_log_is_open_closes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = World(FileLedgerStore(tmp_path))
+    await world.cluster.create(world.name)
 
     async def unreadable(topic: TopicName) -> bool:
         raise BrokerError(ServerError.MetadataError, f"the record of {topic} cannot be read")

@@ -5,7 +5,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from counterpoise.names.bundle import BundleRange
@@ -133,6 +133,7 @@ def test_the_leader_repairs_at_once_what_is_not_to_be_believed(found: ServiceUni
     # Who owns a bundle at rest need not give it up for its clock of then.
     | st.tuples(st.just(ServiceUnitState.OWNED), st.integers(-10_000, 10**14))
 )
+@example((ServiceUnitState.ASSIGNING, AHEAD_MAX_MS))
 def test_what_brokers_write_with_clocks_that_differ_is_believed(
     written: tuple[ServiceUnitState, int],
 ) -> None:

@@ -200,6 +200,8 @@ HAPPENINGS = st.one_of(
             events.Release(A),
             events.Release(B),
             events.Split(("0x00000000_0x80000000",)),
+            events.ReleaseFrom(A, B),
+            events.Assign(B),
         ]
     ),
     st.just(events.SessionChanged()),
@@ -289,6 +291,27 @@ def test_whatever_two_things_come_at_any_step_it_comes_to_rest() -> None:
                 world = between.copy()
                 happen(world, second)
                 comes_to_rest(world)
+
+
+@pytest.mark.parametrize(
+    "order",
+    [
+        events.Split(("0x00000000_0x80000000",)),
+        events.SplitCompleted(),
+        events.Release(B),
+        events.ReleaseFrom(A, B),
+    ],
+)
+def test_what_was_begun_is_not_begun_again_once_the_leader_returned_the_bundle(
+    order: object,
+) -> None:
+    world, returned = owner(), record(ServiceUnitState.OWNED, A, version=51, force=True)
+    world.feed(order)
+    world.feed(CHANGED)
+    world.answer()
+    world.hear(returned)
+    world.settle()
+    assert (world.value, world.state.serves) == (returned, True)
 
 
 def test_an_answer_that_was_overtaken_is_not_believed() -> None:

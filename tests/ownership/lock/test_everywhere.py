@@ -1,6 +1,6 @@
 """Every state that the lock machine can reach: what must hold in all of them."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import pytest
 
@@ -15,6 +15,7 @@ from tests.ownership.lock.machine import (
     FORMER,
     FREE,
     FROM_ME,
+    HAND_OVER,
     LOCK,
     ME,
     MINE,
@@ -58,6 +59,13 @@ OUTSIDE = [
 ]  # fmt: skip
 
 
+LOCK_IS_GONE = {LockPhase.WITHDRAWING, LockPhase.AWAITING_TAKEOVER}
+AFTER_A_RELEASE = {
+    *(LockPhase.FREE, LockPhase.READING_HAND_OVER, LockPhase.CHECKING, LockPhase.EXPECTED),
+    *(LockPhase.DELETING, LockPhase.DROPPING, *LOCK_IS_GONE),
+}
+
+
 @pytest.fixture(scope="module")
 def places() -> dict[Place, tuple[Place, object]]:
     return explore(FREE, advance, OUTSIDE, answers, lambda state: state.in_progress)
@@ -87,6 +95,85 @@ def test_it_serves_only_upon_the_word_of_the_store(
                 isinstance(record, events.NodeCreated | events.NodeFound) or draining_to_itself
             ), (before, record)
             assert not before.state.overtaken, (before, record)
+
+
+@pytest.fixture(scope="module")
+def plain(places: dict[Place, tuple[Place, object]]) -> list[Place]:
+    """Those where at most one command has failed, and no request waits."""
+    return [each for each in places if each.state.failures <= 1 and each.state.deferred is None]
+
+
+def test_topics_whose_close_took_all_its_time_are_not_closed_again(
+    places: dict[Place, tuple[Place, object]],
+) -> None:
+    closing = [each for each in places if isinstance(each.question, events.CloseTopics)]
+    assert {each.state.phase for each in closing} == {LockPhase.CLOSING, LockPhase.DROPPING}
+    for place in closing:
+        after, effects = advance(place.state, events.CommandFailed("no", late=True))
+        assert not after.pausing, place
+        assert not any(isinstance(each, events.CloseTopics) for each in effects), place
+
+
+@pytest.mark.parametrize("record", [events.SessionChanged(), VANISHED])
+def test_no_lock_is_removed_by_a_version_of_before_it_may_have_gone(
+    plain: list[Place], record: object
+) -> None:
+    """Another broker's lock has the same version: each is 0 when it is created."""
+    for place in plain:
+        if record == VANISHED and isinstance(place.question, events.RemoveNode):
+            continue  # Its own deletion.
+        after, _ = advance(place.state, record)
+        assert after.version is None or after.phase in LOCK_IS_GONE, place
+        state, question = _until_rest(place, record, _is_about_the_lock)
+        assert question is None or isinstance(question, events.ReadNode | events.CreateNode), (
+            place,
+            state,
+            question,
+        )
+
+
+def test_a_hand_over_that_another_announces_is_read_wherever_it_is_heard_of(
+    plain: list[Place],
+) -> None:
+    """Otherwise its destination does not prepare itself, and the owner waits in vain."""
+    for place in plain:
+        if place.state.phase in AFTER_A_RELEASE:
+            _, question = _until_rest(place, ANNOUNCED, _reads_what_is_announced)
+            assert question is not None, place
+
+
+def _is_about_the_lock(_: BundleLock, command: events.Command) -> bool:
+    return getattr(command, "path", None) == LOCK
+
+
+def _reads_what_is_announced(state: BundleLock, command: events.Command) -> bool:
+    # While it withdraws its own announcement it reads the same node, and looks for nothing else.
+    return state.phase is LockPhase.READING_HAND_OVER and command == events.ReadNode(HAND_OVER)
+
+
+def _until_rest(
+    place: Place, record: object, is_awaited: Callable[[BundleLock, events.Command], bool]
+) -> tuple[BundleLock, object]:
+    """Go on after a record until a certain command is issued, or nothing is left to do."""
+    state, effects = advance(place.state, record)
+    asked = place.question
+    for _ in range(40):
+        found = [each for each in effects if isinstance(each, events.Command)]
+        if found and is_awaited(state, found[0]):
+            return state, found[0]
+        asked = found[0] if found else asked
+        if asked is None and not state.in_progress:
+            break
+        answer = events.TimerFired() if asked is None else _by_another(asked)
+        asked = None
+        state, effects = advance(state, answer)
+    return state, None
+
+
+def _by_another(command: events.Command) -> object:
+    """What a command results in while another broker owns the bundle."""
+    results = list(answers(command))
+    return results[1 if isinstance(command, events.CreateNode | events.ReadNode) else 0]
 
 
 @pytest.mark.parametrize(

@@ -155,8 +155,8 @@ def inherit(state: BundleLock, _: object) -> Next:
 
 
 def look(state: BundleLock, _: object) -> Next:
-    """Transition: read the bundle's lock."""
-    return issue(state, events.ReadNode(state.lock))
+    """Transition: read the bundle's lock, whose version is not the one known."""
+    return issue(replace(state, version=None), events.ReadNode(state.lock))
 
 
 def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:

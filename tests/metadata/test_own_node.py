@@ -1,7 +1,9 @@
 """A process's own ephemeral node, callbacks that are removed, and caches of an ended session."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+
+import pytest
 
 from counterpoise.metadata import MemoryTree, Notification, NotificationKind, SessionEvent
 from counterpoise.metadata.cache import MetadataCache
@@ -51,6 +53,42 @@ async def test_a_node_that_another_writes_meanwhile_is_not_deleted_unseen() -> N
     found = await store.get("/own")
     assert found is not None
     assert (found.value, found.version) == (b"new", 2), "the node stayed, with another value"
+
+
+@pytest.mark.parametrize("at", range(4))
+@pytest.mark.parametrize("who", ["absent", "mine", "former"])
+@pytest.mark.parametrize("does", ["creates", "removes"])
+async def test_a_node_is_the_latest_and_ends_with_a_session_whatever_another_does_meanwhile(
+    who: str, does: str, at: int
+) -> None:
+    tree = MemoryTree()
+    sessions = {"former": tree.open(), "mine": tree.open()}
+    other, store = sessions["former"], sessions["mine"]
+    if who in sessions:
+        await sessions[who].put("/own", b"old", ephemeral=True)
+    operations = iter(range(4))
+
+    async def meanwhile() -> None:
+        if next(operations) == at:
+            if does == "creates":
+                await other.put("/own", b"another's", ephemeral=True)
+            elif await other.exists("/own"):
+                await other.delete("/own")
+
+    class Interrupted:
+        """A session; before its operation number ``at`` another process does something."""
+
+        def __getattr__(self, name: str) -> Callable[..., Awaitable[object]]:
+            async def operation(*args: object, **how: object) -> object:
+                await meanwhile()
+                return await getattr(store, name)(*args, **how)
+
+            return operation
+
+    await put_own(Interrupted(), "/own", b"new")  # type: ignore[arg-type]
+    found = await store.get("/own")
+    assert found is not None
+    assert (found.value, found.ephemeral) == (b"new", True)
 
 
 def test_callbacks_are_called_in_order_and_may_be_removed_while_they_are() -> None:

@@ -5,15 +5,17 @@ import socket
 import struct
 import threading
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from kazoo.client import KazooClient
 from kazoo.exceptions import ConnectionClosedError, ConnectionLoss, NoNodeError, SessionExpiredError
+from kazoo.handlers.threading import SequentialThreadingHandler
 from kazoo.protocol.states import KazooState
 
 from counterpoise.app.clusters.zookeeper import ZooKeeper
@@ -251,10 +253,11 @@ async def test_a_watch_that_the_server_refuses_is_no_watch() -> None:
         await SubtreeWatch(root, print).establish()
 
 
-@pytest.mark.parametrize(("sockets", "waits_s"), [(1, 5.0), (2, 3600.0)])
+@pytest.mark.parametrize(("sockets", "waits_s"), [(0, 5.0), (1, 5.0), (2, 3600.0)])
 def test_one_socket_is_waited_for_for_a_while_and_two_as_long_as_it_takes(
     monkeypatch: pytest.MonkeyPatch, sockets: int, waits_s: float
 ) -> None:
+    """As is one that is still to be connected."""
     waited: list[float] = []
 
     class Poll:
@@ -264,10 +267,17 @@ def test_one_socket_is_waited_for_for_a_while_and_two_as_long_as_it_takes(
             waited.append(wait_ms / 1000)
             return []
 
+    def connect(*_: object, timeout: float, **__: object) -> None:
+        waited.append(timeout)
+
+    monkeypatch.setattr(SequentialThreadingHandler, "create_connection", connect)
     monkeypatch.setattr(zk_handler, "poll", Poll)
     here, there = socket.socketpair()
     with here, there:
-        bounded_handler(5.0).select([here, there][:sockets], [], [], 3600.0)
+        if sockets == 0:
+            bounded_handler(5.0).create_connection(address=("host", 2181), timeout=3600.0)
+        else:
+            bounded_handler(5.0).select([here, there][:sockets], [], [], 3600.0)
     assert waited == [waits_s]
 
 
@@ -479,6 +489,9 @@ async def test_two_chroots_do_not_see_each_other(zookeeper: ZooKeeper) -> None:
 async def test_a_reader_does_not_make_its_root(zookeeper: ZooKeeper) -> None:
     whole = await open_store(zookeeper.metadata_url)
     reader = await open_reader(f"{zookeeper.metadata_url}/absent")
+    heard: list[Notification] = []
+    assert isinstance(reader, ZooKeeperStore)
+    reader.subscribe(heard.append)
     assert await reader.get("/ledgers") is None
     assert await reader.children("/ledgers") == []
     assert not await whole.exists("/absent"), "a store would have made its root"
@@ -490,6 +503,7 @@ async def test_a_reader_does_not_make_its_root(zookeeper: ZooKeeper) -> None:
         await whole.put("/absent/ledgers/LAYOUT", b"2")
     again = await reader.get("/ledgers/LAYOUT")
     assert again.created_ms == found.created_ms, "writing is not creating"
+    assert heard == [], "it watches nothing"
     for store in (whole, reader):
         await store.close()
 
@@ -518,12 +532,31 @@ async def test_a_server_that_accepts_and_is_silent_is_left_for_another_try() -> 
     server.close()
 
 
-async def test_no_server_answers_at_the_address() -> None:
-    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1\): no answer within 0\.5 s"):
-        await open_store("zk:127.0.0.1:1", operation_timeout_s=0.5)
+@pytest.mark.parametrize("opened", [open_store, open_reader])
+async def test_no_server_answers_at_the_address(
+    opened: Callable[..., Awaitable[object]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is asked again and again, the more seldom up to a second, for as long as it may take."""
+    clients: list[dict[str, Any]] = []
+
+    def client(**how: Any) -> KazooClient:
+        clients.append(how)
+        return KazooClient(**how)
+
+    monkeypatch.setattr("counterpoise.metadata.zk.KazooClient", client)
+    with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1\): no answer within 0\.2 s"):
+        await opened("zk:127.0.0.1:1", operation_timeout_s=0.2)
+    if opened is open_store:
+        with pytest.raises(StoreUnavailable, match=r"127\.0\.0\.1:1/a\): no answer within 0\.1 s"):
+            await opened("zk:127.0.0.1:1/a", session_timeout_s=7, operation_timeout_s=0.1)
+    assert [each["timeout"] for each in clients] == [30, 7][: len(clients)]
+    for retry in (each["connection_retry"] for each in clients):
+        assert (retry["max_tries"], retry["delay"] < retry["max_delay"] <= 1) == (-1, True)
 
 
-@pytest.mark.parametrize("url", ["", "zk", "zk:", "etcd:host:1", "memory", "127.0.0.1:2181"])
+@pytest.mark.parametrize(
+    "url", ["", "zk", "zk:", "zk:host:port", "etcd:host:1", "memory", "127.0.0.1:2181"]
+)
 async def test_what_is_no_metadata_url(url: str) -> None:
     with pytest.raises(InvalidMetadataUrl, match="zk:host:port"):
         await open_store(url)

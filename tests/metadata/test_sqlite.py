@@ -1,6 +1,8 @@
 """The metadata that is kept in a file: what outlives the process, and what must not."""
 
 import asyncio
+import gc
+import itertools
 import sqlite3
 import subprocess
 import sys
@@ -12,10 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from counterpoise.metadata import (
     BadVersion,
     InvalidMetadataUrl,
+    MetadataError,
     MetadataStore,
     NotEmpty,
     StoreUnavailable,
@@ -24,9 +29,11 @@ from counterpoise.metadata import (
 )
 from counterpoise.metadata.sqlite import SqliteTree
 
+NUMBERS = itertools.count()
+
 
 def url_of(tmp_path: Path) -> str:
-    return f"sqlite://{tmp_path}/deep/metadata.db"
+    return f"sqlite://{tmp_path}/deep%20down/metadata.db"
 
 
 async def test_what_is_stored_comes_back_and_ephemeral_nodes_do_not(tmp_path: Path) -> None:
@@ -77,7 +84,7 @@ async def test_a_file_of_a_later_layout_is_refused_and_left_as_it_is(tmp_path: P
     store = await open_store(url_of(tmp_path))
     await store.put("/a", b"kept")
     await store.close()
-    file = tmp_path / "deep" / "metadata.db"
+    file = tmp_path / "deep down" / "metadata.db"
     with closing(sqlite3.connect(file)) as database:
         database.execute("PRAGMA user_version = 2")
     with pytest.raises(StoreUnavailable, match=r"written by a later version \(layout 2\)"):
@@ -105,7 +112,9 @@ async def test_each_change_is_on_the_disk_before_it_is_acknowledged(
     await store.close()
 
 
-async def test_one_process_has_the_file(tmp_path: Path) -> None:
+async def test_one_process_has_the_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    connect, at_once = sqlite3.connect, {"timeout": 0.05}
+    monkeypatch.setattr(sqlite3, "connect", lambda *file, **how: connect(*file, **how | at_once))
     store = await open_store(url_of(tmp_path))
     await store.put("/a", b"mine")
     with pytest.raises(StoreUnavailable, match="another process uses this file"):
@@ -223,6 +232,77 @@ async def test_what_a_full_disk_refused_is_undone_and_the_next_write_goes_on(
     await store.close()
 
 
+NODES = st.sampled_from(["/a", "/a/b", "/c", "/c/d-"])
+CHANGES = st.one_of(
+    st.tuples(st.just("put"), NODES, st.sampled_from([None, -1, 0, 1]), st.booleans()),
+    st.tuples(st.just("put_next"), NODES, st.none(), st.booleans()),
+    st.tuples(st.just("delete"), NODES, st.sampled_from([None, 0, 1]), st.just(False)),
+    st.tuples(st.sampled_from(["the disk is full", "a caller leaves", "a session ends"])),
+)
+HELPLESS = ("put_next", "/a", None, True), ("a session ends",)
+
+
+async def _stored(store: MetadataStore, path: str = "/") -> dict[str, object]:
+    """What is to be found again: value and version of each lasting node below a path."""
+    found: dict[str, object] = {}
+    for name in await store.children(path):
+        below = f"{path.rstrip('/')}/{name}"
+        node = await store.get(below)
+        assert node is not None
+        if not node.ephemeral:
+            found |= {below: (node.value, node.version), **await _stored(store, below)}
+    return found
+
+
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(st.lists(st.lists(CHANGES, max_size=6), max_size=3))
+@example([[("put", "/a", 0, False)] * 2, [("put", "/a", 0, False)] * 2])
+@example([[("put", "/a", 0, False), ("delete", "/a", 0, False), ("put", "/a", 0, False)]])
+@example([[*HELPLESS], [*HELPLESS]])
+async def test_the_file_has_what_was_seen_whatever_was_done_at_once_and_failed(
+    tmp_path: Path, disk: type[FaultyDisk], rounds: list[list[tuple[Any, ...]]]
+) -> None:
+    file = f"sqlite://{tmp_path}/{next(NUMBERS)}.db"
+    tree = await open_tree(file)
+    watching = tree.open()
+    await watching.put("/a", b"first")
+    for number, changes in enumerate(rounds):
+        store, doing = tree.open(), list[asyncio.Task[object]]()
+        disk.full = ("the disk is full",) in changes
+        for each in changes:
+            match each:
+                case ("put", path, expected, ephemeral):
+                    value = f"{number}.{len(doing)}".encode()
+                    work = store.put(path, value, expected_version=expected, ephemeral=ephemeral)
+                case ("put_next", path, _, ephemeral):
+                    work = store.put_next(path, b"", ephemeral=ephemeral)
+                case ("delete", path, expected, _):
+                    work = store.delete(path, expected_version=expected)
+                case _:
+                    continue
+            doing.append(asyncio.ensure_future(work))
+        await asyncio.sleep(0)
+        if doing and ("a caller leaves",) in changes:
+            doing[0].cancel()
+        if ("a session ends",) in changes:
+            store.kill()
+        await asyncio.wait(doing) if doing else None
+        for each in doing:
+            assert each.cancelled() or isinstance(each.exception(), MetadataError | None)
+        await store.close()
+    disk.full = False
+    await watching.put("/last", b"in its turn")
+    seen = await _stored(watching)
+    names = [path for path in await watching.children("/") if f"/{path}" not in seen]
+    assert names == [], "an ephemeral node outlives its session"
+    await watching.close()
+    again = await open_store(file)
+    assert await _stored(again) == seen
+    await again.close()
+
+
 async def test_a_session_that_ends_does_not_wait_for_the_disk(
     tmp_path: Path, disk: type[FaultyDisk]
 ) -> None:
@@ -241,8 +321,21 @@ async def test_a_session_that_ends_does_not_wait_for_the_disk(
     await store.close()
 
 
-async def test_a_change_goes_on_though_no_caller_waits_for_it(tmp_path: Path) -> None:
-    store = await open_store(url_of(tmp_path))
+async def test_a_change_goes_on_though_no_caller_waits_for_it(
+    tmp_path: Path, disk: type[FaultyDisk]
+) -> None:
+    store, unseen = await open_store(url_of(tmp_path)), list[object]()
+    asyncio.get_running_loop().set_exception_handler(lambda _, failure: unseen.append(failure))
+    disk.full = True
+    refused = asyncio.ensure_future(store.put("/b", b"x"))
+    await asyncio.sleep(0)
+    refused.cancel()
+    with pytest.raises(StoreUnavailable, match="disk is full"):
+        await store.delete("/")
+    del refused
+    gc.collect()
+    assert unseen == [], "it failed, and that is of no interest"
+    disk.full = False
     waiting = asyncio.ensure_future(store.put("/a", b"x"))
     await asyncio.sleep(0)
     waiting.cancel()

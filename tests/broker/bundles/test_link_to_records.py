@@ -9,7 +9,7 @@ import pytest
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.bundles.topic_records import TopicRecords
 from counterpoise.broker.peers import PeerError, SystemTopicListener, SystemTopicMessage
-from counterpoise.metadata import SessionEvent, StoreUnavailable
+from counterpoise.metadata import Notification, NotificationKind, SessionEvent, StoreUnavailable
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.ownership.channel.state import RECORDS
 from tests.broker.bundles.test_topic_records import free, path_of, said_again
@@ -69,6 +69,24 @@ async def test_after_a_write_whose_end_is_unknown_only_what_is_read_again_counts
     link.read(SystemTopicMessage(bundle, said_again(3)))
     stored = await read.get(path_of())
     assert stored.version == 3
+
+
+async def test_of_two_readings_every_difference_is_notified() -> None:
+    link, others = LinkOfTest(), ["public/x", "public/y", "public/z"]
+    read = TopicRecords(MemoryTree().open(), "b1:1", BackgroundTasks(), link.of, within_s=0.01)
+    gone, changed, new, same = (f"{each}/0x00000000_0xffffffff" for each in [*others, "public/w"])
+    first = [SystemTopicMessage(each, free(1)) for each in (gone, changed, same)]
+    link.read(*first)
+    heard: set[Notification] = set()
+    read.subscribe(heard.add)
+    link.read(
+        SystemTopicMessage(changed, said_again(2)), first[2], SystemTopicMessage(new, free(1))
+    )
+    assert heard == {
+        Notification(NotificationKind.DELETED, f"{RECORDS}/{gone}"),
+        Notification(NotificationKind.MODIFIED, f"{RECORDS}/{changed}"),
+        Notification(NotificationKind.CREATED, f"{RECORDS}/{new}"),
+    }
 
 
 async def test_without_a_link_nothing_is_written_and_what_was_read_stands() -> None:

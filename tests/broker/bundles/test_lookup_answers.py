@@ -255,15 +255,23 @@ async def test_a_bundle_that_is_being_unloaded_is_waited_for() -> None:
         await cluster.service().lookup_bundle(BUNDLE)
 
 
+@pytest.mark.parametrize(
+    "repaired",
+    [
+        BundleLocation(NamespaceEphemeralData("", f"http://{OTHER}")),
+        BundleLocation(None, successor=OTHER, changing=True),
+        BundleLocation(NamespaceEphemeralData("", f"http://{GONE}"), successor=OTHER),
+    ],
+)
 @on_jumping_loop
-async def test_an_owner_that_is_known_by_its_id_and_gone_is_waited_for_until_another_has_it() -> (
-    None
-):
+async def test_an_owner_that_is_known_by_its_id_and_gone_is_waited_for_until_another_has_it(
+    repaired: BundleLocation,
+) -> None:
     cluster = Cluster(where=BundleLocation(NamespaceEphemeralData("", f"http://{GONE}")))
     looking = asyncio.ensure_future(cluster.service().lookup_bundle(BUNDLE))
     await pass_time(1)
     assert not looking.done()
-    cluster.where = BundleLocation(NamespaceEphemeralData("", f"http://{OTHER}"))
+    cluster.where = repaired
     changed = now_ns()
     assert await looking == connect(OTHER)
     assert (now_ns() - changed) / SECOND_NS < 0.5, "no longer than it takes"

@@ -43,6 +43,7 @@ class Leader:
         self.leads = True
         self.brokers = {ME, OTHER}
         self.successor: str | None = ME
+        self.known = [NAMESPACE]
         self.tally = BundleTally()
         self.background = BackgroundTasks()
         options = OwnershipOptions(NamespaceEphemeralData("pulsar://b1:1", "http://b1:80"))
@@ -94,7 +95,7 @@ class Leader:
         return self.successor
 
     async def namespaces(self, tenant: str) -> Collection[NamespaceName]:
-        return [NAMESPACE]
+        return self.known
 
 
 async def leaves(leader: Leader) -> None:
@@ -123,6 +124,12 @@ async def loses_its_session(leader: Leader) -> None:
     leader.store.come_back()
 
 
+async def is_cut_off_until_its_session_is_lost(leader: Leader) -> None:
+    leader.store.lose_session()
+    await pass_time(WARY_S)
+    leader.store.come_back()
+
+
 async def nothing(leader: Leader) -> None:
     pass
 
@@ -135,6 +142,7 @@ async def nothing(leader: Leader) -> None:
         (is_asked, 0.0),
         (is_cut_off_for_a_moment, 0.0),
         (loses_its_session, WARY_S),
+        (is_cut_off_until_its_session_is_lost, WARY_S),
         (reports_load, EVERY_S - 9),
         (nothing, EVERY_S - 9),
     ],
@@ -200,6 +208,11 @@ async def test_records_go_with_their_namespace_but_not_those_of_the_brokers_own(
         await leader.repairs.repair_all()
         assert sum([await leader.another.exists(path) for path in paths]) == stand
     assert await leader.another.exists(paths[0])
+    # Missing once, and once again later: each time it may just have been created.
+    for known, there in (([], True), ([NAMESPACE], True), ([], True), ([], False)):
+        leader.known = known
+        await leader.repairs.repair_all()
+        assert await leader.another.exists(RECORD) is there
     leader.repairs.close()
 
 

@@ -17,6 +17,7 @@ from counterpoise.decide.balancing.moves import Move
 from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.names.bundle import BundleName
 from counterpoise.security.client import ANONYMOUS
+from counterpoise.wire.errors import ServerError
 
 ME, OWNER, OTHER = "b1:80", "b2:80", "b3:80"
 BUNDLE = BundleName.parse("public/default/0x00000000_0x80000000")
@@ -35,6 +36,7 @@ class Cluster:
     addresses: tuple[str | None, str | None] | None = (PLAIN, SECURE)
     speaks_tls: bool = False
     is_released: bool = True
+    refuses: Exception | None = None
     asked: list[object] = field(default_factory=list)
     tally: BundleTally = field(default_factory=BundleTally)
 
@@ -52,6 +54,8 @@ class Cluster:
 
     async def unload(self, bundle: BundleName, destination: str | None) -> None:
         self.asked.append((bundle, destination))
+        if self.refuses is not None:
+            raise self.refuses
 
     async def request(self, url: str, request: UnloadRequest, _: object) -> None:
         self.asked.append((url, request))
@@ -94,6 +98,10 @@ async def test_the_leaders_own_bundles_are_unloaded_here(destination: str | None
     cluster = Cluster()
     await cluster.unloader()(move(ME, destination))
     assert (cluster.asked, cluster.tally.ordered) == ([(BUNDLE, destination or None)], 1)
+    cluster.refuses = BrokerError(ServerError.ServiceNotReady, "not owned")
+    with pytest.raises(BrokerError, match="not owned"):
+        await cluster.unloader()(move(ME, destination))
+    assert cluster.tally.ordered == 1, "it was not unloaded"
 
 
 @pytest.mark.parametrize("addresses", [None, (None, None)])

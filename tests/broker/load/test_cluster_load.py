@@ -15,6 +15,7 @@ from counterpoise.load.fold import FoldOptions
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.metadata import MemoryTree, MetadataStore, SessionEvent
 from tests.broker.misbehaving_store import MisbehavingStore
+from tests.waiting import found, turns
 
 ME, OTHER = "b1:8080", "b2:8080"
 LOWER, UPPER = "t/n/0x00000000_0x80000000", "t/n/0x80000000_0xffffffff"
@@ -25,6 +26,8 @@ class Cluster:
 
     def __init__(self, bundles_in_report: int = 0) -> None:
         self.now_ms = 1_000_000
+        self.leads = True
+        self.background = BackgroundTasks()
         self.store: MetadataStore = MemoryTree().open()
         self.load = ClusterLoad(
             BrokerRegistry(self.store, ME),
@@ -36,9 +39,9 @@ class Cluster:
             self.store,
             self.load,
             me=ME,
-            is_leader=lambda: True,
+            is_leader=lambda: self.leads,
             config=lambda: LoadReportConfig(bundles_in_report=bundles_in_report),
-            background=BackgroundTasks(),
+            background=self.background,
         )
 
     async def report(self, broker: str, bundles: Iterable[str] = ()) -> None:
@@ -76,9 +79,41 @@ async def test_an_assigned_bundle_counts_for_its_new_broker_alone() -> None:
     await cluster.report(OTHER)
     await cluster.load.refresh()
     assert cluster.load.namespaces()[ME] == {"t/n": 2}
+    assert cluster.load.view().broker.preallocated_rate.tolist() == [0.0, 0.0]
     cluster.load.assign(LOWER, OTHER)
     counts = cluster.load.namespaces()
     assert (counts[ME]["t/n"], counts[OTHER]["t/n"]) == (1, 1)
+    assert cluster.load.view().broker.preallocated_rate.tolist() == [0.0, 10.0]
+    cluster.load.assign(LOWER, ME)
+    counts = cluster.load.namespaces()
+    assert (counts[ME]["t/n"], counts[OTHER]["t/n"]) == (2, 0)
+    assert cluster.load.view().broker.preallocated_rate.tolist() == [10.0, 0.0]
+
+
+async def test_who_leads_again_removes_what_was_stored_meanwhile() -> None:
+    cluster = Cluster()
+    await cluster.report(ME, [LOWER])
+    cluster.keeper.start()
+    for round_, bundle in enumerate((LOWER, UPPER)):
+        path = paths.bundle_data(bundle)
+        await cluster.store.put(path, b"{}")
+        await cluster.store.put(paths.time_average("gone:1"), b"{}")
+        cluster.leads = True
+        await cluster.report(ME, ["t/n/0x00000000_0xffffffff"] * (round_ + 1))
+        await vanishes(cluster.store, path)
+        await vanishes(cluster.store, paths.time_average("gone:1"))
+        cluster.leads = False
+        await cluster.report(ME, [LOWER] * round_)
+        await cluster.load.refresh()
+        await turns()
+    await asyncio.wait(cluster.keeper.stop())
+
+
+async def vanishes(store: MetadataStore, path: str) -> None:
+    async def is_gone() -> bool:
+        return not await store.exists(path)
+
+    await found(is_gone, f"{path} is removed")
 
 
 async def test_a_namespace_that_was_deleted_is_forgotten_once() -> None:
@@ -115,7 +150,9 @@ async def test_a_list_of_brokers_that_changed_while_it_was_read_is_read_again(
     assert await registry.active() == [ME, OTHER]
 
 
-async def test_a_broker_that_registers_again_after_a_lost_session_is_one_of_ours() -> None:
+@pytest.mark.parametrize("left", [False, True])
+async def test_a_broker_that_registers_again_is_one_of_ours(left: bool) -> None:
+    """After a lost session, or after it had left."""
     tree = MemoryTree()
     store, back = MisbehavingStore(tree), asyncio.Event()
     registry = BrokerRegistry(store, ME)
@@ -123,10 +160,14 @@ async def test_a_broker_that_registers_again_after_a_lost_session_is_one_of_ours
     store.subscribe_session(
         lambda event: back.set() if event is SessionEvent.SESSION_REESTABLISHED else None
     )
-    store.lose_session()
-    store.come_back()
-    async with asyncio.timeout(30):
-        await back.wait()
+    if left:
+        await registry.unregister()
+        assert await store.children(paths.OWN_BROKERS) == []
+    else:
+        store.lose_session()
+        store.come_back()
+        async with asyncio.timeout(30):
+            await back.wait()
     await registry.register(LocalBrokerData())
     assert await foreign_brokers(tree.open()) == []
     assert await registry.active() == [ME]

@@ -50,11 +50,14 @@ def test_a_topic_loaded_in_between_counts_from_zero() -> None:
     assert taken(rates, [TOPIC], [], 2.0)[TOPIC.bundle].msg_rate_in == 50.0
 
 
-def test_a_topic_loaded_again_does_not_go_backwards() -> None:
+@pytest.mark.parametrize("passed", [10, 100, 900])
+def test_a_topic_loaded_again_counts_from_zero(passed: int) -> None:
+    """However much passes before it is measured again: less than had passed, as much, or more."""
     rates = BundleRates()
-    taken(rates, [TOPIC], [], 0.0)
-    again = replace(TOPIC, opened=2, msg_in=10)
-    assert taken(rates, [again], [], 1.0)[TOPIC.bundle].msg_rate_in == 10.0
+    taken(rates, [replace(TOPIC, msg_out=100)], [], 0.0)
+    again = replace(TOPIC, opened=2, msg_in=passed, msg_out=passed, bytes_out=passed)
+    stats = taken(rates, [again], [], 1.0)[TOPIC.bundle]
+    assert (stats.msg_rate_in, stats.msg_rate_out, stats.msg_throughput_out) == (passed,) * 3
 
 
 @pytest.mark.parametrize(("msg_in", "msg_out"), [(7, 0), (7, 900), (900, 7)])

@@ -170,6 +170,7 @@ async def test_a_change_is_heard_and_a_broker_that_is_buried_is_forgotten(
     await one.stop()
     exchanges.buried.add(first.id)
     await until(lambda: first.id not in other.brokers, "the first is forgotten")
+    await until(lambda: first.id not in other.top_bundles, "and so are its bundles")
 
 
 async def test_the_exchange_goes_on_when_the_topics_move(

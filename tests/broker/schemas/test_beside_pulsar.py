@@ -29,4 +29,9 @@ async def test_what_pulsar_has_of_schemas_stays_untouched() -> None:
     await here.delete(TOPIC)
     stored = await store.get(paths.schemas(TOPIC))
     assert stored.value == b"a locator"
+    # Brokers of both kinds write system topics, each with its own schema.
+    system = TopicName.parse("persistent://pulsar/system/__change_events")
+    await store.put(paths.schemas(system), b"a locator")
+    await here.attach(system, SCHEMA)
+    assert await here.versions(system) == [SCHEMA]
     await store.close()

@@ -27,8 +27,12 @@ def enum(*symbols: str, **more: object) -> dict[str, object]:
 
 
 OPTIONAL = ["null", "int"]
+FOUR = {"type": "fixed", "name": "F", "size": 4}
 TREE = record(("left", ["null", "R"]), ("value", "int"))
 """A record that holds itself, and what it says when it holds something else."""
+HAS_TWO_FIXED = record(("d", {**FOUR, "name": "E"}), ("e", "E"))
+WITH_C = record(("c", enum("A", name="C")), ("d", "C"), name="B")
+"""A record in the namespace of what is around it, and a type of that namespace in it."""
 
 READABLE = [
     ("int", "int"),
@@ -73,9 +77,21 @@ READABLE = [
         [record(("a", {"type": kind, inner: enum("A")}), ("b", "E"))] * 2
         for kind, inner in (("array", "items"), ("map", "values"))
     ),
+    # A short name means the type of its own namespace, else the one without a namespace.
+    ([enum("A"), record(("e", "E"), name="n.R")],) * 2,
+    *(
+        ([*before, record(("d", {**FOUR, "name": "n.E"}), ("e", "E"), name="n.R")], HAS_TWO_FIXED)
+        for before in ([], [enum("A")])
+    ),
+    tuple(
+        [
+            *(record(("b", dict(WITH_C)), name=f"{each}.A") for each in "nk"),
+            record(("z", name), name="m.D"),
+        ]
+        for name in ("n.B", "k.B")
+    ),
 ]
 
-FOUR = {"type": "fixed", "name": "F", "size": 4}
 UNREADABLE = [
     ("int", "long", "long is not read as int"),
     ("float", "double", "double is not read as float"),
@@ -103,6 +119,12 @@ UNREADABLE = [
         record(("u", ["int", record(("a", "int"), name="I")]), ("v", "I")),
         record(("u", "int"), ("v", record(("a", "string"), name="J"))),
         "/v/a: string is not read as int",
+    ),
+    (
+        # Nor that two records match because they were compared, in vain, in another branch.
+        [record(("r", record(("a", "int"), name="I")), name="X"), record(("r", "I"), name="Y")],
+        record(("r", record(name="J"))),
+        "no branch of the reader's union reads record R",
     ),
     *(
         (within(FOUR), within({**FOUR, "size": 5}), f"{at}: the sizes of F differ")

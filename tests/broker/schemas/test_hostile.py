@@ -92,8 +92,9 @@ async def test_what_is_remembered_of_a_topic_is_what_is_stored(reads: list[bytes
     one, other = SchemaRegistry(store), SchemaRegistry(store)
     topic = TopicName.parse("t")
     fields = [{"name": f"f{n}", "type": "int", "default": n} for n in range(3)]
-    first, second = (
-        avro({"type": "record", "name": "R", "fields": fields[: n + 1]}) for n in range(2)
+    first, second, as_long = (
+        avro({"type": "record", "name": "R", "fields": fields[begin:end]})
+        for begin, end in ((0, 1), (0, 2), (1, 2))
     )
     await one.put(topic, first)
     assert await other.versions(topic) == [first]
@@ -101,6 +102,10 @@ async def test_what_is_remembered_of_a_topic_is_what_is_stored(reads: list[bytes
     assert await one.versions(topic) == await one.versions(topic) == [first, second]
     await other.delete(topic)
     assert await one.versions(topic) == []
+    for again in (first, as_long):
+        await other.put(topic, again)
+        assert await one.versions(topic) == [again], "version 0 of a topic made again"
+        await other.delete(topic)
     topics = [TopicName.parse(f"t{number}") for number in range(2 * KNOWN_MAX)]
     for each in topics:
         await one.put(each, first)

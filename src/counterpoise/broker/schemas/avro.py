@@ -87,11 +87,11 @@ class _Types:
         if isinstance(schema, str):
             if schema in _PRIMITIVES:
                 return _Type(schema, schema, namespace)
-            name = schema if "." in schema or not namespace else f"{namespace}.{schema}"
-            found = self._named.get(name) or self._named.get(schema)
-            if found is None:
-                raise NotAvro(f"unknown type {schema!r}")
-            return _Type(str(found["type"]), found, _inside(found, namespace))
+            for name in (_full_name({"name": schema}, namespace), schema):
+                if (found := self._named.get(name)) is not None:
+                    # What it names without a namespace is in its own, not in that of this place.
+                    return _Type(str(found["type"]), found, name.rpartition(".")[0])
+            raise NotAvro(f"unknown type {schema!r}")
         if not isinstance(schema, dict) or "type" not in schema:
             raise NotAvro(f"{schema!r} is no type")
         kind = schema["type"]

@@ -36,6 +36,8 @@ class Participants:
         """What the disk had of the transaction when it was ended."""
         self.at: list[int] = []
         """When each request came, in tenths of a second of a jumping loop."""
+        self.marks: list[int] = []
+        """Up to which number all transactions have ended, by each request."""
         self.cancelled = 0
 
     async def end(self, request: EndOnParticipant) -> None:
@@ -43,6 +45,7 @@ class Participants:
             self.stored = [record.get("is") for _, record in await self.log.read()]
         if isinstance(asyncio.get_running_loop(), JumpingLoop):
             self.at.append(now_ns() // 10**8)
+        self.marks.append(request.low_watermark)
         if self.failures:
             self.failures -= 1
             raise BrokerError(ServerError.ServiceNotReady, "it is on its way")
@@ -214,10 +217,16 @@ async def test_a_participant_that_is_on_its_way_is_asked_again_ten_seconds_apart
     place, participants = Place(), Participants()
     participants.failures = 9
     coordinator = await place.open(participants)
-    transaction = await coordinator.open(600_000, None)
+    earlier, transaction = await asyncio.gather(
+        *(coordinator.open(600_000, None) for _ in range(2))
+    )
     await coordinator.add(transaction, ("t",))
-    await coordinator.end(transaction, commit=False)
+    ending = asyncio.create_task(coordinator.end(transaction, commit=False))
+    await pass_time(2)
+    await coordinator.end(earlier, commit=True)
+    await ending
     assert participants.at == [0, 1, 3, 7, 15, 31, 63, 127, 227, 327]
+    assert participants.marks == [-1] * 5 + [earlier.number] * 5, "as it is at each request"
     await coordinator.close()
     await place.background.stop()
 

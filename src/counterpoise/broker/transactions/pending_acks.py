@@ -81,10 +81,10 @@ class PendingAcks:
         mine = self._of.setdefault(transaction, {})
         former = mine.get(ack.at)
         if former is not None:
-            ack = EntryAck(ack.at, former.bits | ack.bits, max(former.size, ack.size))
+            ack = ack._replace(bits=former.bits | ack.bits)
         mine[ack.at] = ack
-        bits, size = self._pending.get(ack.at, (0, 0))
-        self._pending[ack.at] = bits | ack.bits, max(size, ack.size)
+        bits, _ = self._pending.get(ack.at, (0, 0))
+        self._pending[ack.at] = bits | ack.bits, ack.size
 
     def refuses_cumulative(self, ack: CumulativeAck) -> bool:
         """Whether another transaction acknowledges cumulatively, or the same one has as far."""
@@ -120,7 +120,7 @@ class PendingAcks:
             if index <= held.through:
                 return WHOLE, 0
             if held.part is not None and held.part.at == index:
-                bits, size = bits | held.part.bits, max(size, held.part.size)
+                bits, size = bits | held.part.bits, held.part.size
         if size and bits != WHOLE and bits.bit_count() >= size:
             return WHOLE, size
         return bits, size

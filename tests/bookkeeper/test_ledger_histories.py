@@ -2,6 +2,7 @@
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 
@@ -51,6 +52,7 @@ class Post:
         self.sent: list[tuple[str, BookieRequest]] = []
         self.acknowledged = -1
         self.replaced: set[str] = set()
+        self.before: LedgerSegment | None = None
         self.error: LedgerOver | RecoveryFailed | None = None
         self.end: RecoveredEnd | None = None
 
@@ -61,13 +63,14 @@ class Post:
         self.acknowledged = last
 
     def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
-        self.replaced = set(failed)
+        assert self.before is None, "two changes at once, of which one ends the ledger"
+        self.replaced, self.before = set(failed), before
 
     def ended(self, error: LedgerOver) -> None:
         self.error = error
 
     def replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:
-        raise AssertionError("no bookie failed")
+        self.replaced = set(failed)
 
     def recovered(self, end: RecoveredEnd) -> None:
         self.end = end
@@ -138,6 +141,32 @@ def test_what_a_bookie_confirmed_before_it_refused_is_acknowledged(
         assert [(name, each.entry) for name, each in post.sent] == [("b1", 3)]
 
 
+@pytest.mark.parametrize("others", [("b3", "b4", "b5"), ("b3", "b4"), ("b3",)])
+@pytest.mark.parametrize("order", list(permutations(("b1 fails", "b2 fails", "b3 has it", ""))))
+def test_every_bookie_that_fails_is_replaced_and_what_others_have_counts(
+    order: tuple[str, ...], others: tuple[str, ...]
+) -> None:
+    """At an event without a name the change of the ensemble is written, if one is asked for."""
+    post, spare = Post({}), ["b5", "b4"]
+    write = LedgerWrite(ledger(3, 3, len(others)), post)
+    write.add(b"0")
+    answers = [f"{each} has it" for each in others[1:]]
+    for event in (*order, *["is written"] * 2, *answers):
+        if event.endswith("fails"):
+            write.bookie_failed(event[:2])
+        elif event.endswith("has it"):
+            write.answered(event[:2], BookieAnswer(ADD, OK, 7, 0))
+        elif (before := post.before) is not None:
+            post.before = None
+            names = [spare.pop() if each in post.replaced else each for each in before.ensemble]
+            write.ensemble_changed(LedgerSegment(0, tuple(names)))
+            if post.acknowledged < 0:
+                assert {name for name, _ in post.sent} >= set(names), "each is sent the entry"
+    assert (post.acknowledged, spare, post.error) == (0, [], None)
+    write.add(b"1")
+    assert {name for name, each in post.sent if each.entry == 1} == {"b3", "b4", "b5"}
+
+
 @pytest.mark.parametrize(
     ("sizes", "answering", "enough"),
     [
@@ -170,18 +199,28 @@ def test_bookies_are_fenced_until_no_ack_quorum_is_left_in_any_write_set(
         assert post.end is None
 
 
-def test_a_recovery_goes_on_once_an_ack_quorum_has_the_entry_and_not_before() -> None:
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_recovery_goes_on_once_an_ack_quorum_has_the_entry_and_not_before(fails: bool) -> None:
+    """A bookie that had no such entry, or was replaced and writes it late, is no copy."""
     metadata = ledger(3, 3, 2)
-    bookies = {name: SimulatedBookie(name) for name in metadata.segments[0].ensemble}
+    bookies = {name: SimulatedBookie(name) for name in ("b1", "b2", "b3", "b4")}
     writing, recovering = Post(bookies), Post(bookies)
     LedgerWrite(metadata, writing).add(b"payload")
     writing.deliver(ADD, "b1")  # the writer dies: no other bookie has it
     recovery = LedgerRecovery(replace(metadata, state=LedgerState.IN_RECOVERY), recovering)
     recovery.start()
-    for name in ("b2", "b3", "b1", "b1"):  # fenced; then the entry is read
+    for name in ("b2", "b3", "b1", "b2", "b1"):  # fenced; then the entry is read
         recovery.answered(name, recovering.deliver(READ, name))
     assert [name for name, each in recovering.sent if each.operation == ADD] == ["b1", "b2", "b3"]
-    for name, reads_on in (("b1", False), ("b2", True)):
+    second = "b2"
+    if fails:
+        on_its_way = recovering.deliver(ADD, "b2")
+        recovery.unanswered("b2", writing.take(ADD, "b2"), "the connection broke")
+        assert recovering.replaced == {"b2"}
+        recovery.replaced(("b1", "b4", "b3"))
+        recovery.answered("b2", on_its_way)
+        second = "b4"
+    for name, reads_on in (("b1", False), (second, True)):
         recovery.answered(name, recovering.deliver(ADD, name))
         assert any(each.entry == 1 for _, each in recovering.sent) == reads_on
     for name in ("b1", "b2"):

@@ -1,14 +1,17 @@
 """How groups of entries are timed, delayed and given up, whatever stores them."""
 
 import asyncio
+from collections import deque
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from counterpoise.storage.disk_faults import DiskFaults
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.memory import MemoryLedgerStore
-from counterpoise.storage.port import EntryGroup, LogClosedError, StorageError
+from counterpoise.storage.port import Chunk, EntryGroup, LogClosedError, StorageError
 from tests.quota.jumping import on_jumping_loop, pass_time
 from tests.storage.conftest import Heard
 
@@ -121,3 +124,102 @@ async def test_a_closed_log_deletes_no_ledgers() -> None:
     log.trim(log.end)
     assert log.ledgers == ledgers
     assert (await store.open(NAME, "b", Heard())).begin == 0
+
+
+class ByHand(Log[object]):
+    """A log whose groups are stored, or refused, when a test says so."""
+
+    groups_in_flight = 3
+
+    def __init__(self, heard: Heard) -> None:
+        super().__init__("t", heard, [(0, 0, 0)], {})
+        self.begun: deque[EntryGroup[object]] = deque()
+        #: The most groups that were in flight together, and with a fault of the disk.
+        self.most = self.most_at_a_fault = 0
+
+    def store(self) -> None:
+        if self.begun:
+            self._written(self.begun.popleft())
+
+    def refuse(self) -> None:
+        self.begun.clear()
+        self._refuse(StorageError("refused"))
+
+    def _place(self, group: EntryGroup[object]) -> tuple[int, int]:
+        return 0, 0
+
+    def _write(self, group: EntryGroup[object]) -> None:
+        self.begun.append(group)
+        self.most = max(self.most, len(self.begun))
+        if self.disk is not None:
+            self.most_at_a_fault = max(self.most_at_a_fault, len(self.begun))
+
+    def cached(self, index: int) -> Chunk | None:
+        raise NotImplementedError
+
+    async def read(self, index: int, max_bytes: int) -> Chunk:
+        raise NotImplementedError
+
+    def _remember(self, group: EntryGroup[object]) -> None: ...
+
+    def _state_changed(self) -> None: ...
+
+    def _delete_ledgers(self, ledger_ids: list[int]) -> None: ...
+
+    async def _persist(self) -> None: ...
+
+    async def _write_final_state(self) -> None: ...
+
+    async def _release(self) -> None: ...
+
+
+FAULTS = {"late": DiskFaults(delay_s=0.5), "full": DiskFaults(is_full=True), "sound": None}
+STEPS = ["append", "append two", "turn", "store", "drain"] * 3
+STEPS += ["refuse", "wait", "late", "full", "sound", "sound", "sound"]
+
+
+@settings(max_examples=100)
+@given(st.lists(st.sampled_from(STEPS), min_size=30, max_size=40))
+@on_jumping_loop
+async def test_each_entry_is_stored_or_refused_once_in_order_and_none_is_left_waiting(
+    steps: list[str],
+) -> None:
+    heard, appended = Heard(), 0
+    log = ByHand(heard)
+    draining: list[tuple[int, asyncio.Task[None]]] = []
+
+    def outcomes() -> list[int]:
+        return sorted([*heard.contexts, *heard.lost_contexts])  # type: ignore[type-var]
+
+    for step in steps:
+        if step.startswith("append"):
+            count = 2 if step == "append two" else 1
+            numbers = range(appended, appended + count)
+            log.extend([b"e"] * count, [1] * count, list(numbers))
+            appended += count
+        elif step == "store":
+            log.store()
+        elif step == "refuse":
+            log.refuse()
+        elif step == "wait":
+            await pass_time(0.3)
+        elif step == "drain":
+            draining.append((appended, asyncio.create_task(log.drain())))
+        elif step in FAULTS:
+            log.disk = FAULTS[step]
+        if not step.startswith("append"):
+            await asyncio.sleep(0)
+        for count, each in draining:
+            assert not each.done() or len(outcomes()) >= count
+    log.disk = None
+    log.append(b"e", 1, appended)
+    for _ in range(len(steps) + 1):
+        await pass_time(1)
+        log.store()
+    assert outcomes() == list(range(appended + 1))
+    assert heard.contexts == sorted(heard.contexts)  # type: ignore[type-var]
+    assert appended in heard.contexts
+    assert log.end == len(heard.contexts)
+    assert log.most <= log.groups_in_flight
+    assert log.most_at_a_fault <= 1, "injected faults apply to one group after the other"
+    await asyncio.gather(*(each for _, each in draining))

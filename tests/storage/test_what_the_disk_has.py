@@ -134,11 +134,13 @@ async def test_nothing_is_acknowledged_before_the_disk_has_all_of_it(
 
 
 @pytest.mark.parametrize("waits", [True, False], ids=["with a write under way", "before any write"])
+@pytest.mark.parametrize("name", ["state-", Path(NAME).name], ids=["state", "its name"])
 async def test_a_state_that_cannot_be_saved_fails_no_later_write(
-    tmp_path: Path, waits: bool
+    tmp_path: Path, waits: bool, name: str
 ) -> None:
+    """The later one is acknowledged once a state is on disk, by its name."""
     disk = FaultyDisk()
-    disk.before = fault = Failing("sync", "state-", errno.EIO)
+    disk.before = fault = Failing("sync", name, errno.EIO)
     store, log, heard = await opened(tmp_path, disk)
     if waits:
         await refused(log, heard, b"refused")
@@ -148,6 +150,7 @@ async def test_a_state_that_cannot_be_saved_fails_no_later_write(
     fault.on = False
     await write(log, heard, b"stored")
     assert len(heard.refusals) == waits
+    assert {*(tmp_path / NAME).glob("state-*")} - disk.unsynced - disk.unnamed
     await store.close()  # as by a kill
     store, log, _ = await opened(tmp_path, FaultyDisk(), "next")
     assert await everything(log) == [b"stored"]

@@ -7,7 +7,7 @@ from counterpoise.bookkeeper.client import ledger_recovery, metadata_changes
 from counterpoise.bookkeeper.client.ledger_write import LedgerWrite
 from counterpoise.bookkeeper.client_port import LedgerOver
 from counterpoise.bookkeeper.errors import BookKeeperError
-from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment
+from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment, LedgerState
 from tests.bookkeeper.sim.world import (
     Clock,
     Event,
@@ -77,7 +77,7 @@ class SimulatedWriter(SimulatedClient):
         self.acknowledged = -1
         self.received: dict[str, list[BookieAnswer]] = {}
         self.ends = 0
-        self.closing = False
+        self.closing = self.changing = self.lacks_bookies = False
 
     def add(self) -> None:
         count = self.clock.rng.choice((1, 1, 1, 2, 4))
@@ -114,9 +114,13 @@ class SimulatedWriter(SimulatedClient):
     def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
         spare = self.spare(before.ensemble)
         self.clock.log(f"writer replaces {sorted(failed)} from {first} on")
+        if self.changing:
+            raise Violation("the writer changes its bookies twice at once, and so ends itself")
         if len(spare) < len(failed):
+            self.lacks_bookies = True
             self.write.end("no other bookie")
             return
+        self.changing = True
         after = LedgerSegment(first, tuple(with_others(before.ensemble, failed, spare)))
         change = metadata_changes.EnsembleChange(before, after)
         self.node.begin(self, metadata_changes.change_metadata(change, self.known))
@@ -126,6 +130,8 @@ class SimulatedWriter(SimulatedClient):
         self.clock.log(f"writer ends: {error}")
         if self.ends > 1:
             raise Violation("the end is notified twice")
+        if self.node.metadata.state is LedgerState.OPEN and not self.lacks_bookies:
+            raise Violation(f"no other client touched the ledger, and its writer ends: {error}")
         self.clock.after(self.clock.delay(), lambda: self.when_awake(self.close))
 
     # Answers.
@@ -147,6 +153,7 @@ class SimulatedWriter(SimulatedClient):
 
     def changed(self, known: metadata_changes.VersionedMetadata) -> None:
         self.known = known
+        self.changing = False
         if not self.closing:
             self.write.ensemble_changed(known.metadata.segments[-1])
 
@@ -203,6 +210,9 @@ class SimulatedRecoverer(SimulatedClient):
         self.clock.log(f"{self.name} finds the end: {end}")
         last = self.known.metadata.segments[-1]
         change = metadata_changes.RecoveryClose(last, end.last_entry, end.length, end.segments)
+        if (found := change.decide(self.known.metadata)) is not None:
+            for entry in range(end.last_entry + 1):
+                require_copies(self.bookies, found, entry, found.ack_quorum)
         self.node.begin(self, metadata_changes.change_metadata(change, self.known))
 
     def failed(self, error: ledger_recovery.RecoveryFailed) -> None:

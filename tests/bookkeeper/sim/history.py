@@ -24,6 +24,7 @@ SIZES = (
     (3, 3, 3),
 )  # fmt: skip
 FAULTS_END_S = 6.0
+LEFT_ALONE_UNTIL_S = 60.0
 ALL_ENDS_S = 300.0
 
 
@@ -54,6 +55,8 @@ class LedgerHistory:
         self.clock.run(FAULTS_END_S)
         for bookie in self.bookies.values():
             bookie.up, bookie.read_only = True, False
+        self.clock.run(LEFT_ALONE_UNTIL_S - 1)
+        self._judge_writer()
         self.clock.run(ALL_ENDS_S)
         self._judge()
 
@@ -63,8 +66,9 @@ class LedgerHistory:
             clock.at(rng.uniform(0, 3), lambda: self.writer.when_awake(self.writer.add))
         if rng.random() < 0.2:
             clock.at(rng.uniform(0, 4), lambda: self.writer.when_awake(self.writer.close))
+        is_left_alone = rng.random() < 0.1
         for each in self.recoverers:
-            begin = rng.uniform(0, 5)
+            begin = rng.uniform(0, 5) + (LEFT_ALONE_UNTIL_S if is_left_alone else 0)
             clock.at(begin, lambda each=each: each.when_awake(each.start))
             if rng.random() < 0.5:
                 # Entries and a lost connection just when bookies are fenced: most orders are there.
@@ -110,6 +114,13 @@ class LedgerHistory:
     def _restart(self, bookie: SimulatedBookie) -> None:
         self.clock.log(f"{bookie.name} is back")
         bookie.up = True
+
+    def _judge_writer(self) -> None:
+        writer = self.writer
+        if not (writer.ends or writer.closing) and writer.acknowledged != writer.added - 1:
+            found = self.node.metadata.state
+            if found is ledger_metadata.LedgerState.OPEN:
+                raise Violation(f"{writer.acknowledged} of {writer.added} entries: it is stuck")
 
     def _judge(self) -> None:
         found = self.node.metadata

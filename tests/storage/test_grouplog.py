@@ -134,8 +134,8 @@ class ByHand(Log[object]):
     def __init__(self, heard: Heard) -> None:
         super().__init__("t", heard, [(0, 0, 0)], {})
         self.begun: deque[EntryGroup[object]] = deque()
-        #: The most groups that were in flight together, and with a fault of the disk.
         self.most = self.most_at_a_fault = 0
+        """The most groups that were in flight together, and with a fault of the disk."""
 
     def store(self) -> None:
         if self.begun:

@@ -114,6 +114,14 @@ def test_of_a_batch_that_is_acknowledged_as_a_whole_no_part_is_kept(way: str) ->
     assert list(state.partial) == ([3] if way == "ack" else [])
 
 
+def test_a_saved_range_is_restored_at_once() -> None:
+    """One by one, five millions behind one that is stuck take a second, in which none is served."""
+    end = 10**12
+    state = AckState(-1, [(0, end), (end + 2, end + 10**7)])
+    assert (state.mark, state.above) == (end, 10**7 - 1)
+    assert list(state.ranges()) == [(end + 2, end + 10**7)]
+
+
 def test_words_that_fill_a_frame_are_taken_at_once() -> None:
     """Each shifted to its place they take minutes, in which the broker serves no other client."""
     state, words = AckState(-1), [2**64 - 1] * 600_000

@@ -35,8 +35,7 @@ class AckState:
         self._bits: dict[int, int] = {}
         """By block of `_WIDTH` entries: the entries acknowledged after ``mark``, as bits."""
         for first, last in acked:
-            for index in range(max(first, mark + 1), last + 1):
-                self.ack(index)
+            self.ack_range(max(first, mark + 1), last)
 
     def reset(self, mark: int) -> None:
         """Start over: everything up to ``mark`` is acknowledged, and nothing after it."""

@@ -1,10 +1,15 @@
 """The threads that write: every job runs once, and one that hangs holds up no other."""
 
 import asyncio
+import sys
 import threading
+from collections import deque
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from counterpoise.storage.files import committer as committer_module
 from counterpoise.storage.files.committer import Committer
 
 
@@ -100,3 +105,58 @@ async def test_a_job_that_fails_keeps_no_other_from_its_end(
     for error in ("OSError: the disk is gone", "OSError: the log is gone"):
         assert caplog.text.count(error) == 2
     assert await asyncio.to_thread(committer.close, 10)
+
+
+class Called:
+    """Stands for the loop: what threads have called on it runs when a test says so."""
+
+    def __init__(self) -> None:
+        self.waiting: deque[Callable[[], None]] = deque()
+        self.call_soon_threadsafe = self.waiting.append
+
+    def run(self) -> None:
+        while self.waiting:
+            self.waiting.popleft()()
+
+
+def finish_interrupted(step: int) -> tuple[int, list[str]]:
+    """Finish one job while another ends at the given step of that.
+
+    Returns how many steps there were, and the jobs that are finished.
+    """
+    loop: Any = Called()
+    committer, finished, steps = Committer(loop, threads=1), list[str](), 0
+
+    def end(name: str) -> None:
+        handled = threading.Event()
+        committer.submit(lambda: None, lambda: finished.append(name))
+        committer.submit(handled.set)
+        assert handled.wait(10)
+
+    def trace(frame: Any, event: str, _: object) -> Any:
+        nonlocal steps
+        if frame.f_code.co_filename != committer_module.__file__:
+            return None
+        if event == "line":
+            if steps == step:
+                end("second")
+            steps += 1
+        return trace
+
+    end("first")
+    former = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        loop.run()
+    finally:
+        sys.settrace(former)
+    loop.run()
+    assert committer.close(10)
+    return steps, finished
+
+
+def test_a_job_is_finished_though_it_ends_at_any_step_of_finishing_another() -> None:
+    steps, _ = finish_interrupted(-1)
+    assert steps > 3
+    for step in range(steps):
+        assert finish_interrupted(step)[1] == ["first", "second"], f"at step {step}"

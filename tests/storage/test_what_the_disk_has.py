@@ -13,10 +13,11 @@ from counterpoise.storage.files import store as files_store
 from counterpoise.storage.files.disk import LedgerDisk, write_all
 from counterpoise.storage.files.fence import Fence
 from counterpoise.storage.files.recovery import survey, take_over
-from counterpoise.storage.files.store import UNFINISHED_MAX, FileLedgerStore
+from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.port import LogFencedError, StorageError
 from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import NAME, Failing, FaultyDisk, Hanging, cursor_at, opened, refused
+from tests.waiting import until
 
 
 async def test_an_acknowledgement_is_given_after_the_last_look_at_the_fence(tmp_path: Path) -> None:
@@ -173,20 +174,30 @@ async def test_an_owner_that_closes_leaves_the_disk_to_the_next_one_first(tmp_pa
 
 
 async def test_of_many_logs_that_close_at_once_most_do_not_wait_for_the_disk(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nor do they keep a file open until it has their last states, and nothing of them is lost."""
+    """Nor do they keep a file open until it has their last states, and nothing of them is lost.
+
+    Of those that close one after the other, the disk has each last state.
+    """
+    most = 5
+    monkeypatch.setattr(files_store, "UNFINISHED_MAX", most)
     disk = FaultyDisk()
     store = FileLedgerStore(tmp_path, disk=disk)
+    store.tidy_seconds = 0
+    for number in range(2 * most):
+        await (await store.open(f"t/n/persistent/{number}", "first", Heard())).close()
+        await until(lambda: not any(path.suffix == ".final" for path in disk.paths.values()))
+    assert not any(path.suffix == ".final" for path in disk.forgotten)
     store.tidy_seconds = 3600
-    names, logs = [f"t/n/persistent/{number}" for number in range(UNFINISHED_MAX + 20)], []
+    names, logs = [f"t/n/persistent/{number}" for number in range(most + 3)], []
     for name in names:
         heard = Heard()
         logs.append(await store.open(name, "a", heard))
         await write(logs[-1], heard, name.encode())
     await asyncio.gather(*(log.close() for log in logs))
     still_open = [path for path in disk.paths.values() if path.suffix == ".final"]
-    assert len(still_open) == UNFINISHED_MAX
+    assert len(still_open) == most
     await store.close()
     assert list(disk.paths.values()) == []
     again = FileLedgerStore(tmp_path)

@@ -94,7 +94,10 @@ async def test_cursors_are_saved_as_often_as_the_policy_has_it() -> None:
 
 
 async def test_what_cursors_know_of_entries_is_saved_before_these_are_deleted() -> None:
-    """Such as producers' sequence ids: an owner that dies then must not store a message again."""
+    """Such as producers' sequence ids: an owner that dies then must not store a message again.
+
+    What stays because they cannot be saved is deleted with the next ledger.
+    """
     broker, heard = OneBroker(replace(OPTIONS, mark_deletes_per_s=0.001)), Heard()
     log = await broker.store.open(NAME, "a broker", heard)
     for number in range(3):
@@ -103,10 +106,13 @@ async def test_what_cursors_know_of_entries_is_saved_before_these_are_deleted() 
         log.save_cursor(CursorState("s", at, properties={"a producer": f"{number}"}))
         if number < 2:
             await log.cursors_saved()
-    log.trim(log.end)
-    for _ in range(100):
-        await asyncio.sleep(0)
-    listed = (await read_managed_ledger(broker.metadata, NAME)).ledgers
+    for can_save, before in ((False, 1), (True, log.end)):
+        broker.client.vanished = not can_save
+        log.trim(before)
+        for _ in range(100):
+            await asyncio.sleep(0)
+        listed = (await read_managed_ledger(broker.metadata, NAME)).ledgers
+        assert can_save or len(listed) > len(log.ledgers)
     assert [each.ledger for each in listed] == [each.ledger_id for each in log.ledgers]
     client = broker.client.cluster.client()
     successor = ManagedLedgerStore(broker.metadata, client, options=OPTIONS, cache_bytes=1)

@@ -285,10 +285,24 @@ async def test_create_subscription_without_a_consumer(world: World) -> None:
         await topic.create_subscription("late")
 
 
-async def test_two_first_consumers_at_once_make_one_subscription(world: World) -> None:
+async def test_two_first_consumers_at_once_make_one_subscription(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Although each of them has to read first where it begins."""
     await world.publish(await world.producer(), "a")
+    log = (await world.topic()).log
+    read, reads = log.read, list[int]()
+
+    async def slowly(index: int, most: int) -> object:
+        reads.append(index)
+        await asyncio.sleep(0)
+        return await read(index, most)
+
+    monkeypatch.setattr(log, "cached", lambda _: None)
+    monkeypatch.setattr(log, "read", slowly)
     made = await asyncio.gather(*(world.consumer(SHARED, rollback_seconds=10**6) for _ in range(3)))
     assert len({id(c.subscription) for c in made}) == 1
+    assert len(reads) >= 3
 
 
 async def answered(work: asyncio.Future[object]) -> bool:

@@ -95,6 +95,12 @@ async def test_damage_in_a_closed_ledger_is_named_once_and_passed_over(
         assert heard.damage == ([] if life else [Lost(0, 1, 1)])
         await log.close()
     assert len([r for r in caplog.records if "1 entry lost, 0:1" in r.message]) == 1
+    # It goes with its ledger.
+    log = await store.open(NAME, "deletes it", heard := Heard())
+    await write(log, heard, b"new")
+    log.trim(log.end)
+    await log.close()
+    assert list((await store.open(NAME, "next", Heard())).lost) == []
     await store.close()
 
 

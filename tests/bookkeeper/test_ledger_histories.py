@@ -20,8 +20,8 @@ from counterpoise.bookkeeper.client.ledger_recovery import (
     RecoveredEnd,
     RecoveryFailed,
 )
-from counterpoise.bookkeeper.client.ledger_write import LedgerWrite
 from counterpoise.bookkeeper.client.metadata_changes import RecoveryClose, WriterClose
+from counterpoise.bookkeeper.client.pending_adds import PendingAdds
 from counterpoise.bookkeeper.client_port import LedgerOver
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import (
@@ -102,7 +102,7 @@ def test_the_order_of_bookkeepers_issue_2614() -> None:
     metadata = ledger(3, 3, 2)
     bookies = {name: SimulatedBookie(name) for name in metadata.segments[0].ensemble}
     writing, recovering = Post(bookies), Post(bookies)
-    writer, recovery = LedgerWrite(metadata, writing), LedgerRecovery(metadata, recovering)
+    writer, recovery = PendingAdds(metadata, writing), LedgerRecovery(metadata, recovering)
     assert writer.add(b"payload") == 0
     on_b1 = writing.deliver(ADD, "b1")  # the adds to the others are on their way
     recovery.start()
@@ -128,7 +128,7 @@ def test_what_a_bookie_confirmed_before_it_refused_is_acknowledged(
     """The responses came together. To a bookie that refused nothing more is sent."""
     metadata = ledger(2, 2, 2)
     post = Post({})
-    write = LedgerWrite(metadata, post)
+    write = PendingAdds(metadata, post)
     assert write.add(b"0", b"1", b"2") == 0
     write.answered("b1", *(BookieAnswer(ADD, OK, 7, entry) for entry in range(3)))
     write.answered(
@@ -205,7 +205,7 @@ def test_a_recovery_goes_on_once_an_ack_quorum_has_the_entry_and_not_before(fail
     metadata = ledger(3, 3, 2)
     bookies = {name: SimulatedBookie(name) for name in ("b1", "b2", "b3", "b4")}
     writing, recovering = Post(bookies), Post(bookies)
-    LedgerWrite(metadata, writing).add(b"payload")
+    PendingAdds(metadata, writing).add(b"payload")
     writing.deliver(ADD, "b1")  # the writer dies: no other bookie has it
     recovery = LedgerRecovery(replace(metadata, state=LedgerState.IN_RECOVERY), recovering)
     recovery.start()
@@ -236,7 +236,7 @@ def test_a_bookie_that_refuses_the_writer_itself_ends_the_ledger_for_its_first_r
     code: int,
 ) -> None:
     post = Post({})
-    write = LedgerWrite(ledger(2, 2, 2), post)
+    write = PendingAdds(ledger(2, 2, 2), post)
     write.add(b"0")
     write.answered("b2", BookieAnswer(ADD, code, 7, 0))
     assert isinstance(post.error, LedgerOver)

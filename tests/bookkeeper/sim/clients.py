@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from counterpoise.bookkeeper.bookie_frames import BookieAnswer, BookieRequest
 from counterpoise.bookkeeper.client import ledger_recovery, metadata_changes
-from counterpoise.bookkeeper.client.ledger_write import LedgerWrite
+from counterpoise.bookkeeper.client.pending_adds import PendingAdds
 from counterpoise.bookkeeper.client_port import LedgerOver
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment, LedgerState
@@ -73,7 +73,7 @@ class SimulatedWriter(SimulatedClient):
     ) -> None:
         super().__init__("writer", clock, bookies, node)
         self.known = metadata_changes.VersionedMetadata(node.metadata, node.version)
-        self.write = LedgerWrite(node.metadata, self)
+        self.write = PendingAdds(node.metadata, self)
         self.acknowledged = -1
         self.received: dict[str, list[BookieAnswer]] = {}
         self.ends = 0

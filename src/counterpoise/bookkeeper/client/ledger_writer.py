@@ -1,4 +1,4 @@
-"""The writer of a ledger over real bookies: `LedgerWrite` with connections and metadata."""
+"""The writer of a ledger over real bookies: `PendingAdds` with connections and metadata."""
 
 import asyncio
 import logging
@@ -9,7 +9,7 @@ from counterpoise.bookkeeper.bookies import Bookies
 from counterpoise.bookkeeper.client import metadata_changes
 from counterpoise.bookkeeper.client.bookie_directory import BookieDirectory, NotEnoughBookies
 from counterpoise.bookkeeper.client.ledger_nodes import LedgerNodes, as_bookkeeper_error
-from counterpoise.bookkeeper.client.ledger_write import LedgerWrite
+from counterpoise.bookkeeper.client.pending_adds import PendingAdds
 from counterpoise.bookkeeper.client_port import EntryTooLarge, LedgerListener, LedgerOver
 from counterpoise.bookkeeper.errors import BookieError, BookKeeperError
 from counterpoise.bookkeeper.ledger_metadata import LedgerMetadata, LedgerSegment
@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class BookieLedgerWriter:
-    """The only writer of an open ledger: does the I/O for the state machine `LedgerWrite`."""
+    """The only writer of an open ledger: does the I/O for the state machine `PendingAdds`."""
 
     def __init__(
         self,
@@ -34,7 +34,7 @@ class BookieLedgerWriter:
         self._directory = directory
         self._nodes = nodes
         self._listener = listener
-        self._write = LedgerWrite(created.metadata, self)
+        self._adds = PendingAdds(created.metadata, self)
         self._changing: asyncio.Task[None] | None = None
         self._reasons: dict[str, str] = {}
         """Why each failed bookie failed the last time."""
@@ -45,17 +45,17 @@ class BookieLedgerWriter:
     @property
     def ledger(self) -> int:
         """The ledger's id."""
-        return self._write.ledger
+        return self._adds.ledger
 
     @property
     def last_confirmed(self) -> int:
         """The last confirmed entry; -1 if there is none."""
-        return self._write.last_confirmed
+        return self._adds.last_confirmed
 
     @property
     def length(self) -> int:
         """Bytes of the payloads of all confirmed entries."""
-        return self._write.length
+        return self._adds.length
 
     @property
     def metadata(self) -> LedgerMetadata:
@@ -69,24 +69,24 @@ class BookieLedgerWriter:
                 f"an entry of {largest} bytes; bookies take {self._payload_max} "
                 "(nettyMaxFrameSizeBytes)"
             )
-        return self._write.add(*payloads)
+        return self._adds.add(*payloads)
 
     async def close(self) -> None:
         """Fail unconfirmed entries, and record the ledger as closed at `last_confirmed`."""
-        write = self._write
-        write.stop(f"ledger {write.ledger} is closed")
+        adds = self._adds
+        adds.stop(f"ledger {adds.ledger} is closed")
         self._notify()
         if self._changing is not None:
             # It may have changed the metadata: the write below finds out.
             self._changing.cancel()
             await asyncio.wait([self._changing])
-        change = metadata_changes.WriterClose(write.last_confirmed, write.length)
+        change = metadata_changes.WriterClose(adds.last_confirmed, adds.length)
         try:
-            self._known = await self._nodes.change(write.ledger, change, self._known)
+            self._known = await self._nodes.change(adds.ledger, change, self._known)
         except MetadataError as error:
             raise as_bookkeeper_error(error) from error
 
-    # Actions that the state machine `LedgerWrite` requests.
+    # Actions that the state machine `PendingAdds` requests.
 
     def send(self, bookie: str, *requests: BookieRequest) -> None:
         """Send entries to a bookie."""
@@ -116,21 +116,21 @@ class BookieLedgerWriter:
             if answer.code != OK:
                 self._bookies.avoid(bookie)
                 self._reasons[bookie] = answer.reason
-        self._write.answered(bookie, *answers)
+        self._adds.answered(bookie, *answers)
 
     def unanswered(self, bookie: str, request: BookieRequest, error: BookieError) -> None:
         """Note that a bookie will not respond; it may have carried out the request."""
         self._bookies.avoid(bookie)
         self._reasons[bookie] = str(error)
-        self._write.bookie_failed(bookie)
+        self._adds.bookie_failed(bookie)
 
     def _notify(self) -> None:
         if self._notifying:
             self._notifying = False
-            self._listener.confirmed(self._write.last_confirmed)
+            self._listener.confirmed(self._adds.last_confirmed)
 
     async def _replace(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
-        ledger, ensemble = self._write.ledger, before.ensemble
+        ledger, ensemble = self._adds.ledger, before.ensemble
         try:
             quorum = self._known.metadata.write_quorum
             after = await self._directory.replace(ensemble, failed, quorum, self._bookies)
@@ -143,8 +143,8 @@ class BookieLedgerWriter:
             # Any error ends the ledger, since its owner would wait for these entries for ever.
             names = "; ".join(f"{each}, {self._reasons[each]}" for each in sorted(failed))
             why = str(error) or repr(error)
-            self._write.end(f"ledger {ledger}: bookies that failed ({names}) stay: {why}")
+            self._adds.end(f"ledger {ledger}: bookies that failed ({names}) stay: {why}")
             if not isinstance(error, BookKeeperError | MetadataError):
                 _log.exception("ledger %d: its ensemble could not be changed", ledger)
             return
-        self._write.ensemble_changed(self._known.metadata.segments[-1])
+        self._adds.ensemble_changed(self._known.metadata.segments[-1])

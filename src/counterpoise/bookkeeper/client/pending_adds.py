@@ -1,5 +1,4 @@
-"""The writer of a ledger, without sockets and clocks: sends entries, handles responses,
-acknowledges.
+"""A ledger's unacknowledged entries, as a state machine without sockets and clocks.
 
 Each entry goes to its write set. It is acknowledged when an ack quorum has it, after all entries
 before it, and never while a failed bookie waits to be replaced (Java's ``PendingAddOp`` and
@@ -24,11 +23,11 @@ from counterpoise.bookkeeper.ledger_metadata import NO_ENTRY, LedgerMetadata, Le
 from counterpoise.bookkeeper.stored_entry import EntryDigest, master_key
 
 
-class LedgerWriteActions(Protocol):
-    """The requests of a ledger's writer, which its caller carries out."""
+class AddActions(Protocol):
+    """The requests of `PendingAdds`, which a ledger's writer carries out."""
 
     def send(self, bookie: str, *requests: BookieRequest) -> None:
-        """Send entries to a bookie. Its responses follow, or `LedgerWrite.bookie_failed`."""
+        """Send entries to a bookie. Its responses follow, or `PendingAdds.bookie_failed`."""
 
     def confirmed(self, last: int) -> None:
         """Called when entries up to ``last`` are acknowledged."""
@@ -36,7 +35,7 @@ class LedgerWriteActions(Protocol):
     def change_ensemble(self, first: int, before: LedgerSegment, failed: Collection[str]) -> None:
         """Write a segment from ``first`` on, without the failed bookies, into the metadata.
 
-        Then call `LedgerWrite.ensemble_changed`, or `LedgerWrite.end` if that is impossible.
+        Then call `PendingAdds.ensemble_changed`, or `PendingAdds.end` if that is impossible.
         """
 
     def ended(self, error: LedgerOver) -> None:
@@ -54,10 +53,10 @@ class _PendingAdd:
     """A bit for each place in the ensemble whose bookie has the entry."""
 
 
-class LedgerWrite:
-    """The writer of one new ledger as a state machine without I/O."""
+class PendingAdds:
+    """Sends the entries of one new ledger, handles responses, and acknowledges in order."""
 
-    def __init__(self, created: LedgerMetadata, actions: LedgerWriteActions) -> None:
+    def __init__(self, created: LedgerMetadata, actions: AddActions) -> None:
         self.ledger = created.ledger
         self.last_confirmed = NO_ENTRY
         self.length = 0

@@ -112,7 +112,7 @@ def _bucket(axes: Axes) -> None:
         for at in times:
             now = round(at * SECOND_NS)
             # 200 a second are wanted, except for a rest in the middle.
-            if not 2 <= at < 4 and bucket.settle(now) > 0:
+            if not 2 <= at < 4 and bucket.update_balance(now) > 0:
                 bucket.take(4, now)
                 passed += 4
             through.append(passed)

@@ -148,7 +148,7 @@ def test_every_bookie_that_fails_is_replaced_and_what_others_have_counts(
 ) -> None:
     """At an event without a name the change of the ensemble is written, if one is asked for."""
     post, spare = Post({}), ["b5", "b4"]
-    write = LedgerWrite(ledger(3, 3, len(others)), post)
+    write = PendingAdds(ledger(3, 3, len(others)), post)
     write.add(b"0")
     answers = [f"{each} has it" for each in others[1:]]
     for event in (*order, *["is written"] * 2, *answers):

@@ -106,11 +106,10 @@ async def delete(request: web.Request) -> None:
     name, policies = request.match_info["cluster"], broker_of(request).policies
     if await policies.isolation_policies(name).get():
         raise errors.precondition_failed("Cluster not empty")
-    for tenant in await policies.tenants():
-        for namespace in await policies.namespaces(tenant):
-            found = await policies.namespace(namespace) or {}
-            if name in found.get("replication_clusters", []):
-                raise errors.precondition_failed("Cluster not empty")
+    for namespace in await policies.all_namespaces():
+        found = await policies.namespace(namespace) or {}
+        if name in found.get("replication_clusters", []):
+            raise errors.precondition_failed("Cluster not empty")
     try:
         await policies.delete_cluster(name)
     except NotFound:

@@ -109,13 +109,8 @@ async def _unload_affected(
         before = set(former["namespaces"])
         is_moved = sorted(former["primary"]) != sorted(policy["primary"])
         affected = affected | before if is_moved or scope == "all_matching" else affected ^ before
-    policies = broker_of(request).policies
-    found = [
-        str(each)
-        for tenant in await policies.tenants()
-        for each in await policies.namespaces(tenant)
-        if matches_any([*affected], str(each))
-    ]
+    names = map(str, await broker_of(request).policies.all_namespaces())
+    found = [each for each in names if matches_any([*affected], each)]
     await ask_each(request, "PUT", [f"/admin/v2/namespaces/{each}/unload" for each in found])
 
 

@@ -55,11 +55,10 @@ async def put(request: web.Request) -> None:
 async def delete(request: web.Request) -> None:
     """Remove a resource group that no namespace belongs to."""
     name, policies = request.match_info["resourcegroup"], broker_of(request).policies
-    for tenant in await policies.tenants():
-        for namespace in await policies.namespaces(tenant):
-            found = await policies.namespace(namespace) or {}
-            if found.get("resource_group_name") == name:
-                raise precondition_failed(f"ResourceGroup {name} is in use by {namespace}")
+    for namespace in await policies.all_namespaces():
+        found = await policies.namespace(namespace) or {}
+        if found.get("resource_group_name") == name:
+            raise precondition_failed(f"ResourceGroup {name} is in use by {namespace}")
     try:
         await policies.delete_resource_group(name)
     except NotFound:

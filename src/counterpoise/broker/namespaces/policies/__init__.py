@@ -109,6 +109,10 @@ class Policies(StoredTopics):
         names = await self._store.children(self.tenant_node(tenant).path)
         return [NamespaceName(tenant, local) for local in names]
 
+    async def all_namespaces(self) -> list[NamespaceName]:
+        """The namespaces of all tenants, sorted."""
+        return [each for tenant in await self.tenants() for each in await self.namespaces(tenant)]
+
     def shared_policies(self, name: NamespaceName) -> JsonNode:
         """The node of a namespace's ``Policies``, which hold in every cluster."""
         return self._node(paths.policies(name))

@@ -49,6 +49,7 @@ _BEGINS_WORD = re.compile("(?<=[a-z0-9])(?=[A-Z])")
 WORDS_STAY = {
     ("src/counterpoise/pipeline/tables/data_files.py", "tell"): "the method of Python's files",
     ("src/counterpoise/pipeline/gold/write.py", "tell"): "the method of Python's files",
+    ("src/counterpoise/pipeline/tables/old_layout.py", "reigns"): "a directory of older histories",
 }
 """Where a word stays (all words where it is empty), and why."""
 FILES_RECUR = frozenset("__init__ errors memory options policies registry".split())

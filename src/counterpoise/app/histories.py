@@ -8,8 +8,9 @@ from typing import TypeVar
 from counterpoise.app.errors import UserError
 from counterpoise.pipeline.drive.action_trail import PREFIX, ActionTrail
 from counterpoise.pipeline.tables.heartbeat import writing
-from counterpoise.pipeline.tables.history import TablesReader, TablesWriter, has_tables
+from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 from counterpoise.pipeline.tables.location import Location, open_location
+from counterpoise.pipeline.tables.old_layout import has_tables
 from counterpoise.pipeline.tables.plain_files import names_below
 
 T = TypeVar("T")

@@ -26,6 +26,8 @@ examples:
       SQL that makes a view of each table; --for parquet for a DuckDB without the extension (today's
       files only); --for spark for Spark's dialect
 
+  counterpoise history migrate ./old --to ./history
+      copies a history that an older version wrote; the old one is not changed
 
 Tables (Delta Lake): reports, ownership_changes, journal. Views of them: bundle_loads, broker_loads,
 gaps, rounds, decisions, rejections, outcomes, memory.
@@ -43,6 +45,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("sql", "print the SQL that makes tables and views for DuckDB or Spark"),
         ("vacuum", "remove data files that no readable version of the tables needs"),
         ("import", "make a history from the metrics in a Prometheus"),
+        ("migrate", "copy a history of an older version into tables of the present layout"),
     ):
         verb = inner.add_parser(name, help=text, description=text)
         verb.add_argument("history", metavar="URI", help="the history")
@@ -59,6 +62,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
                 metavar="ENGINE",
                 help="duckdb (the default), parquet or spark",
             )
+        if name == "migrate":
+            verb.add_argument("--to", required=True, metavar="URI", help="an empty place for it")
         if name == "export":
             verb.add_argument(
                 "table", metavar="TABLE", help="a table or a view, as `history --help` lists them"

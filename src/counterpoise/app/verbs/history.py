@@ -1,9 +1,10 @@
-"""``counterpoise history``: check, repair, export and import a history."""
+"""``counterpoise history``: check, repair, export and import a history, migrate an older one."""
 
 import argparse
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any
 
 import pyarrow.csv as pcsv
@@ -23,7 +24,9 @@ from counterpoise.pipeline.tables.check import (
     repair_logs,
 )
 from counterpoise.pipeline.tables.history import TablesReader
-from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.location import Location, open_location
+from counterpoise.pipeline.tables.migration import migrate
+from counterpoise.pipeline.tables.old_layout import expect_readable
 from counterpoise.pipeline.tables.schema import TABLES
 from counterpoise.pipeline.tables.views import ENGINES, NAMES, VIEWS, parts, sql
 
@@ -96,6 +99,16 @@ def _vacuum(args: argparse.Namespace, location: Location) -> int:
     return 0
 
 
+def _migrate(args: argparse.Namespace, location: Location) -> int:
+    expect_readable(location)  # before the target becomes a history
+    target = open_location(args.to)
+
+    for table, rows in as_writer(target, partial(migrate, location)).items():
+        sys.stdout.write(f"{rows:13,} rows of {table}\n")
+    sys.stdout.write(f"{target.address} has all of {location.address} now: go on with that one\n")
+    return 0
+
+
 def _sql(args: argparse.Namespace, location: Location) -> int:
     if args.engine not in ENGINES:
         raise UserError(f"--for {args.engine}: there are {', '.join(ENGINES)}")
@@ -146,4 +159,5 @@ SUB_VERBS: Mapping[str, Callable[[argparse.Namespace, Location], int]] = {
     "export": _export,
     "sql": _sql,
     "vacuum": _vacuum,
+    "migrate": _migrate,
 }

@@ -12,7 +12,7 @@ import threading
 import time
 import uuid
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,6 +26,7 @@ from counterpoise.pipeline.tables import delta_table
 from counterpoise.pipeline.tables.data_files import DataFile, level_of
 from counterpoise.pipeline.tables.faults import HistoryFaultError, superseded
 from counterpoise.pipeline.tables.location import Location
+from counterpoise.pipeline.tables.old_layout import is_old
 from counterpoise.pipeline.tables.plain_files import read_plain, sync_path
 from counterpoise.pipeline.tables.schema import DAY, FOLD_STATE, JOURNAL, TABLES, statistics_of
 
@@ -215,16 +216,17 @@ class TablesWriter(TablesReader):
             raise self._ended
 
 
-def has_tables(names: Iterable[str]) -> bool:
-    """Whether a directory with these file names is a history that has tables."""
-    return not {*TABLES}.isdisjoint(names)
-
-
 def take_over(location: Location) -> TablesWriter:
     """Become the history's writer, by committing the next epoch to every table.
 
     Raises `SupersededError` when another process does so at the same time, and `HistoryFaultError`.
     """
+    if is_old(location):
+        raise HistoryFaultError(
+            f"{location.address} has the layout of an older counterpoise: `counterpoise history "
+            f"migrate {location.address} --to NEW` copies it into tables of today, with all that "
+            "is in it"
+        )
     handles = {}
     for table in TABLES:
         handle = delta_table.find_table(location, table)

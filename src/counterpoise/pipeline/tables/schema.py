@@ -33,7 +33,7 @@ import pyarrow as pa
 from counterpoise.load.rows import COLUMNS, TEXT, Column, ReportRows
 
 LAYOUT: Final = 4
-"""The version of the tables."""
+"""The version of the tables; 1 to 3 were directories of Parquet without a log."""
 LAYOUT_KEY: Final = "counterpoise.layout"
 """The table property that contains the layout's version."""
 

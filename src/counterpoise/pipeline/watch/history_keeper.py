@@ -17,9 +17,10 @@ from counterpoise.pipeline.notify.webhook import NotifyOptions, notifying
 from counterpoise.pipeline.tables.control import read_control
 from counterpoise.pipeline.tables.faults import superseded
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions, writing
-from counterpoise.pipeline.tables.history import TablesWriter, has_tables
+from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.keeping import Keeping, KeepingOptions
 from counterpoise.pipeline.tables.location import open_location
+from counterpoise.pipeline.tables.old_layout import has_tables
 from counterpoise.pipeline.tables.plain_files import names_below
 from counterpoise.pipeline.tables.reports import newest_poll
 from counterpoise.pipeline.watch.metrics import Metrics

@@ -5,14 +5,14 @@ import signal
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from xdist.remote import Producer
 
 from counterpoise.app.clusters.zookeeper import ZooKeeper
 from tests.decide_command import decide  # noqa: F401 - a fixture
 from tests.scheduling import LongFilesFirst, first_long
 
-settings.register_profile("suite", deadline=None)
+settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)

@@ -20,11 +20,18 @@ from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.shared_answers import SharedAnswers
 from counterpoise.broker.base.background import BackgroundTasks
 from tests.admin.conftest import Api
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 LARGE_ANSWER = b"x" * 8_000_000
 PUT = b"PUT /take HTTP/1.1\r\nHost: a\r\n"
 LINE = b"GET /small HTTP/1.1\r\nHost: a\r\n\r\n"
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine's clients take their time; a test whose client takes too long says so."""
+    for name in ("READ_S", "BODY_S"):
+        monkeypatch.setattr(module, name, 10 * WITHIN_S)
 
 
 async def small(_: web.Request) -> web.Response:
@@ -74,7 +81,7 @@ class House:
 
     async def is_served(self) -> bool:
         reader, writer = await self.connect(LINE)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             served = b" 200 " in await reader.readline()
         writer.close()
         return served
@@ -83,7 +90,7 @@ class House:
         """Whether there is a place for one."""
         reader, writer = await self.connect(PUT + b"Content-Length: 100000\r\n\r\n")
         writer.write(b"x" * 100_000)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             return b" 200 " in await reader.readline()
 
     @property
@@ -122,7 +129,7 @@ async def open_house(most: int = 0) -> AsyncIterator[House]:
 async def ended(reader: asyncio.StreamReader) -> bytes:
     """Everything until the connection's end."""
     got = b""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         try:
             while piece := await reader.read(1 << 16):
                 got += piece
@@ -233,7 +240,7 @@ async def test_an_answer_is_written_as_it_is_read() -> None:
         assert house.unsent < 4 * module.LARGE
         head = await reader.readuntil(b"\r\n\r\n")
         assert b"Content-Type: text/plain" in head
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WITHIN_S):
             assert await reader.readexactly(len(LARGE_ANSWER)) == LARGE_ANSWER
 
 
@@ -251,7 +258,7 @@ async def test_a_packed_answer_counts_as_what_it_takes_and_is_written_whole(
             head = await reader.readuntil(b"\r\n\r\n")
             assert b"Content-Type: text/odd" in head
             assert b"Content-Length: %d" % len(LARGE_ANSWER) in head
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(WITHIN_S):
                 assert await reader.readexactly(len(LARGE_ANSWER)) == LARGE_ANSWER
         assert await house.is_served()
 
@@ -263,7 +270,7 @@ async def test_who_asks_for_a_head_gets_no_body() -> None:
             reader, writer = await house.connect(
                 line + LINE.replace(b"Host", b"Connection: close\r\nHost")
             )
-            async with asyncio.timeout(20):
+            async with asyncio.timeout(WITHIN_S):
                 received = await reader.read()
             assert received.count(b"HTTP/1.1 200") == 2
             assert len(received) < 1000
@@ -328,7 +335,7 @@ async def test_a_slow_reader_has_some_time_whatever_waits(monkeypatch: pytest.Mo
 
 async def ended_after(reader: asyncio.StreamReader) -> bytes:
     await reader.readuntil(b"\r\n\r\n")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         return await reader.readexactly(len(LARGE_ANSWER))
 
 

@@ -39,7 +39,7 @@ def test_the_description_is_served_and_has_every_route(cluster: Cluster) -> None
         f"{cluster.admin_url}/admin/v2/openapi.json",
         headers={"Authorization": f"Bearer {cluster.security.token('stranger')}"},
     )
-    with urllib.request.urlopen(request, timeout=15) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         document = json.load(response)
     described = {
         (method.upper(), path) for path, each in document["paths"].items() for method in each

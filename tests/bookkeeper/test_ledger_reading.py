@@ -24,7 +24,7 @@ from tests.bookkeeper.fake_bookie import BookieDisk, Misbehaviour
 from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster, metadata_bytes, stored_entry
 from tests.ports import free_ports
 from tests.quota.jumping import on_jumping_loop, pass_time
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 PAYLOADS = [b"payload %d" % number for number in range(10)]
 
@@ -60,7 +60,7 @@ async def test_every_entry_comes_from_the_first_bookie_of_its_write_set(
 
 async def test_equal_requests_at_once_are_each_answered(cluster: FakeCluster) -> None:
     await cluster.ledger(7, PAYLOADS)
-    async with cluster.reading() as reading, asyncio.timeout(10):
+    async with cluster.reading() as reading, asyncio.timeout(WITHIN_S):
         reads = [reading.bookies.read("b1", 7, 0) for _ in range(4)]
         found = await asyncio.gather(*reads)
     assert found == [cluster.bookies["b1"].stored[7, 0]] * 4
@@ -73,7 +73,7 @@ async def test_equal_requests_of_a_bookie_that_fails_all_fail(
 ) -> None:
     await cluster.ledger(7, PAYLOADS)
     cluster.bookies["b1"].misbehaves[7, 0] = how
-    async with cluster.reading(SOON) as reading, asyncio.timeout(10):
+    async with cluster.reading(SOON) as reading, asyncio.timeout(WITHIN_S):
         reads = [reading.bookies.read("b1", 7, 0) for _ in range(4)]
         found = await asyncio.gather(*reads, return_exceptions=True)
     assert [type(each) for each in found] == [BookieError] * 4
@@ -271,7 +271,7 @@ async def test_a_client_that_is_closed_goes_on_connecting_to_no_bookie(
     await asyncio.sleep(0)
     bookies.close()
     (connecting,) = asyncio.all_tasks() - before
-    await asyncio.wait([connecting], timeout=10)
+    await asyncio.wait([connecting], timeout=WITHIN_S)
     assert connecting.cancelled()
 
 
@@ -371,7 +371,7 @@ async def test_a_bookie_that_fails_is_avoided_and_closing_ends_what_is_asked(
     await cluster.ledger(7, PAYLOADS)
     cluster.bookies["b1"].always = Misbehaviour.HANGS_UP
     cluster.bookies["b2"].always = Misbehaviour.SILENCE
-    async with cluster.reading() as reading, asyncio.timeout(10):
+    async with cluster.reading() as reading, asyncio.timeout(WITHIN_S):
         bookies = reading.bookies
         with pytest.raises(BookieError):
             await bookies.read("b1", 7, 0)

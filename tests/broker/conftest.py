@@ -69,7 +69,7 @@ class BrokersOfTest:
         self.leadership: list[tuple[str, bool]] = []
 
     async def session(self) -> MetadataStore:
-        return await open_store(self.metadata_url, tree=self.tree, session_timeout_s=4)
+        return await open_store(self.metadata_url, tree=self.tree, session_timeout_s=40)
 
     async def start(self, **changes: Any) -> Broker:
         broker = Broker(

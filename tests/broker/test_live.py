@@ -18,6 +18,7 @@ from counterpoise.metadata import MemoryTree
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.names.options import ConfigError, Option, all_options, with_dynamic
 from tests.broker.conftest import NAMESPACE, BrokersOfTest
+from tests.waiting import WITHIN_S
 
 STARTED = BrokerConfig(auto_topic_creation=AutoTopicCreation(partitions=5))
 
@@ -51,13 +52,13 @@ async def test_a_change_reaches_every_broker_and_a_removal_brings_back_its_own_v
     first, second = followers
     await first.policies.set_dynamic_setting("defaultNumPartitions", "7")
     for each in followers:
-        config = await asyncio.wait_for(each.heard.get(), 10)
+        config = await asyncio.wait_for(each.heard.get(), WITHIN_S)
         assert config.auto_topic_creation.partitions == 7
         assert each.live.config is config
         assert each.live.changed == {"defaultNumPartitions": "7"}
     await second.policies.set_dynamic_setting("defaultNumPartitions", None)
     for each in followers:
-        config = await asyncio.wait_for(each.heard.get(), 10)
+        config = await asyncio.wait_for(each.heard.get(), WITHIN_S)
         assert config == STARTED
 
 
@@ -79,7 +80,7 @@ async def test_a_value_that_cannot_be_used_is_ignored_and_logged(
         b' "clusterName": "other", "loadManagerClassName": "x"}'
     )
     await first.store.put(paths.DYNAMIC_SETTINGS, stored)
-    config = await asyncio.wait_for(first.heard.get(), 10)
+    config = await asyncio.wait_for(first.heard.get(), WITHIN_S)
     assert config.auto_topic_creation == AutoTopicCreation(allowed=False, partitions=5)
     assert config.cluster_name == "standalone"
     assert "defaultNumPartitions: 'none' is not" in caplog.text
@@ -100,7 +101,7 @@ async def test_the_load_manager_stays_while_a_broker_runs(
     # Another program may write it all the same.
     stored = {"loadManagerClassName": EXTENSIBLE, "loadBalancerBrokerMaxTopics": "7"}
     await first.store.put(paths.DYNAMIC_SETTINGS, json.dumps(stored).encode())
-    config = await asyncio.wait_for(first.heard.get(), 10)
+    config = await asyncio.wait_for(first.heard.get(), WITHIN_S)
     assert config.filters == replace(STARTED.filters, max_topics=7)
     assert "loadManagerClassName" in caplog.text
 
@@ -116,7 +117,7 @@ async def test_the_filters_go_on_when_another_load_manager_is_stored(
     heard = asyncio.Event()
     one.metadata.subscribe(lambda _: heard.set())
     await full.parts.load.registry.register(said)
-    await asyncio.wait_for(heard.wait(), 10)
+    await asyncio.wait_for(heard.wait(), WITHIN_S)
     assert await one.report_of(full.id) == said
     await one.policies.set_dynamic_setting("loadManagerClassName", EXTENSIBLE)
     await one.live.refresh()

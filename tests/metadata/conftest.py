@@ -31,7 +31,7 @@ async def open_session(
     sessions: list[MetadataStore] = []
 
     async def open_one() -> MetadataStore:
-        session = await open_store(url, tree=tree, session_timeout_s=2, operation_timeout_s=10)
+        session = await open_store(url, tree=tree, session_timeout_s=40, operation_timeout_s=40)
         sessions.append(session)
         return session
 

@@ -17,6 +17,7 @@ from counterpoise.metadata import (
 )
 from counterpoise.metadata.port import MUST_NOT_EXIST
 from tests.metadata.conftest import OpenSession
+from tests.waiting import WITHIN_S
 
 
 class Heard:
@@ -32,7 +33,7 @@ class Heard:
             self.queue.put_nowait(notification)
 
     async def take(self, count: int) -> list[tuple[str, str]]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             heard = [await self.queue.get() for _ in range(count)]
         return [(each.kind.value, each.path) for each in heard]
 

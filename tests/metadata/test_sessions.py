@@ -40,7 +40,7 @@ from counterpoise.metadata.zk_handler import bounded_handler
 from counterpoise.metadata.zk_session import SessionWatch
 from counterpoise.metadata.zk_watch import SubtreeWatch
 from tests.quota.jumping import on_jumping_loop, pass_time
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 LOST_AND_BACK = [SessionEvent.SESSION_LOST, SessionEvent.SESSION_REESTABLISHED]
 
@@ -343,7 +343,7 @@ async def test_an_expired_session_is_reported_and_replaced(zookeeper: ZooKeeper)
     twin = KazooClient(hosts=zookeeper.address, client_id=store._client.client_id)
     await asyncio.to_thread(twin.start)
     await asyncio.to_thread(twin.stop)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         await vanished.wait()
     seen = await events.until(SessionEvent.SESSION_REESTABLISHED)
     assert [each for each in seen if each in LOST_AND_BACK] == LOST_AND_BACK
@@ -352,7 +352,7 @@ async def test_an_expired_session_is_reported_and_replaced(zookeeper: ZooKeeper)
     await store.put("/e", b"again", ephemeral=True)
     found = await store.get("/e")
     assert found.mine
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         assert (await heard.get()).path == "/e", "the new session has no watch"
     await store.close()
     await watcher.close()
@@ -377,7 +377,7 @@ async def test_a_server_that_comes_back_in_time_keeps_the_session(
         heard: asyncio.Queue[Notification] = asyncio.Queue()
         store.subscribe(heard.put_nowait)
         await store.put("/after", b"")
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             assert (await heard.get()).path == "/after", "the watch was not set up again"
     finally:
         await store.close()
@@ -479,7 +479,7 @@ async def test_two_chroots_do_not_see_each_other(zookeeper: ZooKeeper) -> None:
     assert found.value == b"1"
     await two.put("/y", b"")
     await two.put("/z", b"")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         assert [(await heard.get()).path for _ in range(2)] == ["/y", "/z"]
     for store in (one, two, whole):
         await store.close()
@@ -521,7 +521,7 @@ async def test_a_server_that_accepts_and_is_silent_is_left_for_another_try() -> 
     connecting = asyncio.create_task(
         ZooKeeperStore.connect(f"127.0.0.1:{port}", session_timeout_s=3600, answer_s=0.1)
     )
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         for _ in range(3):
             await begun.acquire()
     connecting.cancel()
@@ -573,11 +573,11 @@ async def test_closing_waits_for_a_silent_server_only_so_long(
     end = client.stop
 
     def stop() -> None:
-        heard.wait(20)
+        heard.wait(WITHIN_S)
         end()
 
     monkeypatch.setattr(client, "stop", stop)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await store.close()
     assert not heard.is_set()
     heard.set()

@@ -28,6 +28,7 @@ from counterpoise.metadata import (
     open_tree,
 )
 from counterpoise.metadata.sqlite import SqliteTree
+from tests.waiting import WITHIN_S
 
 NUMBERS = itertools.count()
 
@@ -201,7 +202,7 @@ class FaultyDisk(sqlite3.Connection):
             raise sqlite3.OperationalError("database or disk is full")
         if statement == "COMMIT" and FaultyDisk.is_slow:
             self.begun.set()
-            FaultyDisk.was_released = self.released.wait(5)
+            FaultyDisk.was_released = self.released.wait(WITHIN_S)
         return super().execute(statement, *values)
 
 
@@ -310,7 +311,7 @@ async def test_a_session_that_ends_does_not_wait_for_the_disk(
     store = await open_store(url_of(tmp_path))
     disk.is_slow = True
     writing = asyncio.ensure_future(store.put("/a", b"last words"))
-    assert await asyncio.to_thread(disk.begun.wait, 5)
+    assert await asyncio.to_thread(disk.begun.wait, WITHIN_S)
     await store.close()
     disk.released.set()
     await asyncio.wait([writing])

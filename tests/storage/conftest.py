@@ -15,6 +15,7 @@ from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import EntryGroup, Lost, StorageError
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
+from tests.waiting import WITHIN_S
 
 Brokers = Callable[[], LedgerStore]
 """Makes another broker's access to the same stored logs."""
@@ -61,7 +62,7 @@ class Heard:
         self._changed.set()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WITHIN_S):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()

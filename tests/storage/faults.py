@@ -10,6 +10,7 @@ from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.port import CursorState
 from tests.storage.conftest import Heard
+from tests.waiting import WITHIN_S
 
 NAME = "t/n/persistent/x"
 
@@ -112,7 +113,7 @@ class Hanging:
     def __call__(self, what: str, path: Path) -> None:
         if what == self.what and self.suffix in path.name:
             self.reached.set()
-            self.released.wait(10)
+            self.released.wait(WITHIN_S)
 
 
 async def opened(

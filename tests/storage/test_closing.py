@@ -11,6 +11,7 @@ from counterpoise.storage.local_ids import LocalLedgerIds
 from tests.storage.conftest import Heard, write
 from tests.storage.faults import FaultyDisk, Hanging
 from tests.storage.test_faults import NAME, opened
+from tests.waiting import WITHIN_S
 
 
 @pytest.mark.parametrize("store_closes", ["meanwhile", "afterwards"])
@@ -21,7 +22,7 @@ async def test_a_log_whose_closing_is_given_up(tmp_path: Path, store_closes: str
     await write(log, heard, b"1")
     disk.before = hanging = Hanging("write", ".final")
     closing = asyncio.create_task(log.close())
-    await asyncio.to_thread(hanging.reached.wait, 10)
+    await asyncio.to_thread(hanging.reached.wait, WITHIN_S)
     closing.cancel()
     with contextlib.suppress(asyncio.CancelledError):
         await closing

@@ -11,6 +11,7 @@ import pytest
 
 from counterpoise.storage.files import committer as committer_module
 from counterpoise.storage.files.committer import Committer
+from tests.waiting import WITHIN_S
 
 
 class Noted:
@@ -29,7 +30,7 @@ class Noted:
 
     def run(self) -> None:
         self.begun.set()
-        self.may.wait(10)
+        self.may.wait(WITHIN_S)
 
     def finish(self) -> None:
         self._finished.put_nowait(self.name)
@@ -41,11 +42,11 @@ async def test_a_thread_that_hangs_holds_up_no_job_of_others() -> None:
     hanging, slow = (Noted(name, finished, let=False) for name in ("hanging", "slow"))
     for job in (hanging, slow):
         job.submit_to(committer)
-        assert await asyncio.to_thread(job.begun.wait, 10)
+        assert await asyncio.to_thread(job.begun.wait, WITHIN_S)
     for name in "abc":
         Noted(name, finished).submit_to(committer)
     slow.may.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         assert [await finished.get() for _ in range(4)] == ["slow", "a", "b", "c"]
         # By now it may rest, or not yet.
         for name in "de":
@@ -64,7 +65,7 @@ async def test_what_is_queued_is_run_before_the_threads_end() -> None:
     closing = asyncio.create_task(asyncio.to_thread(committer.close, 10))
     for job in jobs:
         job.may.set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         assert {await finished.get() for _ in jobs} == {job.name for job in jobs}
     assert await closing
 
@@ -72,7 +73,7 @@ async def test_what_is_queued_is_run_before_the_threads_end() -> None:
 async def test_threads_that_rest_are_woken_again_and_again() -> None:
     finished: asyncio.Queue[str] = asyncio.Queue()
     committer = Committer(asyncio.get_running_loop(), threads=2)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         for turn in range(300):
             names = [f"{turn}.{number}" for number in range(turn % 4 + 1)]
             for name in names:
@@ -97,7 +98,7 @@ async def test_a_job_that_fails_keeps_no_other_from_its_end(
 
     finished: asyncio.Queue[str] = asyncio.Queue()
     committer = Committer(asyncio.get_running_loop(), threads=1)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         for _ in range(2):
             for kind, name in ((Failing, "failing"), (Noted, "sound")):
                 kind(name, finished).submit_to(committer)
@@ -131,7 +132,7 @@ def finish_interrupted(step: int) -> tuple[int, list[str]]:
         handled = threading.Event()
         committer.submit(lambda: None, lambda: finished.append(name))
         committer.submit(handled.set)
-        assert handled.wait(10)
+        assert handled.wait(WITHIN_S)
 
     def trace(frame: Any, event: str, _: object) -> Any:
         nonlocal steps

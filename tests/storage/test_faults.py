@@ -12,6 +12,7 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import StorageError
 from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import NAME, Failing, FaultyDisk, Hanging, cursor_at, opened, refused
+from tests.waiting import WITHIN_S
 
 FAULTS = [
     ("write", ".ledger", errno.ENOSPC),
@@ -86,7 +87,7 @@ async def test_what_waits_behind_a_failed_write_is_not_stored_before_it(tmp_path
     store, log, heard = await opened(tmp_path, disk)
     disk.before = hang = Hanging("write", ".ledger")
     log.append(b"1", 1, 1)
-    await asyncio.to_thread(hang.reached.wait, 10)
+    await asyncio.to_thread(hang.reached.wait, WITHIN_S)
     log.append(b"2", 1, 2)
     disk.before = Failing("sync", ".ledger", errno.EIO)
     hang.released.set()
@@ -106,7 +107,7 @@ async def test_what_comes_while_a_group_is_written_is_one_group(tmp_path: Path) 
     groups: list[int] = []
     heard.committed = lambda group: groups.append(len(group.entries))  # type: ignore[method-assign]
     log.append(b"1", 1, 1)
-    await asyncio.to_thread(hang.reached.wait, 10)
+    await asyncio.to_thread(hang.reached.wait, WITHIN_S)
     for entry in (b"2", b"3"):
         log.append(entry, 1, entry)
         await asyncio.sleep(0)
@@ -181,8 +182,8 @@ async def test_a_store_closes_although_its_disk_answers_no_read(
     waiting = [
         asyncio.ensure_future(store.open(f"{NAME}-{each}", "a", Heard())) for each in range(6)
     ]
-    assert await asyncio.to_thread(hang.reached.wait, 10)
-    async with asyncio.timeout(5):
+    assert await asyncio.to_thread(hang.reached.wait, WITHIN_S)
+    async with asyncio.timeout(WITHIN_S):
         await store.close()
     assert not any(each.done() for each in waiting)
     hang.released.set()

@@ -29,6 +29,7 @@ from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.port import CursorState, LogFencedError, Lost, StorageError
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper, MemoryClient, MemoryWriter
 from tests.storage.conftest import Heard, everything, write
+from tests.waiting import WITHIN_S
 
 NAME = "t/n/persistent/x"
 PATH = f"/managed-ledgers/{NAME}"
@@ -327,7 +328,7 @@ async def test_a_ledger_that_the_store_may_have_listed_is_not_deleted(
 
     monkeypatch.setattr(session, "put", put_unanswered)
     log.append(b"3", 1, b"3")
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await listed.wait()
         with contextlib.suppress(StorageError):
             await log.close()

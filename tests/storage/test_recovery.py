@@ -19,6 +19,7 @@ from tests.descriptors import open_ledgers
 from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import FaultyDisk, Hanging
 from tests.storage.ledgers import ENTRIES, NAME, crashed, noted, records
+from tests.waiting import WITHIN_S
 
 
 async def test_a_torn_tail_is_cut_and_appending_goes_on(tmp_path: Path) -> None:
@@ -243,7 +244,7 @@ async def test_of_two_brokers_that_claim_a_log_at_once_the_second_waits(tmp_path
     slow = FaultyDisk()
     slow.before = hang = Hanging("write", fence.NAME)
     first = asyncio.create_task(asyncio.to_thread(fence.claim, tmp_path, "a", slow))
-    await asyncio.to_thread(hang.reached.wait, 10)
+    await asyncio.to_thread(hang.reached.wait, WITHIN_S)
     second = asyncio.create_task(asyncio.to_thread(fence.claim, tmp_path, "b", LedgerDisk()))
     # As long as a second that does not wait would need, and more.
     await asyncio.wait({second}, timeout=0.2)

@@ -16,6 +16,7 @@ from counterpoise.storage.port import CursorState, Lost, Position
 from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import FaultyDisk, Hanging
 from tests.storage.ledgers import ENTRIES, NAME, crashed, ends, old_ledger
+from tests.waiting import WITHIN_S
 
 
 async def with_cursor(root: Path) -> tuple[FileLedgerStore, Log[object]]:
@@ -170,7 +171,7 @@ async def test_a_ledger_that_was_closed_while_the_state_was_saved_is_in_the_stat
     await write(log, heard, *ENTRIES)
     disk.before = late = Hanging("write", "1-")
     log.append(b"in the next ledger", 1, None)
-    await asyncio.to_thread(late.reached.wait, 10)
+    await asyncio.to_thread(late.reached.wait, WITHIN_S)
     await log.cursors_saved()
     late.released.set()
     await log.flush()

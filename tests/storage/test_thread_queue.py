@@ -5,6 +5,7 @@ from collections import Counter
 from queue import SimpleQueue
 
 from counterpoise.storage.files.thread_queue import ThreadQueue
+from tests.waiting import WITHIN_S
 
 
 def test_what_comes_alone_is_done_by_the_thread_that_did_the_last() -> None:
@@ -26,10 +27,10 @@ def test_what_comes_alone_is_done_by_the_thread_that_did_the_last() -> None:
         while len(queue._resting) < len(threads):
             assert all(thread.is_alive() for thread in threads)
         queue.put(number)
-        by[taken.get(timeout=10)] += 1
+        by[taken.get(timeout=WITHIN_S)] += 1
     for _ in threads:
         queue.put(None)
     for thread in threads:
-        thread.join(10)
+        thread.join(WITHIN_S)
         assert not thread.is_alive()
     assert list(by.values()) == [300], by

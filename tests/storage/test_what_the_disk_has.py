@@ -17,7 +17,7 @@ from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.port import LogFencedError, StorageError
 from tests.storage.conftest import Heard, everything, settled, write
 from tests.storage.faults import NAME, Failing, FaultyDisk, Hanging, cursor_at, opened, refused
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 
 async def test_an_acknowledgement_is_given_after_the_last_look_at_the_fence(tmp_path: Path) -> None:
@@ -124,7 +124,7 @@ async def test_nothing_is_acknowledged_before_the_disk_has_all_of_it(
         (tmp_path / NAME / "fence").touch()
     log = await store.open(NAME, "a", heard)
     log.append(b"entry", 1, "waits")
-    await asyncio.to_thread(hang.reached.wait, 10)
+    await asyncio.to_thread(hang.reached.wait, WITHIN_S)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.05):
             await log.drain()
@@ -216,7 +216,7 @@ async def test_what_is_deleted_while_it_is_read_is_not_there(tmp_path: Path) -> 
         await write(log, heard, entry)
     disk.before = hanging = Hanging("open", ".ledger")
     reading = asyncio.create_task(log.read(0, 100))
-    await asyncio.to_thread(hanging.reached.wait, 10)
+    await asyncio.to_thread(hanging.reached.wait, WITHIN_S)
     log.trim(1)
     await log.flush()
     hanging.released.set()
@@ -259,14 +259,14 @@ async def test_a_hand_over_waits_for_a_slow_disk_once(tmp_path: Path) -> None:
             waiting.add(path.suffix or path.name)
             if waiting == {".b", "x", ".ledger"}:
                 all_wait.set()
-            released.wait(10)
+            released.wait(WITHIN_S)
 
     theirs.before = wait
     next_log = await next_store.open(NAME, "next", next_heard)
     assert next_log.cursors["s"].mark_delete == (0, 1)
     next_heard.entries += [b"1", b"2"]
     next_log.append(b"3", 1, "goes on")
-    assert await asyncio.to_thread(all_wait.wait, 10), waiting
+    assert await asyncio.to_thread(all_wait.wait, WITHIN_S), waiting
     assert next_heard.entries == [b"1", b"2"]
     released.set()
     await next_heard.until(lambda: next_heard.entries[2:] == [b"3"])

@@ -16,6 +16,7 @@ from counterpoise.names.load_managers import EXTENSIBLE
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
 from counterpoise.ownership.channel.state import RECORDS
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, records_of, topic_in
+from tests.waiting import WITHIN_S
 
 LIMITS = SplitOptions(max_topics=1, auto_unload_enabled=False, hit_count_threshold=0)
 
@@ -48,7 +49,7 @@ async def heard(broker: Broker, reporter: str, stats: Mapping[str, NamespaceBund
 
     leave = broker.metadata.subscribe(lambda _: seen.set())
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while True:
                 seen.clear()
                 await broker.parts.load.cluster.refresh()

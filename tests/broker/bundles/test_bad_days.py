@@ -17,7 +17,7 @@ from counterpoise.ownership.records import HandOver
 from counterpoise.storage.port import StorageError
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, holds, served, topic_in
 from tests.broker.misbehaving_store import MisbehavingStore
-from tests.waiting import pause, until
+from tests.waiting import WITHIN_S, pause, until
 
 
 class BrokersOnBadDays(BrokersOfTest):
@@ -55,7 +55,7 @@ async def usable(brokers: BrokersOfTest, bundle: BundleName) -> Broker:
     """Follow lookups as a client does until one broker serves a topic of the bundle."""
     broker, authoritative, last = brokers.all[0], False, "nothing"
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WITHIN_S):
             while True:
                 try:
                     answer = await broker.namespaces.lookups.lookup_bundle(
@@ -301,7 +301,7 @@ async def test_notifications_that_come_late_and_twice(
     for store in stores:
         store.hold_notifications()
     one_way = asyncio.create_task(one.namespaces.moves.unload(bundle, two.id))
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         while not one_way.done():
             for _ in range(10):
                 await asyncio.sleep(0)
@@ -359,7 +359,7 @@ async def test_no_lookup_is_sent_to_a_leader_that_is_gone(brokers: BrokersOnBadD
     await until(lambda: other.leader() is not None, "a leader is known")
     known = other.leader()
     assert known.broker_id == leader.id
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         while leader.id in await other.active_brokers():  # noqa: ASYNC110 - heard in its own time
             await asyncio.sleep(0)
     answer = await other.namespaces.lookups.lookup_bundle(bundle)

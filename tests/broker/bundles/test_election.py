@@ -10,7 +10,7 @@ from counterpoise.ownership.election import LEADER_NODE
 from counterpoise.ownership.records import LeaderBroker
 from tests.broker.conftest import BrokersOfTest
 from tests.broker.misbehaving_store import MisbehavingStore
-from tests.waiting import turns, until
+from tests.waiting import WITHIN_S, turns, until
 
 
 class Candidate:
@@ -114,7 +114,7 @@ async def test_a_store_out_of_reach_is_tried_again(monkeypatch: pytest.MonkeyPat
         return await real(path)
 
     monkeypatch.setattr(one.store, "get", sometimes)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await one.election.start()
     assert one.election.is_leader
     await one.election.stop()

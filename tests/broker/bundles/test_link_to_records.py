@@ -13,6 +13,7 @@ from counterpoise.metadata import Notification, NotificationKind, SessionEvent, 
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.ownership.channel.state import RECORDS
 from tests.broker.bundles.test_topic_records import free, path_of, said_again
+from tests.waiting import WITHIN_S
 
 
 class LinkOfTest:
@@ -127,7 +128,7 @@ async def test_a_broker_that_lost_its_session_believes_only_what_it_reads_again(
     store.subscribe_session(on_session)
     await look()
     store.expire()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(WITHIN_S):
         await lost.wait()
     await asyncio.gather(*looks)
     assert link.dropped == ["this broker's session was lost"]

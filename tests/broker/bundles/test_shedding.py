@@ -37,7 +37,7 @@ from tests.decide.balancing.test_round import UNEVEN, seen, strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import bundle_name
 from tests.quota.jumping import on_jumping_loop, pass_time
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 SHEDDING = SheddingConfig(balance=BalanceOptions(report_interval_ms=0))
 
@@ -209,7 +209,7 @@ async def test_who_leads_no_longer_orders_nothing_more() -> None:
     leader.config = replace(SHEDDING, balance=BalanceOptions(report_interval_ms=0, interval_ms=1))
     running = leader.background.keep("shedding", leader.shedding.run)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             await leader.arrived.wait()
             assert len(leader.background.running) == 2
             leader.leads = False
@@ -228,7 +228,7 @@ async def test_a_broker_that_stops_ends_its_round() -> None:
     leader = Leader(blocked=asyncio.Event())
     leader.config = replace(SHEDDING, balance=BalanceOptions(report_interval_ms=0, interval_ms=1))
     running = leader.background.start("shedding", leader.shedding.run())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await leader.arrived.wait()
         assert len(leader.background.running) == 2
         running.cancel()
@@ -322,7 +322,7 @@ async def test_a_new_leader_looks_after_a_whole_interval_of_its_own() -> None:
 async def test_a_round_of_the_time_before_leaves_nothing_to_a_new_leader() -> None:
     leader = Leader(blocked=asyncio.Event())
     under_way = asyncio.create_task(leader.shedding.run_round())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await leader.arrived.wait()
     leader.shedding.lead(True)
     leader.blocked.set()
@@ -342,7 +342,7 @@ async def test_a_shorter_interval_holds_at_once() -> None:
             SHEDDING, balance=BalanceOptions(report_interval_ms=0, interval_ms=1)
         )
         leader.shedding.settings_changed()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             await leader.arrived.wait()
     finally:
         running.cancel()
@@ -354,7 +354,7 @@ async def test_a_store_that_does_not_answer_costs_a_round_and_no_more() -> None:
     leader.config = replace(SHEDDING, balance=BalanceOptions(report_interval_ms=0, interval_ms=1))
     running = leader.background.keep("shedding", leader.shedding.run)
     try:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             await leader.looked.wait()
             leader.store = None
             await leader.arrived.wait()

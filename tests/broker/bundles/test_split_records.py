@@ -16,7 +16,7 @@ from tests.broker.bundles.test_auto_split import first_bundle
 from tests.broker.bundles.test_topic_records import brokers as on_topic  # noqa: F401
 from tests.broker.bundles.test_topic_records import read_all
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, records_of
-from tests.waiting import found
+from tests.waiting import WITHIN_S, found
 
 
 async def halves(broker: Broker, bundle: BundleName) -> list[BundleName]:
@@ -43,7 +43,7 @@ async def gone(broker: Broker, bundle: BundleName) -> None:
     news, records = asyncio.Event(), records_of(broker)
     leave = records.subscribe(lambda _: news.set())
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(WITHIN_S):
             while await records.get(f"{RECORDS}/{bundle}") is not None:
                 await news.wait()
                 news.clear()
@@ -111,7 +111,7 @@ async def test_a_split_goes_on_when_its_caller_goes_away(
 
     monkeypatch.setattr(broker.parts.ownership.cache, "update", update)
     asking = asyncio.create_task(broker.namespaces.moves.split(bundle))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await begun.wait()
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):

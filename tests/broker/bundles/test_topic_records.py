@@ -31,7 +31,7 @@ from counterpoise.wire.entry import metadata_of
 from counterpoise.wire.values import Schema
 from tests.broker.bundles.test_bad_days import usable
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned
-from tests.waiting import found, pause, until
+from tests.waiting import WITHIN_S, found, pause, until
 
 TOPIC = TopicName.parse(SERVICE_UNIT_STATE)
 NOW_MS = time.time_ns() // 1_000_000
@@ -59,7 +59,7 @@ def free(version: int) -> bytes:
 
 async def agree(brokers: list[Broker], path: str, value: bytes | None) -> None:
     """Wait until all brokers read this value."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         for broker in brokers:
             while True:
                 stored = await records(broker).get(path)
@@ -230,7 +230,7 @@ async def test_what_changed_while_the_link_was_down_is_reported(brokers: Brokers
         await records(leader).put(path_of(number), free(1))
     leave = records(other).subscribe(lambda notification: heard.put_nowait(notification.path))
     reported: set[str] = set()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await agree([other], path_of(2), free(1))
         while not {path_of(1), path_of(2)} <= reported:
             reported.add(await heard.get())
@@ -317,7 +317,7 @@ async def test_what_is_read_compacted_is_what_stands(brokers: BrokersOfTest) -> 
 
 async def test_a_topic_on_which_nothing_stands_is_read_to_its_end(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         for path in [f"{RECORDS}/{each}" for each in await all_bundles(broker)]:
             await records(broker).delete(path)
     for _ in range(3):
@@ -415,7 +415,7 @@ def test_numbers_of_a_record_have_as_many_bits_in_its_schema() -> None:
 
 
 async def eventually_has(broker: Broker, topic: TopicName, schema: Schema) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         while True:
             found = await broker.schemas.get(topic, None)
             if found is not None:

@@ -32,7 +32,7 @@ from tests.broker.conftest import (
     topic_in,
     vanished,
 )
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 
 class SlowClose:
@@ -162,7 +162,7 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(
     await slow_close.begun.wait()
     assert (await third.namespaces.lookups.lookup_bundle(bundle)).broker_id == destination.id
     await brokers.kill(destination)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         while destination.id in await third.active_brokers():  # noqa: ASYNC110 - heard in its time
             await asyncio.sleep(0)
     # The announcement names the dead one still: lookups go to the leader instead, at once.

@@ -18,6 +18,7 @@ from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.names.bundle import BundleName
 from counterpoise.security.client import ANONYMOUS
 from counterpoise.wire.errors import ServerError
+from tests.waiting import WITHIN_S
 
 ME, OWNER, OTHER = "b1:80", "b2:80", "b3:80"
 BUNDLE = BundleName.parse("public/default/0x00000000_0x80000000")
@@ -153,5 +154,5 @@ async def test_an_owner_that_does_not_confirm_an_unload_is_quoted(said: str, why
         request = UnloadRequest(BUNDLE, None, ME, within_s=10.0 if said else 0.05)
         with pytest.raises(BrokerError, match=f"{BUNDLE} was not unloaded: {url} {why}"):
             await unloads.request_unload(url, request, ANONYMOUS)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             await left.wait()

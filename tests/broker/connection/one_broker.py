@@ -38,6 +38,7 @@ from counterpoise.storage.local_ids import LocalLedgerIds
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import Schema
+from tests.waiting import WITHIN_S
 
 OPEN_TO_ALL = Security(
     Authentication(AuthenticationOptions()),
@@ -215,7 +216,7 @@ class OneBroker:
 
     def run(self, coroutine):  # type: ignore[no-untyped-def]
         """Run a coroutine on the broker's loop and wait for it."""
-        return self.begin(coroutine).result(20)
+        return self.begin(coroutine).result(WITHIN_S)
 
     def begin(self, coroutine):  # type: ignore[no-untyped-def]
         """Begin a coroutine on the broker's loop; returns its future."""
@@ -228,19 +229,19 @@ class OneBroker:
 
         async def hold() -> None:
             held.set()
-            released.wait(15)
+            released.wait(WITHIN_S)
 
         holding = self.begin(hold())
-        assert held.wait(15)
+        assert held.wait(WITHIN_S)
         try:
             yield
         finally:
             released.set()
-            holding.result(20)
+            holding.result(WITHIN_S)
 
     def __enter__(self) -> Self:
         self._thread.start()
-        self._ready.result(10)
+        self._ready.result(WITHIN_S)
         return self
 
     def __exit__(
@@ -250,4 +251,4 @@ class OneBroker:
         traceback: TracebackType | None,
     ) -> None:
         self.loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(20)
+        self._thread.join(WITHIN_S)

@@ -6,6 +6,7 @@ from types import TracebackType
 from typing import Self
 
 from counterpoise.wire.proto.base_pb2 import BaseCommand
+from tests.waiting import WITHIN_S
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -13,7 +14,7 @@ from tests.wire.frames import Type
 class RawClient:
     """One connection; `receive` waits for the next frame, whatever it is."""
 
-    def __init__(self, service_url: str, timeout_s: float = 15) -> None:
+    def __init__(self, service_url: str, timeout_s: float = WITHIN_S) -> None:
         host, port = service_url.removeprefix("pulsar://").split(":")
         self.socket = socket.create_connection((host, int(port)), timeout_s)
         self._buffer = b""

@@ -15,6 +15,7 @@ from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.storage.memory import MemoryLedgerStore
 from tests.broker.connection.one_broker import OPEN_TO_ALL, Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.waiting import WITHIN_S
 from tests.wire import frames
 
 
@@ -44,7 +45,7 @@ async def test_a_client_that_connects_while_it_ends_is_disconnected(end: str) ->
             else:
                 listener.kill()
             with contextlib.suppress(ConnectionResetError):
-                async with asyncio.timeout(10):
+                async with asyncio.timeout(WITHIN_S):
                     assert await loop.sock_recv(client, 1) == b""
         await background.stop()
 

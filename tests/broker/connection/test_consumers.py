@@ -16,7 +16,7 @@ from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.topic.conftest import batch
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -484,7 +484,7 @@ def test_a_lost_connection_leaves_no_consumer_behind(
     lost.close()
 
     async def gone() -> None:
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(WITHIN_S):
             while subscription.consumers:  # noqa: ASYNC110 - turns of the broker's loop
                 await asyncio.sleep(0)
 

@@ -12,7 +12,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -49,7 +49,7 @@ def test_a_lookup_is_finished_although_its_client_has_gone(topic: str) -> None:
         with RawClient(broker.service_url) as client:
             client.connect()
             client.command("lookup_topic", topic=topic, request_id=4)
-            assert world.half_way.wait(15)
+            assert world.half_way.wait(WITHIN_S)
         broker.run(gone(broker))
 
         async def finish() -> None:
@@ -87,7 +87,7 @@ def test_a_watch_whose_client_went_while_it_began_watches_nothing(
                 watcher_id=1,
                 request_id=4,
             )
-            assert half_way.wait(15)
+            assert half_way.wait(WITHIN_S)
         broker.run(gone(broker))
 
         async def finish() -> list[str]:
@@ -123,7 +123,7 @@ def test_what_is_opened_for_a_client_that_wants_it_no_longer_is_not_attached(
     with OneBroker(world=world) as broker, RawClient(broker.service_url) as client:
         client.connect()
         client.command(opens, topic=topic, **{f"{kind}_id": 1}, request_id=1, **more)
-        assert came.wait(15)
+        assert came.wait(WITHIN_S)
         if leaves:
             client.close()
             broker.run(gone(broker))
@@ -169,7 +169,7 @@ def test_a_client_that_closes_what_is_being_opened_and_opens_it_again_is_answere
         def open_on(which: str, request_id: int) -> None:
             name = {"topic": f"{topic}-{which}", f"{kind}_id": 1, "request_id": request_id}
             client.command(opens, **name, **more)
-            assert came[which].wait(15)
+            assert came[which].wait(WITHIN_S)
 
         open_on("first", 1)
         client.command(f"close_{kind}", **{f"{kind}_id": 1}, request_id=2)

@@ -6,15 +6,17 @@ from collections.abc import Callable
 
 import pytest
 
-from counterpoise.broker.connection import ConnectionConfig
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.base_pb2 import BaseCommand
-from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.broker.connection.unwired import UnwiredClient
+from tests.quota.jumping import on_jumping_loop, pass_time
+from tests.waiting import WITHIN_S
 from tests.wire import frames
 from tests.wire.frames import Type
 
 Dial = Callable[[], RawClient]
+CONNECT = {"client_version": "unwired", "protocol_version": 21}
 
 
 @pytest.mark.parametrize(("asked", "agreed"), [(21, 21), (19, 19), (99, 21)])
@@ -84,7 +86,7 @@ def test_a_name_is_free_again_when_its_connection_is_gone(dial: Dial, topic: str
     first.close()
     second = dial()
     second.connect()
-    deadline = time.monotonic() + 15
+    deadline = time.monotonic() + WITHIN_S
     while True:
         second.command("producer", topic=topic, producer_id=1, request_id=1, producer_name="mine")
         if second.receive().type == Type.PRODUCER_SUCCESS:
@@ -106,31 +108,39 @@ def test_transactions_are_refused_not_left_hanging(client: RawClient) -> None:
     assert error.error == ServerError.NotAllowedError
 
 
-def brief() -> OneBroker:
-    """Return a broker with an interval of a fifth of a second instead of thirty seconds."""
-    return OneBroker(config=ConnectionConfig(keep_alive_interval_s=0.2))
-
-
 class TestKeepAlive:
     """Who is heard stays; who is silent, or never says CONNECT, goes."""
 
-    def test_a_client_that_answers_stays(self) -> None:
-        with brief() as broker, RawClient(broker.service_url) as client:
-            client.connect()
+    @on_jumping_loop
+    async def test_a_client_that_answers_stays(self) -> None:
+        async with UnwiredClient() as client:
+            client.say("connect", **CONNECT)
+            await pass_time(1)
+            assert client.heard() == [Type.CONNECTED]
             for _ in range(3):
-                client.receive(Type.PING)
-                client.command("pong")
+                await pass_time(30)
+                assert client.heard() == [Type.PING]
+                client.say("pong")
+            assert not client.is_disconnected
 
-    def test_a_silent_client_is_disconnected(self, caplog: pytest.LogCaptureFixture) -> None:
-        with brief() as broker, RawClient(broker.service_url) as client:
-            client.connect()
-            client.receive(Type.PING)
-            assert client.closed()
-        assert "silent for 0.2 s after a ping" in caplog.text
+    @on_jumping_loop
+    async def test_a_silent_client_is_disconnected(self, caplog: pytest.LogCaptureFixture) -> None:
+        async with UnwiredClient() as client:
+            client.say("connect", **CONNECT)
+            await pass_time(59)
+            assert client.heard() == [Type.CONNECTED, Type.PING]
+            assert not client.is_disconnected
+            await pass_time(1)
+            assert client.is_disconnected
+        assert "silent for 30 s after a ping" in caplog.text
 
-    def test_a_client_that_never_connects_is_disconnected(
+    @on_jumping_loop
+    async def test_a_client_that_never_connects_is_disconnected(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
-        with brief() as broker, RawClient(broker.service_url) as client:
-            assert client.closed()
-        assert "no CONNECT within 0.2 s" in caplog.text
+        async with UnwiredClient() as client:
+            await pass_time(29)
+            assert not client.is_disconnected
+            await pass_time(1)
+            assert client.is_disconnected
+        assert "no CONNECT within 30 s" in caplog.text

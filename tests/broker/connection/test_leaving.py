@@ -10,6 +10,7 @@ from counterpoise.broker.connection.reading_rounds import TURN_S, one_by_one
 from counterpoise.names.topic import TopicName
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.waiting import WITHIN_S
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -81,7 +82,7 @@ def test_nothing_is_left_of_a_connection_with_many(
 
     async def left() -> tuple[int, int, int]:
         at = await broker.topics.get(TopicName.parse(topic))
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(WITHIN_S):
             while at.producers or any(s.consumers for s in at.subscriptions.values()):  # noqa: ASYNC110
                 await asyncio.sleep(0)
         return (

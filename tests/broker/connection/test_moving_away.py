@@ -14,6 +14,7 @@ from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.test_consumers import ack, flow, publish, take
+from tests.waiting import WITHIN_S
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -22,7 +23,7 @@ NEXT = ServiceUrls("pulsar://127.0.0.1:1", None)
 
 @pytest.fixture(autouse=True)
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(topic_module, "FAREWELL_S", 15)
+    monkeypatch.setattr(topic_module, "FAREWELL_S", WITHIN_S)
     monkeypatch.setattr(topic_module, "ACKS_S", 0)
 
 
@@ -34,7 +35,7 @@ def unloading(broker: OneBroker, topic: str) -> Iterator[None]:
     leaving = broker.begin(work)
     broker.run(begun(broker, name))
     yield
-    assert leaving.result(20) >= 1
+    assert leaving.result(WITHIN_S) >= 1
 
 
 async def begun(broker: OneBroker, name: TopicName) -> None:
@@ -82,7 +83,7 @@ def test_a_consumer_is_served_until_it_acknowledges_and_then_sent_on(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Clients gather acknowledgements: there is no better moment than when they have just come."""
-    monkeypatch.setattr(topic_module, "ACKS_S", 60)
+    monkeypatch.setattr(topic_module, "ACKS_S", 10 * WITHIN_S)
     ledger = consuming(client, topic, 3)
     producing = dial()
     producing.connect()
@@ -107,7 +108,7 @@ def test_a_consumer_is_served_until_it_acknowledges_and_then_sent_on(
 def test_a_consumer_that_owes_nothing_is_sent_on_at_once(
     broker: OneBroker, client: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(topic_module, "ACKS_S", 60)
+    monkeypatch.setattr(topic_module, "ACKS_S", 10 * WITHIN_S)
     ledger = consuming(client, topic, 1)
     ack(client, 0, ledger_id=ledger, request_id=5)
     client.receive(Type.ACK_RESPONSE)
@@ -187,7 +188,7 @@ def test_a_client_that_goes_away_is_not_waited_for(
     broker: OneBroker, client: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Longer than `unloading` waits: who is waited for all the same fails the test.
-    monkeypatch.setattr("counterpoise.broker.topic.topic.FAREWELL_S", 60.0)
+    monkeypatch.setattr("counterpoise.broker.topic.topic.FAREWELL_S", 10 * WITHIN_S)
     consuming(client, topic, 1)
     with unloading(broker, topic):
         client.receive(Type.CLOSE_CONSUMER)

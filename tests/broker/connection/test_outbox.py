@@ -15,7 +15,7 @@ from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.test_consumers import flow, publish, take
 from tests.broker.connection.test_pause import StrictTransport
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -191,7 +191,7 @@ def test_a_client_that_comes_to_a_frozen_broker_is_served_when_it_has_thawed() -
             late.socket.settimeout(0.2)
             with pytest.raises(TimeoutError):
                 late.receive()
-            late.socket.settimeout(15)
+            late.socket.settimeout(WITHIN_S)
             assert broker.run(frozen(broker, frozen=False, clients=2)) == []
             for each in (client, late):
                 each.receive(Type.CONNECTED)

@@ -13,7 +13,9 @@ from counterpoise.names.topic import TopicName
 from tests.broker.connection.held_store import HeldStore
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
-from tests.waiting import until
+from tests.broker.connection.unwired import UnwiredClient
+from tests.quota.jumping import on_jumping_loop, pass_time
+from tests.waiting import WITHIN_S, until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -122,24 +124,28 @@ def test_it_shows_since_when_each_reason_holds(pause: ReadingPause, now: list[fl
     assert not pause.holds(PENDING)
 
 
-def test_a_client_that_is_not_read_is_pinged_and_not_called_silent(topic: str) -> None:
+@on_jumping_loop
+async def test_a_client_that_is_not_read_is_pinged_and_not_called_silent() -> None:
     """Its PONGs lie unread in the socket; once they may be read it has a whole interval again."""
-    store = HeldStore()
-    config = ConnectionConfig(max_pending_publish_requests=1, keep_alive_interval_s=0.2)
-    with OneBroker(store, config) as broker, RawClient(broker.service_url) as client:
-        client.connect()
-        client.produce(topic)
+    store, config = HeldStore(), ConnectionConfig(max_pending_publish_requests=1)
+    async with UnwiredClient(store, config) as client:
+        client.say("connect", client_version="unwired", protocol_version=21)
+        client.say("producer", topic="public/default/slow", producer_id=0, request_id=1)
+        await pass_time(1)
+        assert client.heard() == [Type.CONNECTED, Type.PRODUCER_SUCCESS]
         store.hold()
         client.send(frames.send(0, 0))
-        assert store.waiting.wait(15)
-        for _ in range(1 + 2 * UNREAD_PINGS):  # twice as long as a silent client is given
-            client.receive(Type.PING)
-            client.receive(Type.PONG)
-        broker.run(store.release())
-        client.receive(Type.SEND_RECEIPT)
-        client.receive(Type.PING)
-        client.command("pong")
-        client.receive(Type.PING)
+        await pass_time(90)  # twice as long as a silent client is given, and more
+        heard = client.heard()
+        assert heard == [Type.PING, Type.PONG] * (1 + 2 * UNREAD_PINGS)
+        await store.release()
+        await pass_time(4)
+        assert client.heard() == [Type.SEND_RECEIPT, Type.PING]
+        await pass_time(29)
+        client.say("pong")
+        await pass_time(29)
+        assert client.heard() == [Type.PING]
+        assert not client.is_disconnected
 
 
 def test_an_unload_of_one_topic_leaves_what_pends_on_another(topic: str) -> None:
@@ -152,7 +158,7 @@ def test_an_unload_of_one_topic_leaves_what_pends_on_another(topic: str) -> None
         client.produce(f"{topic}-2", producer_id=2)
         store.hold()
         client.send(frames.send(1, 0) + b"".join(frames.send(2, n) for n in range(3)))
-        assert store.waiting.wait(15)
+        assert store.waiting.wait(WITHIN_S)
         # Not sooner: what is read together with the last publish is served.
         client.command("ping")
 
@@ -164,7 +170,7 @@ def test_an_unload_of_one_topic_leaves_what_pends_on_another(topic: str) -> None
         client.socket.settimeout(0.3)
         with pytest.raises(TimeoutError):
             client.receive()
-        client.socket.settimeout(15)
+        client.socket.settimeout(WITHIN_S)
         broker.run(store.release())
         kinds = [client.receive().type for _ in range(4)]
         assert sorted(kinds) == sorted([Type.SEND_RECEIPT] * 3 + [Type.PONG])

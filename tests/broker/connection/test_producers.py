@@ -10,6 +10,7 @@ from counterpoise.wire.errors import ServerError
 from tests.broker.connection.held_store import HeldStore
 from tests.broker.connection.one_broker import OneBroker
 from tests.broker.connection.raw_client import RawClient
+from tests.waiting import WITHIN_S
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -42,7 +43,7 @@ def test_nothing_is_confirmed_before_it_is_stored(topic: str) -> None:
         client.produce(topic)
         store.hold()
         client.send(frames.send(0, 0) + frames.send(0, 1))
-        assert store.waiting.wait(15)
+        assert store.waiting.wait(WITHIN_S)
         client.command("ping")
         client.receive(Type.PONG)  # and no receipt before it
         broker.run(store.release())
@@ -57,7 +58,7 @@ def test_closing_waits_for_the_receipts(topic: str) -> None:
         store.hold()
         client.send(frames.send(0, 0))
         client.command("close_producer", producer_id=0, request_id=9)
-        assert store.waiting.wait(15)
+        assert store.waiting.wait(WITHIN_S)
         client.ping()
         # Until then its id is taken: who asks for it may ask again.
         client.command("producer", topic=topic, producer_id=0, request_id=10)
@@ -79,7 +80,7 @@ def test_a_topic_that_leaves_does_not_keep_a_producer_that_is_being_closed(topic
         store.hold()
         client.send(frames.send(0, 0))
         client.command("close_producer", producer_id=0, request_id=9)
-        assert store.waiting.wait(15)
+        assert store.waiting.wait(WITHIN_S)
         client.ping()
 
         async def disconnect() -> None:
@@ -158,12 +159,12 @@ def test_too_much_pending_stops_reading(topic: str) -> None:
         client.produce(topic)
         store.hold()
         client.send(b"".join(frames.send(0, number) for number in range(10)))
-        assert store.waiting.wait(15)
+        assert store.waiting.wait(WITHIN_S)
         client.command("ping")
         client.socket.settimeout(0.3)
         with pytest.raises(TimeoutError):
             client.receive()
-        client.socket.settimeout(15)
+        client.socket.settimeout(WITHIN_S)
         client.send(b"".join(frames.send(0, number) for number in range(10, 500)))
         broker.run(store.release())
         got = [client.receive() for _ in range(501)]

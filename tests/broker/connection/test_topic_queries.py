@@ -18,7 +18,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 from tests.wire.frames import Type
 
 
@@ -259,7 +259,7 @@ def test_a_watch_outlives_a_store_that_is_away(
     with monkeypatch.context() as patched:
         patched.setattr(world, "topics_of", away)
         broker.run(world.create(TopicName.parse(missed)))
-        assert asked.wait(15)
+        assert asked.wait(WITHIN_S)
     update = client.receive(Type.WATCH_TOPIC_UPDATE).watch_topic_update
     assert list(update.new_topics) == [missed]
     assert [it.getMessage() for it in caplog.records if it.levelno >= logging.ERROR] == []

@@ -19,7 +19,7 @@ from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
 from tests.broker.connection.test_departures import SlowOwner
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 from tests.wire import frames
 from tests.wire.frames import Type
 
@@ -86,7 +86,7 @@ def ping_until_it_blocks(client: RawClient, sent: int, most: int) -> int:
     with contextlib.suppress(TimeoutError):
         while sent < most:
             sent += client.socket.send(pings[sent % len(PING) :])
-    client.socket.settimeout(15)
+    client.socket.settimeout(WITHIN_S)
     return sent
 
 
@@ -140,7 +140,7 @@ def test_many_connections_at_once_are_served_a_few_in_a_round() -> None:
             watching = broker.begin(watch())
             for number, client in enumerate(clients):
                 client.send(b"".join(lookup(f"c{number}-{n}", n) for n in range(STEP)))
-        watching.result(15)
+        watching.result(WITHIN_S)
         for client in clients:
             for _ in range(STEP):
                 client.receive(Type.LOOKUP_RESPONSE)
@@ -193,7 +193,7 @@ async def test_a_turn_that_fails_takes_no_other_ones(caplog: pytest.LogCaptureFi
 
     rounds.wait(broken)
     rounds.wait(had.set)
-    await asyncio.wait_for(had.wait(), 5)
+    await asyncio.wait_for(had.wait(), WITHIN_S)
     assert "a fault" in caplog.text
 
 
@@ -218,7 +218,7 @@ def test_a_client_with_too_many_requests_under_way_is_not_read(topic: str) -> No
         client.socket.settimeout(0.2)
         with pytest.raises(TimeoutError):
             client.receive()
-        client.socket.settimeout(15)
+        client.socket.settimeout(WITHIN_S)
 
         async def finish() -> None:
             world.go_on.set()
@@ -304,7 +304,7 @@ def at_once(
         counting = broker.begin(count_turns())
         for client in clients:
             client.send(said)
-    counting.result(40)
+    counting.result(WITHIN_S)
 
 
 MANY = 40

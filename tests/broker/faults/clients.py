@@ -9,13 +9,12 @@ from typing import Any
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.broker.conftest import BrokersOfTest
-from tests.waiting import pause, until
+from tests.waiting import WITHIN_S, pause, until
 from tests.wire import frames
 from tests.wire.frames import Type
 
 SUBSCRIPTION = "s"
 WIDTH = 8
-WITHIN_S = 20.0
 WINDOW = 5
 LEAVES = (Type.CLOSE_PRODUCER, Type.CLOSE_CONSUMER, Type.SEND_ERROR)
 

@@ -23,7 +23,7 @@ from counterpoise.quota import RateLimiter
 from tests.broker.faults.clients import Publisher, stored, until_served
 from tests.broker.faults.conftest import FaultyBrokers
 from tests.storage.faults import Failing
-from tests.waiting import found, until
+from tests.waiting import WITHIN_S, found, until
 from tests.wire.frames import Type
 
 STEPS_MAX = 60
@@ -61,7 +61,7 @@ class Admin:
     async def until(self, broker: Broker, statuses: set[int], *request: Any) -> int:
         """Ask again as long as the answer is that it is not the time for it."""
         status = 0
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while status not in statuses:
                 status = await self.ask(broker, *request)
                 assert status != 500

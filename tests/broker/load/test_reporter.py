@@ -13,6 +13,7 @@ from counterpoise.broker.load.registry import read_report, write_report
 from counterpoise.broker.load.reporter import LoadReporter
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.metadata import VALUE_BYTES_MAX, StoreUnavailable
+from tests.waiting import WITHIN_S
 
 
 class Host:
@@ -34,7 +35,7 @@ class Registrations:
         await end
 
     async def next(self) -> asyncio.Future[None]:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             return await self.begun.get()
 
 

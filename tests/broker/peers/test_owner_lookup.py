@@ -17,6 +17,7 @@ from counterpoise.wire.proto import commands_pb2 as commands
 from counterpoise.wire.proto import values_pb2 as values
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 from tests.quota.jumping import on_jumping_loop
+from tests.waiting import WITHIN_S
 
 TOPIC = "persistent://t/n/x"
 Reply = Callable[[BaseCommand], bytes]
@@ -80,7 +81,7 @@ def not_let_in(_: BaseCommand) -> bytes:
     ("connect", "why"), [(accepted, "does not know who serves .*: not now"), (not_let_in, "role")]
 )
 async def test_a_broker_that_refuses_is_left(connect: Reply, why: str) -> None:
-    async with serving(refused, connect) as peer, asyncio.timeout(10):
+    async with serving(refused, connect) as peer, asyncio.timeout(WITHIN_S):
         with pytest.raises(PeerError, match=why):
             await connect_to_owner(TOPIC, peer.url, 10)
         await peer.left.wait()
@@ -96,7 +97,7 @@ async def test_a_broker_that_sends_on_is_left_for_the_one_it_names() -> None:
     def there(command: BaseCommand) -> bytes:
         return found(command.lookup_topic.request_id, owner.url, "Redirect")
 
-    async with serving(here) as owner, serving(there) as other, asyncio.timeout(10):
+    async with serving(here) as owner, serving(there) as other, asyncio.timeout(WITHIN_S):
         connection = await connect_to_owner(TOPIC, other.url, 10)
         await other.left.wait()
         assert (connection.url, asked) == (owner.url, [True])
@@ -116,7 +117,7 @@ async def test_a_broker_that_asks_for_credentials_again_is_answered() -> None:
         return found(asked[0], peer.url)
 
     more = {BaseCommand.AUTH_RESPONSE: goes_on}
-    async with serving(challenges, more=more) as peer, asyncio.timeout(10):
+    async with serving(challenges, more=more) as peer, asyncio.timeout(WITHIN_S):
         connection = await connect_to_owner(TOPIC, peer.url, 10)
         connection.close()
         await peer.left.wait()

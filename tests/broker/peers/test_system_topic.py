@@ -12,6 +12,7 @@ from counterpoise.broker.peers import system_topic
 from counterpoise.broker.peers.connection import PeerError
 from counterpoise.names.topic import TopicName
 from tests.broker.conftest import BrokersOfTest
+from tests.waiting import WITHIN_S
 
 TOPIC = "persistent://public/default/state"
 
@@ -44,7 +45,7 @@ class Table:
         self.news.set()
 
     async def until(self, key: str, value: bytes | None) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while key not in self.values or self.values[key] != value:
                 self.news.clear()
                 await self.news.wait()
@@ -54,7 +55,7 @@ class Table:
 async def tables(brokers: BrokersOfTest) -> AsyncIterator[list[Table]]:
     """A reader at each of three brokers, all caught up with the empty topic."""
     made = [Table(each) for each in await brokers.start_many(3)]
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         for each in made:
             await each.caught_up.wait()
     yield made
@@ -85,7 +86,7 @@ async def test_who_comes_later_catches_up_with_everything(
     for number in range(1200):  # more than one run of permits
         await tables[number % 3].link.publish(f"k{number}", b"%d" % number)
     late = Table(await brokers.start())
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await late.caught_up.wait()
     assert late.values == {f"k{number}": b"%d" % number for number in range(1200)}
     late.run.cancel()
@@ -100,7 +101,7 @@ async def test_the_link_ends_when_the_topic_moves_and_is_made_again_at_its_new_o
         TopicName.parse(TOPIC)
     )
     await brokers.owner(bundle).namespaces.moves.unload(bundle)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         whys = await asyncio.gather(*(each.run for each in tables))
     assert all("serves the topic no more" in why for why in whys)
     with pytest.raises(PeerError, match="not linked"):
@@ -119,7 +120,7 @@ async def test_a_link_ends_when_the_topics_broker_dies(
     bundles = await brokers.all[0].namespaces.bundles(topic.namespace_name)
     owner = brokers.owner(bundles.bundle_of(topic))
     await brokers.kill(owner)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         for each in tables:
             if each.broker is not owner:
                 assert "has closed the connection" in await each.run

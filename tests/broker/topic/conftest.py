@@ -28,6 +28,7 @@ from counterpoise.wire.events import Send
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
+from tests.waiting import WITHIN_S
 
 
 def entry(payload: object, **metadata: object) -> bytes:
@@ -133,7 +134,7 @@ class Wire:
         self._changed.set()
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()

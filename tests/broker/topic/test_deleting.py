@@ -13,7 +13,7 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import Everything, World, entry, publish
 from tests.broker.topic.test_loading import Opening
-from tests.waiting import turns
+from tests.waiting import WITHIN_S, turns
 
 STEPS = range(14)
 """Turns of the loop by which one of them is ahead: more than either takes."""
@@ -202,7 +202,7 @@ async def test_a_broker_that_stops_leaves_a_silent_disk(
         monkeypatch.setattr((await world.topic()).log, "_write", lambda _group: None)  # type: ignore[attr-defined]
         publish(producer, 0, 0, entry("never stored"))
         await turns()
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await world.registry.close()
     assert not world.registry.loaded
     waiting.cancel()

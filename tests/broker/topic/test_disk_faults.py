@@ -14,7 +14,7 @@ from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import World, entry, publish
 from tests.storage.faults import Failing, FaultyDisk, Hanging
-from tests.waiting import until
+from tests.waiting import WITHIN_S, until
 
 AGE = {"limitTime": 10**10, "policy": "producer_exception"}
 
@@ -136,7 +136,7 @@ async def test_an_unload_for_which_the_disk_was_too_slow_releases_the_log(
     world, store, disk = await on_files(tmp_path)
     disk.before = late = Hanging("write", ".ledger")
     publish(await world.producer(), 1, 1, entry("c"))
-    await asyncio.to_thread(late.reached.wait, 10)
+    await asyncio.to_thread(late.reached.wait, WITHIN_S)
     with pytest.raises(BrokerError, match="did not close within"):
         await world.registry.unload_topic(world.name)
     late.released.set()
@@ -151,7 +151,7 @@ async def test_a_topic_that_is_unloaded_twice_is_not_loaded_before_it_is_saved(
     world, store, disk = await on_files(tmp_path)
     disk.before = late = Hanging("write", ".final")
     first = asyncio.ensure_future(world.registry.unload_topic(world.name))
-    await asyncio.to_thread(late.reached.wait, 10)
+    await asyncio.to_thread(late.reached.wait, WITHIN_S)
     second = asyncio.ensure_future(world.registry.unload_topic(world.name))
     for _ in range(20):
         await asyncio.sleep(0)

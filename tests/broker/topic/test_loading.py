@@ -24,7 +24,7 @@ from counterpoise.storage.port import LedgerIds, LogListener, Persistence, Stora
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import Wire, World
 from tests.descriptors import open_ledgers
-from tests.waiting import turns
+from tests.waiting import WITHIN_S, turns
 
 NAMES = [TopicName.parse(f"persistent://t/n/{n}") for n in range(5)]
 
@@ -53,7 +53,7 @@ class Opening(MemoryLedgerStore):
         return await super().open(name, owner, listener, ids)
 
     async def until(self, holds: Callable[[], bool]) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(WITHIN_S):
             while not holds():
                 self._changed.clear()
                 await self._changed.wait()

@@ -14,11 +14,14 @@ from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls, Subscr
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.topics import TopicRegistry
 from counterpoise.names.topic import TopicName
+from counterpoise.quota import SECOND_NS
 from counterpoise.storage.files.store import FileLedgerStore
+from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import Everything, Wire, entry, payload, publish
-from tests.waiting import pause
+from tests.quota.jumping import now_ns, on_jumping_loop
+from tests.waiting import WITHIN_S, pause
 
 NAME = TopicName.parse("persistent://t/n/moving")
 
@@ -161,7 +164,7 @@ async def test_nothing_acknowledged_is_lost(
             await pause()
         await leaving
         await client.connect()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(WITHIN_S):
         while client.unreceipted or len(set(client.received)) < number:
             if client.producer is None or client.consumer is None:
                 await client.connect()
@@ -173,29 +176,23 @@ async def test_nothing_acknowledged_is_lost(
     await cluster.close()
 
 
-async def test_a_successor_reads_ahead_for_as_many_topics_as_it_has_time_for(
-    tmp_path: Path,
-) -> None:
+@on_jumping_loop
+async def test_a_successor_reads_ahead_for_as_many_topics_as_it_has_time_for() -> None:
     """A disk that is slow, or a bundle that is large: what is left is said, and nothing hangs."""
-    store, world = FileLedgerStore(tmp_path), Everything()
+    store, world = MemoryLedgerStore(), Everything()
     registry = TopicRegistry(store, world, world, owner="the successor")
     names = [TopicName.parse(f"persistent://t/n/{number}") for number in range(100)]
-    really, silent = store.prepare, asyncio.Event()
-    silent.set()
-    prepared: set[str] = set()
+    answered, prepared, silent = len(names), set[str](), asyncio.Event()
 
-    async def prepare(name: str, ids: Any) -> None:
-        if len(prepared) >= 60:
+    async def prepare(name: str, _: Any) -> None:
+        if len(prepared) >= answered:
             await silent.wait()
-        await really(name, ids)
         prepared.add(name)
 
     store.prepare = prepare  # type: ignore[method-assign]
-    assert await registry.prepare(names, within_s=30) == 0
+    assert await registry.prepare(names, within_s=0.5) == 0
     assert len(prepared) == 100
     prepared.clear()
-    silent.clear()
-    left = await registry.prepare(names, within_s=0.5)
-    assert left == 100 - len(prepared)
-    assert 0 < left <= 40
-    await store.close()
+    answered, began = 60, now_ns()
+    assert await registry.prepare(names, within_s=0.5) == 40
+    assert (len(prepared), now_ns() - began) == (60, SECOND_NS // 2)

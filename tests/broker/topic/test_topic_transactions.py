@@ -27,6 +27,7 @@ from counterpoise.wire.values import SubscriptionType, TransactionId
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
 from tests.broker.topic.conftest import World, batch, entry, publish
 from tests.broker.topic.test_compaction import never_by_size
+from tests.waiting import WITHIN_S
 
 ONE, TWO, THREE = (TransactionId(0, number) for number in range(3))
 SHARED = SubscriptionType.Shared
@@ -102,7 +103,7 @@ async def end(
     mark: int = -1,
 ) -> None:
     request = EndOnParticipant(0, transaction, commit, mark, str(world.name), subscription)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await LocalParticipants(world.registry).end(request)
 
 
@@ -378,7 +379,7 @@ async def test_a_topic_is_noted_to_have_transactions_however_often_that_failed(
     with monkeypatch.context() as broken:
         broken.setattr(log, "cursors_saved", fail)
         send(producer, ONE, entry("refused", txnid_most_bits=0, txnid_least_bits=0))
-        await asyncio.wait_for(noted.wait(), 5)
+        await asyncio.wait_for(noted.wait(), WITHIN_S)
     await publish_in(world, await world.producer(), ONE, "m0")
     await end(world, ONE, commit=True)
     await received(world, consumer, ["m0"])

@@ -22,6 +22,7 @@ from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import Wire, World, entry, publish
+from tests.waiting import WITHIN_S
 
 EVERY_TYPE = list(SubscriptionType)
 
@@ -318,7 +319,7 @@ async def test_everybody_gets_a_turn_although_one_fails(caplog: pytest.LogCaptur
     turns.spend(5)
     turns.wait(broken)
     turns.wait(good)
-    await asyncio.wait_for(done.wait(), 5)
+    await asyncio.wait_for(done.wait(), WITHIN_S)
     assert order == ["broken", "good"]
     assert "a fault" in caplog.text
 

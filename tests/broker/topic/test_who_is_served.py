@@ -13,6 +13,7 @@ from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import Wire, World, payload
 from tests.quota.jumping import JumpingLoop, on_jumping_loop, pass_time
+from tests.waiting import WITHIN_S
 
 FAILOVER, SHARED = SubscriptionType.Failover, SubscriptionType.Shared
 
@@ -23,7 +24,7 @@ async def test_failover_serves_one_and_notifies_both(world: World) -> None:
     second = await world.consumer(FAILOVER, consumer_name="b", priority_level=1)
     await world.publish(producer, *"ab")
     assert (world.wire.payloads(first), world.wire.payloads(second)) == (["a", "b"], [])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WITHIN_S):
         await world.wire.notified.wait()
     assert world.wire.active == [(second.consumer_id, False), (first.consumer_id, True)]
     first.ack_individual(world.wire.ids(first)[:1])

@@ -7,19 +7,26 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from counterpoise.quota import SECOND_NS
+from tests.stuck import LastResort, WaitsForever
 
 
 class _Select(selectors.SelectSelector):
-    """Instead of waiting, time passes."""
+    """Instead of waiting, time passes; where none can pass any more, the test fails."""
 
     def __init__(self) -> None:
         super().__init__()
         self.now_ns = 0
+        self._last_resort = LastResort(self)
 
     def select(self, timeout: float | None = None):  # type: ignore[no-untyped-def]
         if timeout:
             self.now_ns += max(1, round(timeout * SECOND_NS))
-        return super().select(0)
+        if timeout is not None:
+            return super().select(0)
+        found = super().select(self._last_resort.silent_s)
+        if not found:
+            raise WaitsForever("nothing is left to happen, and the test still waits")
+        return found
 
 
 class JumpingLoop(asyncio.SelectorEventLoop):

@@ -15,6 +15,7 @@ from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import EntryGroup, Lost, StorageError
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
+from tests.stuck import pytest_asyncio_loop_factories  # noqa: F401 - a hook
 from tests.waiting import WITHIN_S
 
 Brokers = Callable[[], LedgerStore]

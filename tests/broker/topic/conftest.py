@@ -28,6 +28,7 @@ from counterpoise.wire.events import Send
 from counterpoise.wire.proto.metadata_pb2 import MessageMetadata, SingleMessageMetadata
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
+from tests.stuck import pytest_asyncio_loop_factories  # noqa: F401 - a hook
 from tests.waiting import WITHIN_S
 
 

@@ -109,6 +109,48 @@ async def test_a_session_without_a_server_is_lost_by_its_own_clock(
     assert events == [*away, back, SessionEvent.CONNECTION_LOST]
 
 
+@pytest.mark.parametrize("state", ["SUSPENDED", "LOST", "CONNECTED"])
+@pytest.mark.parametrize("before", ["CONNECTED", "SUSPENDED", "back"])
+@on_jumping_loop
+async def test_a_watch_that_was_stopped_is_not_connected_and_reports_nothing_more(
+    before: str, state: str
+) -> None:
+    """Kazoo goes on reporting until it has ended the session, which takes it a while."""
+    events: list[SessionEvent] = []
+    watched = asyncio.Event()
+
+    async def rewatch() -> None:
+        await watched.wait()
+
+    watch = SessionWatch(2, rewatch=rewatch, notify=events.append)
+    watch.on_state(KazooState.CONNECTED)
+    if before != "CONNECTED":
+        watch.on_state(KazooState.SUSPENDED)
+    if before == "back":
+        watch.on_state(KazooState.CONNECTED)
+        await asyncio.sleep(0)
+    events.clear()
+    watch.stop()
+    assert not watch.connected
+    watch.on_state(getattr(KazooState, state))
+    watched.set()
+    await pass_time(10)
+    assert (watch.connected, events) == (False, [])
+
+
+async def test_a_session_in_memory_that_is_ended_reports_nothing_more() -> None:
+    """Not even what happened to it in the same turn."""
+    store = MemoryTree().open()
+    events: list[SessionEvent] = []
+    store.subscribe_session(events.append)
+    store.lose()
+    store.kill()
+    store.come_back()
+    await asyncio.sleep(0)
+    assert events == []
+    assert not store.connected
+
+
 class WatchedSession:
     """A watch of a session of 2 s, and what must be known of it."""
 

@@ -180,7 +180,7 @@ class ZooKeeperStore:
     @property
     def connected(self) -> bool:
         """Whether the session is alive and the store was reachable a moment ago."""
-        return not self._closed and self._session.connected
+        return self._session.connected
 
     async def close(self) -> None:
         """End the session: its ephemeral nodes vanish now."""
@@ -242,7 +242,6 @@ class ZooKeeperStore:
         self._closed = True
         self._session.stop()
         self._listeners.clear()
-        self._session_listeners.clear()
 
     def _stop_beside(self) -> asyncio.Event:
         """End the session in its own thread: kazoo waits for a server that does not respond."""

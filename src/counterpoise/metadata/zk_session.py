@@ -35,6 +35,7 @@ class SessionWatch:
         self._connected = False
         self._ever_connected = False
         self._lost = False
+        self._stopped = False
         self._deadline: asyncio.TimerHandle | None = None
         self._return: asyncio.Task[None] | None = None
 
@@ -44,13 +45,16 @@ class SessionWatch:
         return self._connected
 
     def stop(self) -> None:
-        """Report no more events."""
+        """End: count as not connected, and report no more events, whatever kazoo reports."""
+        self._stopped = True
         self._connected = False
         self._disarm()
         self._stay_away()
 
     def on_state(self, state: Any) -> None:
         """Handle a new connection state from kazoo."""
+        if self._stopped:
+            return
         # Watches belong to a connection: those that were just set up may be of the last one.
         self._stay_away()
         if state == KazooState.CONNECTED:

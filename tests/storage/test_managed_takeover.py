@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import NoReturn
 
@@ -184,9 +184,50 @@ async def test_a_deleted_log_leaves_no_ledger_of_its_own_or_of_its_cursors() -> 
         await log.cursors_saved()
     ids = [i async for some in ledger_ids(cluster.metadata, "/ledgers") for i in some]
     assert len(ids) > len(log.ledgers), "its cursor has one"
+    await log.close()
+    assert await store.is_released(NAME)
     await store.delete(NAME)
     assert [i async for some in ledger_ids(cluster.metadata, "/ledgers") for i in some] == []
     assert not await store.exists(NAME)
+    assert [each async for each in nodes_of_the_log(cluster.metadata)] == []
+
+
+async def nodes_of_the_log(metadata: MemoryStore, path: str = "") -> AsyncIterator[str]:
+    """Every node, of whatever is kept in the metadata store, that is named after the log."""
+    if path.endswith(NAME):
+        yield path
+    for name in await metadata.children(path or "/"):
+        async for each in nodes_of_the_log(metadata, f"{path}/{name}"):
+            yield each
+
+
+@pytest.mark.parametrize("goes", ["dropped", "closed"])
+async def test_a_cursors_ledger_that_its_node_may_not_name_goes_with_the_cursor(
+    monkeypatch: pytest.MonkeyPatch, goes: str
+) -> None:
+    """Whether the node was written is unknown, so the ledger had to stay."""
+    cluster, heard, options = Cluster(), Heard(), replace(OPTIONS, node_ranges_max=1)
+    store = cluster.broker(options)
+    log = await store.open(NAME, "ours", heard)
+    await write(log, heard, *[b"%d" % number for number in range(3)])
+    log.save_cursor(CursorState("s", log.position(0)))
+    await log.cursors_saved()
+    log.save_cursor(CursorState("s", log.position(1)))
+    with monkeypatch.context() as away:
+
+        async def unanswered(path: str, *_: object, **__: object) -> int:
+            raise StoreUnavailable(f"put {path}", "the connection was lost")
+
+        away.setattr(cluster.sessions[-1], "put", unanswered)
+        with pytest.raises(StorageError, match="the connection was lost"):
+            await log.cursors_saved()
+    assert len(cluster.bookkeeper.ledgers) > 1, "a node may name it"
+    if goes == "dropped":
+        log.drop_cursor("s")
+        await log.cursors_saved()
+    else:
+        await log.close()
+    assert list(cluster.bookkeeper.ledgers) == [log.ledgers[-1].ledger_id]
 
 
 async def test_a_former_owner_that_goes_on_late_leaves_the_log_to_its_successor() -> None:

@@ -183,7 +183,7 @@ class CursorKeeper:
         return writer.entries >= options.cursor_entries or age >= options.cursor_rollover_s
 
     async def _begin_ledger(self, stored: StoredCursor, state: CursorState) -> None:
-        owned, full = self._owned, stored.writer
+        owned = self._owned
         await owned.check_mine()
         purpose = cursor_purpose(owned.name, url_encoded(state.name))
         writer = await ConfirmedLedger.create(self._client, purpose)
@@ -200,9 +200,8 @@ class CursorKeeper:
             raise
         stored.writer, stored.begun = writer, self._now()
         await owned.check_mine()
+        # The full one is among them: what is deleted need not be closed.
         await self._discard(stored.unused)
-        if full is not None:
-            await _close(full)
 
     async def _write_node(self, stored: StoredCursor, state: CursorState, ledger: int) -> None:
         """Write a cursor's node, and overwrite what a former owner may still have written there.
@@ -246,8 +245,6 @@ class CursorKeeper:
             with contextlib.suppress(NotFound):
                 await self._metadata.delete(stored.path)
             del self._stored[name]
-            if stored.writer is not None:
-                await _close(stored.writer)
             await self._discard((stored.unused | {stored.node.ledger}) - {cursors.NO_LEDGER})
 
     async def close(self, states: Mapping[str, CursorState]) -> None:

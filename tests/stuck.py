@@ -4,12 +4,10 @@ import asyncio
 import selectors
 import threading
 from collections.abc import Callable
-from typing import Final
 
 import pytest
 
-SILENT_S: Final = 20.0
-"""How long a test waits for what only a thread or a socket can announce."""
+from tests.waiting import WITHIN_S
 
 
 class WaitsForever(AssertionError):
@@ -28,7 +26,7 @@ class LastResort:
         """How long to wait before the test fails: not at all if nothing can wake the loop."""
         # The loop wakes itself by one socket; any other, and any new thread, may bring something.
         sockets, threads = len(self._selector.get_map()), {*threading.enumerate()}
-        return SILENT_S if sockets > 1 or threads - self._others else 0.0
+        return WITHIN_S if sockets > 1 or threads - self._others else 0.0
 
 
 class _Selector(selectors.DefaultSelector):

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from counterpoise.bookkeeper.bookie_connection import BookieConnection
 from counterpoise.bookkeeper.bookie_frames import FRAME_MAX, BookieAnswer, BookieRequest
 from counterpoise.bookkeeper.errors import BookieError
+from tests.quota.jumping import JumpingLoop, on_jumping_loop
 
 ADD, OK, READ_ONLY = 1, 0, 105
 LEDGER = 7
@@ -134,6 +135,17 @@ async def test_a_connection_keeps_the_first_reason_for_its_end_and_knows_whether
     other = connected()
     other.connection_lost(None)
     assert other.failure == "it hung up"
+
+
+@on_jumping_loop
+async def test_a_connection_that_has_ended_waits_for_nothing_more() -> None:
+    connection = connected()
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, JumpingLoop)
+    connection.send(add(0), Listener())
+    assert loop.timers_of("BookieConnection._look") == 1
+    connection.close("closed")
+    assert loop.timers_of("BookieConnection._look") == 0
 
 
 async def test_what_is_sent_on_a_connection_that_has_ended_fails_with_the_reason_of_its_end() -> (

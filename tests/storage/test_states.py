@@ -180,3 +180,27 @@ async def test_a_ledger_that_was_closed_while_the_state_was_saved_is_in_the_stat
     first.write_bytes(first.read_bytes()[: ends()[1]])
     (report,) = verify(tmp_path)
     assert [ledger.lost for ledger in report.ledgers] == [(Lost(0, 2, 3),), ()]
+
+
+@pytest.mark.parametrize("copy", ["a", "b"])
+async def test_either_copy_of_the_state_knows_how_much_a_closed_ledger_has(
+    tmp_path: Path, copy: str
+) -> None:
+    """Otherwise what is missing at its end is no loss, and nobody hears of it."""
+    store, heard = FileLedgerStore(tmp_path, ledger_bytes=1), Heard()
+    log = await store.open(NAME, "dead", heard)
+    await write(log, heard, *ENTRIES)
+    await log.flush()
+    await write(log, heard, b"in the next ledger")
+    await log.flush()
+    await store.close()
+    ledger, _ = sorted((tmp_path / NAME).glob("*.ledger"))
+    ledger.write_bytes(ledger.read_bytes()[: ends()[1]])
+    (path,) = (tmp_path / NAME).glob(f"state-*.{copy}")
+    spoil(path, "zeros")
+    store = FileLedgerStore(tmp_path)
+    log = await store.open(NAME, "next", Heard())
+    assert await everything(log) == [*ENTRIES[:2], b"", b"", b"in the next ledger"]
+    assert list(log.lost) == [Lost(0, 2, 3)]
+    await log.close()
+    await store.close()

@@ -8,7 +8,7 @@ from typing import cast
 from unittest.mock import AsyncMock
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from counterpoise.broker.base.background import BackgroundTasks
@@ -78,8 +78,15 @@ producer, its first sequence id, how many follow in its batch, and which chunk o
 """
 
 
+FIVE: list[str | tuple[str, int, int, int | None]]
+FIVE = [*(("p", number, 0, None) for number in range(4)), ("q", 0, 0, None)]
+"""The newest ledger has no entry of the producer that was there first."""
+
+
 @settings(deadline=None, max_examples=80)
 @given(st.lists(STEP, max_size=20))
+@example(script=[*FIVE, "trimmed", "killed", FIVE[0]])
+@example(script=[*FIVE, "truncated", "killed", FIVE[0]])
 def test_each_message_is_stored_once_by_all_owners_together(
     script: list[str | tuple[str, int, int, int | None]],
 ) -> None:

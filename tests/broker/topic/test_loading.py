@@ -17,13 +17,15 @@ from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.ports import ProducerRequest, ServiceUrls
 from counterpoise.names.bundle import NamespaceBundles
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.disk_faults import DiskFaults
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.storage.grouplog import Log
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import LedgerIds, LogListener, Persistence, StorageError
 from counterpoise.wire.errors import ServerError
-from tests.broker.topic.conftest import Wire, World
+from tests.broker.topic.conftest import Wire, World, entry, publish
 from tests.descriptors import open_ledgers
+from tests.quota.jumping import on_jumping_loop, pass_time
 from tests.waiting import WITHIN_S, turns
 
 NAMES = [TopicName.parse(f"persistent://t/n/{n}") for n in range(5)]
@@ -115,6 +117,23 @@ async def test_a_client_that_gives_up_waiting_harms_no_other(
     opening.answers[opening.begun[0]].set_result(None)
     assert await patient is await first
     assert opening.begun == [opening.begun[0]]
+
+
+@on_jumping_loop
+async def test_a_topic_that_is_being_closed_is_not_given_to_anyone() -> None:
+    """Its disk is slow: what a client would begin on it would end at once."""
+    world = World(MemoryLedgerStore())
+    topic, producer = await world.topic(), await world.producer()
+    topic.log.disk = DiskFaults(delay_s=5)  # type: ignore[attr-defined]
+    publish(producer, 0, 0, entry("x"))
+    unloading = asyncio.create_task(world.registry.unload_topic(world.name))
+    await pass_time(1)
+    assert not unloading.done()
+    with pytest.raises(BrokerError, match="is being unloaded") as refused:
+        await world.topic()
+    assert refused.value.code is ServerError.ServiceNotReady
+    await unloading
+    assert await world.topic() is not topic
 
 
 @pytest.mark.parametrize("domain", ["persistent", "non-persistent"])

@@ -137,6 +137,33 @@ async def test_eviction_leaves_nine_tenths_of_the_quota_and_its_producers(
     assert all(not each.closed for each in topic.attached_producers())
 
 
+@pytest.mark.usefixtures("now_s")
+@pytest.mark.parametrize(
+    ("quota", "exceeds"),
+    [
+        (BacklogQuota(50, NONE.policy, is_age=True), True),
+        (BacklogQuota(51, NONE.policy, is_age=True), False),
+        (BacklogQuota(200, NONE.policy), True),
+        (BacklogQuota(201, NONE.policy), False),
+    ],
+)
+async def test_a_backlog_of_just_its_quota_exceeds_it(
+    store: MemoryLedgerStore, quota: BacklogQuota, exceeds: bool
+) -> None:
+    """As in Pulsar, by the slowest subscription and its oldest message."""
+    world = World(store)
+    slow = await world.consumer(SHARED, permits=0)
+    await world.consumer(SHARED, subscription="done", permits=0)
+    await published(world, 80, 50)
+    topic = await world.topic()
+    # Entries of a size that is easy to count with.
+    size, entries = topic.log.size, topic.log.end
+    slow.subscription.advance(0)
+    topic.subscriptions["done"].skip(None)
+    scaled = quota if quota.is_age else replace(quota, limit=quota.limit - 200 + size // entries)
+    assert (await topic.backlog().exceeded((scaled,)) == scaled) is exceeds
+
+
 @pytest.mark.parametrize(
     ("stored", "found"),
     [

@@ -45,6 +45,18 @@ def test_whatever_it_hears_of_others_bundles_keeps_no_client_waiting() -> None:
     assert world.state.forgettable
 
 
+def test_clients_wait_while_a_record_is_read_after_the_session_was_interrupted() -> None:
+    """What it was, and that there was none, may have changed meanwhile."""
+    for before in (None, record(ServiceUnitState.OWNED, B), record(ServiceUnitState.FREE, by=B)):
+        world = World(before)
+        world.feed(CHANGED)
+        world.settle()
+        world.feed(events.SessionChanged())
+        assert (world.state.in_progress, world.state.undecided) == (True, True)
+        world.settle()
+        assert not world.state.undecided
+
+
 def test_of_two_that_take_a_bundle_one_finds_it_taken() -> None:
     world = World()
     world.feed(events.Acquire())

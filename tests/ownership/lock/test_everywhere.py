@@ -142,6 +142,23 @@ def test_a_hand_over_that_another_announces_is_read_wherever_it_is_heard_of(
             assert question is not None, place
 
 
+@pytest.mark.parametrize("request_", [events.Acquire(), events.CheckOwnership()])
+def test_a_request_that_comes_while_a_bundle_is_given_up_is_carried_out_afterwards(
+    plain: list[Place], request_: object
+) -> None:
+    """A lookup waits for it: what is forgotten here leaves a client without an answer."""
+    giving_up = {LockPhase.DELETING, LockPhase.DROPPING, *LOCK_IS_GONE}
+    looked_at = [each for each in plain if each.state.phase in giving_up]
+    assert {each.state.phase for each in looked_at} == giving_up
+    for place in looked_at:
+        _, question = _until_rest(place, request_, _begins_again)
+        assert question is not None, place
+
+
+def _begins_again(state: BundleLock, _: events.Command) -> bool:
+    return state.phase in (LockPhase.ACQUIRING, LockPhase.READING_HAND_OVER)
+
+
 def _is_about_the_lock(_: BundleLock, command: events.Command) -> bool:
     return getattr(command, "path", None) == LOCK
 

@@ -52,3 +52,5 @@ class Suite:
     ours_first: bool = False
     """Whether the judge needs our answer: it goes on from our pick where Java's is random."""
     batch: int = 20
+    kept: int = 60
+    """How many cases are kept with Java's answers, for tests where there is no Java."""

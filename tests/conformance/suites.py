@@ -15,6 +15,7 @@ from tests.conformance.generators.load_data import shedding_case
 from tests.conformance.generators.names import names_case
 from tests.conformance.generators.permits import permits_case
 from tests.conformance.generators.racks import racks_case
+from tests.conformance.generators.schemas import schemas_case
 from tests.conformance.generators.selection import selection_case
 from tests.conformance.generators.transfer import transfer_case
 from tests.conformance.jars import AVG_SHEDDER_VERSION, MAIN_VERSION
@@ -26,6 +27,7 @@ from tests.conformance.ours import names as naming
 from tests.conformance.ours import permits as permitting
 from tests.conformance.ours import placement as placing
 from tests.conformance.ours import racks as spreading
+from tests.conformance.ours import schemas as registering
 from tests.conformance.ours import selection as selecting
 from tests.conformance.ours import shedding, splitting
 from tests.conformance.ours import topk as ranking
@@ -126,6 +128,18 @@ def _names_differ(case: Case, ours: Answer, theirs: Answer) -> str | None:
         if mine != reply and not (mine is None and _refused(text, reply)):
             return f"{text!r}: ours {mine!r}, Java {reply!r}"
     return _fields_differ(case, {**ours, "parsed": theirs["parsed"]}, theirs)
+
+
+def _schemas_differ(case: Case, ours: Answer, theirs: Answer) -> str | None:
+    """Which schemas are accepted, and why not; where Java fails by itself, only that it does."""
+    if isinstance(ours, dict):
+        return equal(case, ours, theirs)
+    refusals = {"invalid", "incompatible"}
+    same = [
+        mine == reply or (reply == "refused" and mine in refusals)
+        for mine, reply in zip(ours, theirs, strict=True)
+    ]
+    return None if all(same) else equal(case, ours, theirs)
 
 
 def _refused(text: str, reply: Any) -> bool:
@@ -274,6 +288,15 @@ def _all() -> list[Suite]:
             ours=spreading.racks,
             acted=lambda answer: True in answer["adheres"],
             ours_first=True,
+        ),
+        Suite(
+            name="schemas",
+            generate=schemas_case,
+            ours=registering.schemas,
+            kept=400,
+            differ=_schemas_differ,
+            smaller=shrink.fewer_lines,
+            acted=lambda answer: sum(each != 0 for each in answer),
         ),
         Suite(name="names", generate=names_case, ours=naming.names, differ=_names_differ),
         Suite(

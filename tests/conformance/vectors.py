@@ -18,7 +18,6 @@ from tests.conformance.worker import Judge
 
 DIRECTORY = Path(__file__).with_name("vectors")
 SEED = 20_240_501
-CASES = 60
 BYTES_MAX = 12_000
 """A case larger than this as JSON is not kept: vectors are for breadth, `make conformance` for
 size."""
@@ -41,15 +40,19 @@ def capture(suite: Suite, judge: Judge) -> None:
     rng = Random(f"{suite.name}/{SEED}")
     kept: list[str] = []
     idle = 0
-    while len(kept) < CASES:
-        cases = [suite.generate(rng) for _ in range(CASES)]
+    while len(kept) < suite.kept:
+        cases = [suite.generate(rng) for _ in range(suite.kept)]
         for case in cases:
             answer_of(suite, case)  # leaves our picks in the case where Java goes on from them
         answers = judge.ask([{**case, "by_name": True} for case in cases])
         for case, answer in zip(cases, answers, strict=True):
             text = json.dumps({"case": case, "java": answer}, separators=(",", ":"))
             acted = suite.acted(answer) > 0
-            if len(text) > BYTES_MAX or len(kept) >= CASES or (not acted and idle >= CASES // 2):
+            if (
+                len(text) > BYTES_MAX
+                or len(kept) >= suite.kept
+                or (not acted and idle >= suite.kept // 2)
+            ):
                 continue
             idle += not acted
             kept.append(text)

@@ -28,6 +28,7 @@ from counterpoise.broker.namespaces.policies.applied import GLOBAL, OF_NAMESPACE
 from counterpoise.broker.namespaces.policies.records import JsonObject, TooLarge
 from counterpoise.broker.peers.unloads import ORDERED_BY_LEADER
 from counterpoise.broker.schemas.compatibility import find_version, why_invalid, why_refused
+from counterpoise.broker.schemas.key_value import SCHEMA_TYPES
 from counterpoise.broker.schemas.registry import SchemaRegistry
 from counterpoise.broker.schemas.rules import STRATEGIES
 from counterpoise.broker.server_sockets import ServerSocket
@@ -73,6 +74,7 @@ __all__ = [
     "ORDERED_BY_LEADER",
     "PARTITIONS_MAX",
     "PER_CLUSTER",
+    "SCHEMA_TYPES",
     "STRATEGIES",
     "WHOLE_ENTRY",
     "BackgroundTasks",

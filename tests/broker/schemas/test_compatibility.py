@@ -5,19 +5,22 @@ import json
 import pytest
 
 from counterpoise.broker.schemas.avro import NotAvro, why_unreadable
-from counterpoise.broker.schemas.compatibility import why_incompatible, why_refused
+from counterpoise.broker.schemas.compatibility import find_version, why_incompatible, why_refused
 from counterpoise.broker.schemas.rules import STRATEGIES
 from counterpoise.wire.proto.values_pb2 import Schema as Raw
 from counterpoise.wire.values import Schema
 
 
 def record(*fields: object, name: str = "R", **more: object) -> dict[str, object]:
-    """A record whose fields are ``(name, type)`` or ``(name, type, default)``."""
+    """A record whose fields are ``(name, type)``, ``(name, type, default)`` or declarations."""
     keys = ("name", "type", "default")
     return {
         "type": "record",
         "name": name,
-        "fields": [dict(zip(keys, each, strict=False)) for each in fields],  # type: ignore[call-overload]
+        "fields": [
+            each if isinstance(each, dict) else dict(zip(keys, each, strict=False))  # type: ignore[call-overload]
+            for each in fields
+        ],
         **more,
     }
 
@@ -227,3 +230,44 @@ def test_a_transitive_strategy_compares_with_every_version() -> None:
     for strategy in STRATEGIES[3:]:
         refused = why_refused(versions, other, strategy, consumer=True) is not None
         assert refused is (strategy in ("BACKWARD_TRANSITIVE", "FULL_TRANSITIVE")), strategy
+
+
+@pytest.mark.parametrize(
+    ("fields", "refusing"),
+    [
+        # It reads what the newest schema wrote, but not the reverse.
+        (("a",), {"ALWAYS_INCOMPATIBLE", "FULL_TRANSITIVE"}),
+        # The reverse: the newest reads it, and it reads neither.
+        (("a", "b", "c"), {*STRATEGIES[1:]} - {"ALWAYS_COMPATIBLE"}),
+        # It reads the newest, and not the one before.
+        (("a", "b"), {"ALWAYS_INCOMPATIBLE", "BACKWARD_TRANSITIVE", "FULL_TRANSITIVE"}),
+    ],
+)
+def test_a_consumer_reads_what_is_written_now_or_under_some_strategies_what_ever_was(
+    fields: tuple[str, ...], refusing: set[str]
+) -> None:
+    new = avro(record(*((each, "int") for each in fields)))
+    versions = [avro(OLD), avro(STRICTER)]
+    refused = {each for each in STRATEGIES[1:] if why_refused(versions, new, each, consumer=True)}
+    assert refused == refusing
+
+
+def test_another_type_is_named_as_pulsar_names_types_whatever_the_strategy() -> None:
+    pair = Schema("s", bytes(8), Raw.KeyValue)
+    for strategy in {*STRATEGIES[1:]} - {"ALWAYS_COMPATIBLE"}:
+        assert why_refused([pair], avro(OLD, Raw.ProtobufNative), strategy) == (
+            "Incompatible schema: exists schema type KEY_VALUE, new schema type PROTOBUF_NATIVE"
+        )
+
+
+@pytest.mark.parametrize("kind", [Raw.Avro, Raw.Json, Raw.Protobuf])
+def test_documentation_and_aliases_make_no_other_version(kind: int) -> None:
+    def declared(**of_field: object) -> Schema:
+        return avro(record({"name": "a", "type": "int", **of_field}), kind)
+
+    known = [declared(default=1), declared(order="ignore"), declared()]
+    assert find_version(known, declared(aliases=["b"])) == 2
+    assert find_version(known, declared(doc="of a", aliases=[])) == 2
+    assert find_version(known, declared(doc="of a", default=1)) == 0
+    assert find_version(known, declared(default=2)) is None
+    assert find_version(known[:2], declared(aliases=["b"])) is None

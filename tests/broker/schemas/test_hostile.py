@@ -64,7 +64,7 @@ async def test_a_topic_has_no_more_schemas_than_its_node_can_hold() -> None:
 
     async def put_many() -> None:
         for number in range(20):
-            await here.put(topic, Schema("s", b"%d" % number * 100_000, RawSchema.String))
+            await here.put(topic, avro({**FINE, "of": f"{number}" * 100_000}))
 
     with pytest.raises(BrokerError, match=f"at most {STORED_MAX}") as refused:
         await put_many()

@@ -20,6 +20,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
     from tests.conformance.jvm.permits import Permits
     from tests.conformance.jvm.placement import ExtensiblePlacement, ModularPlacement
     from tests.conformance.jvm.racks import Racks
+    from tests.conformance.jvm.schemas import Schemas
     from tests.conformance.jvm.selection import Selection
     from tests.conformance.jvm.services import BundleFactory
     from tests.conformance.jvm.shedding import ModularShedding
@@ -49,6 +50,7 @@ def operations(java: Java) -> dict[str, Callable[[Json], Json]]:
         "permits": Permits(java).answer,
         "bookkeeper": BookKeeperBytes(java).answer,
         "racks": Racks(java).answer,
+        "schemas": Schemas(java).answer,
     }
 
 

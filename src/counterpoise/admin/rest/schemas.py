@@ -11,35 +11,10 @@ from counterpoise.admin.request import answer, broker_of, number_of
 from counterpoise.admin.rest.namespaces import require_namespace
 from counterpoise.admin.route import FORCE, body_of
 from counterpoise.admin.shapes import InvalidBody, Json, Shape, map_of, object_of, read_json, text
-from counterpoise.broker.face import Schema, find_version, why_invalid, why_refused
+from counterpoise.broker.face import SCHEMA_TYPES, Schema, find_version, why_invalid, why_refused
 from counterpoise.names.topic import PERSISTENT, TopicName
 
 BASE = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
-
-TYPES = (
-    "NONE",
-    "STRING",
-    "JSON",
-    "PROTOBUF",
-    "AVRO",
-    "BOOLEAN",
-    "INT8",
-    "INT16",
-    "INT32",
-    "INT64",
-    "FLOAT",
-    "DOUBLE",
-    "DATE",
-    "TIME",
-    "TIMESTAMP",
-    "KEY_VALUE",
-    "INSTANT",
-    "LOCAL_DATE",
-    "LOCAL_TIME",
-    "LOCAL_DATE_TIME",
-    "PROTOBUF_NATIVE",
-)
-"""The names of ``SchemaType``, in the order of their numbers in the protocol."""
 
 PAYLOAD = Shape(
     object_of(
@@ -138,12 +113,12 @@ async def _versions(request: web.Request) -> list[Schema]:
 def _schema(request: web.Request, topic: TopicName) -> Schema:
     body: Json = body_of(request)
     kind = None if body is None else {"BYTES": "NONE"}.get(body["type"], body["type"])
-    if kind not in TYPES:
-        raise RestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"type: one of {', '.join(TYPES)}")
+    if kind not in SCHEMA_TYPES:
+        raise RestError(HTTPStatus.UNPROCESSABLE_ENTITY, f"type: one of {', '.join(SCHEMA_TYPES)}")
     found = Schema(
         name=topic.local_name,
         data=_packed(body["schema"]) if kind == "KEY_VALUE" else body["schema"].encode(),
-        type=TYPES.index(kind),
+        type=SCHEMA_TYPES.index(kind),
         properties=tuple((body.get("properties") or {}).items()),
     )
     invalid = why_invalid(found)
@@ -181,7 +156,7 @@ def _compact(value: Json) -> str:
 
 
 def _schema_json(version: int, schema: Schema) -> Json:
-    kind = TYPES[schema.type] if 0 <= schema.type < len(TYPES) else "NONE"
+    kind = SCHEMA_TYPES[schema.type] if 0 <= schema.type < len(SCHEMA_TYPES) else "NONE"
     data = _unpacked(schema.data) if kind == "KEY_VALUE" else schema.data.decode(errors="replace")
     return {
         "version": version,

@@ -7,6 +7,8 @@ Avro specification's section "Schema Resolution", as Avro 1.11.4's ``Resolver`` 
 records match whatever their names are, and an enum's symbols are not compared.
 """
 
+import contextlib
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -25,7 +27,10 @@ _PROMOTIONS: Final = {
 _PRIMITIVES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )
-_NAMED: Final = frozenset(("record", "enum", "fixed"))
+_PARTS: Final = {"record": ("fields", list), "enum": ("symbols", list), "fixed": ("size", int)}
+"""What each kind of named type declares besides its name, and of which type that is."""
+_NAMED: Final = frozenset(_PARTS)
+_NAME: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
 
 
 CHECKS_MAX: Final = 20_000
@@ -61,6 +66,11 @@ class _Types:
 
     def __init__(self, schema: Any) -> None:
         self._named: dict[str, Mapping[str, Any]] = {}
+        self._renamed: dict[str, str] = {}
+        """By alias of a named type its name."""
+        self._renamed_fields: dict[str, dict[str, str]] = {}
+        """By record, for each alias of a field the field's name."""
+        self._required: set[int] = set()
         self._collect(schema, "")
 
     def _collect(self, schema: Any, namespace: str) -> None:
@@ -70,15 +80,35 @@ class _Types:
         elif isinstance(schema, dict):
             kind = schema.get("type")
             if kind in _NAMED:
+                _require_parts(schema, kind)
                 name = _full_name(schema, namespace)
+                if name in self._named:
+                    raise NotAvro(f"{name} is declared twice")
                 self._named[name] = schema
                 namespace = name.rpartition(".")[0]
+                self._collect_aliases(schema, name)
             for each in schema.get("fields", ()):
                 self._collect(each.get("type"), namespace)
             for inner in ("items", "values"):
                 self._collect(schema.get(inner), namespace)
             if isinstance(kind, dict | list):
                 self._collect(kind, namespace)
+
+    def _collect_aliases(self, schema: Mapping[str, Any], name: str) -> None:
+        inside = name.rpartition(".")[0]
+        for alias in schema.get("aliases", ()):
+            self._renamed[_full_name({"name": alias}, inside)] = name
+        for each in schema.get("fields", ()):
+            for alias in each.get("aliases", ()):
+                self._renamed_fields.setdefault(name, {})[alias] = each["name"]
+
+    def field_names(self, record: str) -> Mapping[str, str]:
+        """By which names this schema, as the reader's, knows fields of a writer's record.
+
+        Those that it knows by their own names are left out. The aliases of fields count only for a
+        record of the same name, or one whose name is an alias.
+        """
+        return self._renamed_fields.get(self._renamed.get(record, record), {})
 
     def resolve(self, schema: Any, namespace: str) -> _Type:
         """Return the type that a declaration means within ``namespace``; raises `NotAvro`."""
@@ -99,9 +129,36 @@ class _Types:
             return self.resolve(kind, namespace)
         return _Type(str(kind), schema, _inside(schema, namespace))
 
+    def require(self, schema: Any, namespace: str) -> None:
+        """Raise `NotAvro` unless a declaration is valid in every part."""
+        found = self.resolve(schema, namespace)
+        if id(found.declared) in self._required:
+            return
+        self._required.add(id(found.declared))
+        if found.kind == "union":
+            parts = found.declared
+        elif found.kind == "record":
+            parts = [each["type"] for each in found.declared["fields"] if each["name"]]
+        elif found.kind in ("array", "map"):
+            parts = [found.declared["items" if found.kind == "array" else "values"]]
+        elif found.kind in _PRIMITIVES | _NAMED:
+            return
+        else:
+            raise NotAvro(f"unknown type {found.kind!r}")
+        for each in parts:
+            self.require(each, found.namespace)
+
     def branches(self, union: _Type) -> Iterator[_Type]:
         """The types of a union, each resolved when it is asked for."""
         return (self.resolve(each, union.namespace) for each in union.declared)
+
+
+def _require_parts(schema: Mapping[str, Any], kind: str) -> None:
+    """Raise `NotAvro` unless the declaration of a named type has what its kind needs."""
+    names = str(schema.get("name", "")).split(".")
+    part, of = _PARTS[kind]
+    if not all(map(_NAME.fullmatch, names)) or type(schema.get(part)) is not of:
+        raise NotAvro(f"{kind} {schema.get('name')!r} has no valid name or no {part}")
 
 
 def _full_name(schema: Mapping[str, Any], namespace: str) -> str:
@@ -118,19 +175,33 @@ def _inside(schema: Mapping[str, Any], namespace: str) -> str:
     return namespace
 
 
+def require_avro(schema: Any) -> None:
+    """Raise `NotAvro` unless a declaration is an Avro schema in every part."""
+    with _wrong_parts_as_not_avro():
+        _Types(schema).require(schema, "")
+
+
 def why_unreadable(reader: Any, writer: Any) -> str | None:
     """Why ``reader`` cannot read what ``writer`` wrote; None if it can.
 
     Raises `NotAvro` for a declaration that is no Avro schema, or needs more than `CHECKS_MAX`
     comparisons: of two unions each branch may have to be compared with each.
     """
-    try:
+    with _wrong_parts_as_not_avro():
         types = _Types(reader), _Types(writer)
         return _Resolution(*types).check(
             types[0].resolve(reader, ""), types[1].resolve(writer, ""), ""
         )
+
+
+@contextlib.contextmanager
+def _wrong_parts_as_not_avro() -> Iterator[None]:
+    """Raise `NotAvro` where a part has a JSON type that Avro has not there, or is nested too
+    deeply.
+    """
+    try:
+        yield
     except (AttributeError, KeyError, RecursionError, TypeError) as error:
-        # A part of it has a JSON type that Avro has not there, or is nested too deeply.
         raise NotAvro(f"{type(error).__name__}: {error}") from None
 
 
@@ -222,10 +293,13 @@ class _Resolution:
         return problem
 
     def _check_fields(self, reader: _Type, writer: _Type, at: str) -> str | None:
-        written = {each["name"]: each for each in writer.declared.get("fields", ())}
+        names = self._reader.field_names(writer.name)
+        fields = writer.declared.get("fields", ())
+        written = {names.get(each["name"], each["name"]): each for each in fields}
+        if len(written) < len(fields):
+            return f"{at or '/'}: by the reader's aliases two fields of the writer have one name"
         for each in reader.declared.get("fields", ()):
-            names = (each["name"], *each.get("aliases", ()))
-            found = next((written[name] for name in names if name in written), None)
+            found = written.get(each["name"])
             path = f"{at}/{each['name']}"
             if found is None:
                 if "default" not in each:

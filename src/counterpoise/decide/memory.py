@@ -1,4 +1,4 @@
-"""The memory of a strategy between calls: a frozen value, converted to JSON and back."""
+"""What a strategy remembers between calls: a frozen value, which can be written as JSON."""
 
 from collections.abc import Collection
 from dataclasses import dataclass

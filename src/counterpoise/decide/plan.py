@@ -113,7 +113,7 @@ class Rejection(NamedTuple):
 
 
 class Rule(NamedTuple):
-    """A reason to move nothing; `refuses` makes a bundle's or broker's `Rejection` that cites it.
+    """A reason not to move a bundle or broker; `refuses` makes the `Rejection` that cites it.
 
     ``name`` is a short label, ``template`` the explanation with places for its figures, ``setting``
     the option that holds the limit (empty: none).

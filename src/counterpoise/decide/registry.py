@@ -68,7 +68,7 @@ class Registry(Mapping[str, S], Generic[S]):
 
     @property
     def options(self) -> tuple[type[Any], ...]:
-        """The options classes of all strategies, each once."""
+        """The options class of each strategy, each once."""
         return tuple(dict.fromkeys(made.options for made in self.values()))
 
     def built_in(self, name: str) -> S:

@@ -1,1 +1,1 @@
-"""Load reports, their averages, and the cluster as columns."""
+"""Brokers' load reports, bundles' averages made of them, and a cluster's load as arrays."""

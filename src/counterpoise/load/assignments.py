@@ -1,4 +1,4 @@
-"""Bundles that were assigned to brokers and are not reported by them yet, with their loads."""
+"""Bundles that were assigned to brokers and are not in their reports yet, with their loads."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from counterpoise.load.view import bundle_namespace
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """A bundle's assignment to a broker, its time (milliseconds since 1970), and its load then."""
+    """One bundle's assignment: the broker, the bundle's load then, and the time (ms since 1970)."""
 
     broker: str
     data: BundleData
@@ -29,7 +29,7 @@ class Assignments:
         self._topics: Counter[str] = Counter()
 
     def broker_of(self, bundle: str) -> str | None:
-        """The broker that was just given this bundle; None if none was."""
+        """The broker to which the bundle was just assigned; None if there is no assignment."""
         given = self._by_bundle.get(bundle)
         return None if given is None else given.broker
 

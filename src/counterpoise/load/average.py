@@ -42,7 +42,7 @@ class TimeAverageMessageData:
 
 
 NO_SAMPLES: Final = TimeAverageMessageData()
-"""In place of an average that is missing in JSON; Pulsar's own JSON always has both averages."""
+"""Stands for an average that is missing in JSON; Pulsar's own JSON always has both averages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class BundleData(JsonObject):
 
 
 class Folded(NamedTuple):
-    """Columns of averages: the number of samples behind each, and one value per bundle."""
+    """The result of `fold_samples`: each bundle's number of samples and its new averages."""
 
     num_samples: Counts
     values: Floats

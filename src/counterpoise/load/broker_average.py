@@ -1,4 +1,4 @@
-"""``TimeAverageBrokerData``: the sums of a broker's bundles' averages."""
+"""A broker's ``TimeAverageBrokerData``: the sums of its bundles' averages."""
 
 from dataclasses import dataclass
 

@@ -104,6 +104,6 @@ class BundleLoadData:
 
 @dataclass(frozen=True, slots=True)
 class TopBundlesLoadData(JsonObject):
-    """A broker's busiest bundles, the least busy of them first."""
+    """A broker's busiest bundles, in ascending order of load."""
 
     top_bundles_load_data: tuple[BundleLoadData, ...] = ()

@@ -1,9 +1,10 @@
-"""Read and write JSON field by field, with errors that name the field: load reports, memories.
+"""Reads and writes dataclasses as JSON, with errors that name the field.
 
-Each is a frozen dataclass. Its JSON names are its attribute names in camel case, in the order
-of declaration (:func:`json_name` overrides one); a field that is missing takes the dataclass's
-default, as Jackson does for Pulsar's classes, and an unknown one is ignored. Numbers that JSON
-cannot write travel as Jackson writes them: the strings ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
+Used for load reports and for what strategies remember. Each class is a frozen dataclass. Its JSON
+names are its attribute names in camel case, in the order of declaration (:func:`json_name`
+overrides one); a field that is missing takes the dataclass's default, as Jackson does for Pulsar's
+classes, and an unknown one is ignored. Numbers that JSON cannot write travel as Jackson writes
+them: the strings ``"NaN"``, ``"Infinity"``, ``"-Infinity"``.
 """
 
 import dataclasses

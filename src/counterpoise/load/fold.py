@@ -51,15 +51,15 @@ BROKERS: Final = (*REPORT, "report_poll")
 
 FORGET_AFTER_MS: Final = 10 * 60 * 1000
 LAPSE_AFTER_MS: Final = 3 * 60 * 1000
-"""A broker's averages begin again when it was not read for longer than this.
+"""If a broker was not read for longer than this, the averages of its bundles begin again.
 
-That is three measurements at Pulsar's default of one a minute, and three dozen polls of this
-package."""
+That is three measurements at Pulsar's default of one a minute, and three dozen polls of the
+collector at its default."""
 
 
 @dataclass(frozen=True, slots=True)
 class FoldOptions:
-    """How many samples an average covers, and how long averages outlive reports (milliseconds)."""
+    """How many samples an average covers, and how many milliseconds it is kept without new ones."""
 
     short_samples: int = SHORT_TERM_SAMPLES
     long_samples: int = LONG_TERM_SAMPLES
@@ -77,7 +77,7 @@ DEFAULT_OPTIONS: Final = FoldOptions()
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The input of one `fold`: bundle samples and broker reports of any number of polls, sorted."""
+    """Input of one `fold`: bundle samples and broker reports of any number of polls, sorted."""
 
     samples: Table
     reports: Table
@@ -155,7 +155,7 @@ def _fold_averages(
 
 
 def _figures(table: Table, prefix: str = "") -> Column:
-    """The rates of a table as one array, a row for each of its rows: all are folded at once."""
+    """The rates of a table as one array, a row for each of its rows; ``prefix`` of the columns."""
     return np.stack([table[prefix + name] for name in RATES], axis=1)
 
 
@@ -213,8 +213,10 @@ def _rows_of(averages: Table, bundles: Column) -> tuple[Column, dict[str, Column
 
 
 def _turns(rows: Column) -> list[Column]:
-    """Group samples into turns, such that the k-th turn has the k-th sample of each bundle; returns
-    their positions.
+    """Group samples so that each group has at most one of each bundle: the k-th has every bundle's
+    k-th.
+
+    Returns the positions of each group's samples.
     """
     if np.bincount(rows).max() == 1:
         return [np.arange(len(rows))]
@@ -327,7 +329,7 @@ def _concatenated(tables: Sequence[Table], names: tuple[str, ...]) -> Table:
 
 
 def _in_order(table: Table) -> Table:
-    """The rows in the order in which they were seen."""
+    """The rows sorted by poll and position in it (``poll_id``, ``seq``)."""
     order = np.lexsort((table["seq"], table["poll_id"]))
     return select(table, tuple(table), order)
 

@@ -1,4 +1,4 @@
-"""Converts the fold's tables to the view that strategies decide on."""
+"""Converts the fold's state to the `ClusterView` that strategies decide on."""
 
 from collections.abc import Collection
 

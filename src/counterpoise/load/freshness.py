@@ -15,7 +15,7 @@ from counterpoise.load.measured import Measured
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The last report of a broker that counted as a measurement of its own."""
+    """The last report of a broker that was a new measurement; the next one is compared with it."""
 
     reported_ms: int
     figures: int

@@ -1,4 +1,4 @@
-"""Java's integers, for results that depend on truncation and overflow."""
+"""Java's integer conversions, for results that depend on truncation and overflow."""
 
 import math
 from typing import Final

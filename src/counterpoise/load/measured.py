@@ -40,7 +40,7 @@ class Measured:
         return Measured(broker, bundles, reported_ms, checksum(bundles))
 
     def with_topic_loads(self, loads: Mapping[str, str]) -> "Measured":
-        """A copy with the loads of topics, as JSON by bundle; its checksum stays the same."""
+        """A copy with topics' loads (JSON by bundle's name) as well; the checksum is the same."""
         column = np.array([loads.get(name, "") for name in self.bundles["bundle"].tolist()], TEXT)
         return replace(self, bundles={**self.bundles, "topic_loads": column})
 

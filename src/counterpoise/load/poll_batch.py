@@ -1,7 +1,7 @@
-"""Builds the fold's input from a poll's responses, without making the rows that are stored.
+"""Builds the fold's input directly from brokers' answers, without the rows that a history stores.
 
-The result equals `Batch.of(poll_rows(...))`. A broker that is notified of one report among a
-hundred needs no rows to store, which take longer to make than to fold.
+The result equals `Batch.of(poll_rows(...))`. A broker uses it, since it stores no history: to make
+those rows would take longer than to fold them.
 """
 
 from collections.abc import Sequence

@@ -12,7 +12,7 @@ from counterpoise.load.rows import BROKER, BUNDLE, COLUMNS, GAP, POLL, TEXT, Col
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """The reason why a broker's report could not be read, in place of the report."""
+    """Why a broker's report could not be read, in place of the report."""
 
     reason: str
 

@@ -1,5 +1,4 @@
-"""Orders bundles by load as Pulsar does: figures are rounded to steps, so that small differences do
-not count.
+"""Orders bundles by load as Pulsar does: figures are rounded to steps before they are compared.
 
 Each key sorts as the ``compareTo`` of the class it is named after; a larger key is a busier bundle.
 """

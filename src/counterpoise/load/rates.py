@@ -1,4 +1,4 @@
-"""Four columns: messages/s and bytes/s, in and out."""
+"""Traffic of many brokers or bundles as four arrays: messages/s and bytes/s, in and out."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -14,7 +14,7 @@ Indices = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Columns:
-    """Columns of equal length, one entry for each broker or bundle."""
+    """Base of classes whose fields are arrays with one entry for each broker or bundle."""
 
     def take(self, rows: Indices) -> Self:
         """The same columns with only the entries ``rows`` (indices), in that order."""

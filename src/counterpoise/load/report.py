@@ -75,7 +75,10 @@ class LocalBrokerData(JsonObject):
 
     @property
     def max_resource_usage(self) -> float:
-        """Largest of CPU, direct memory and the two bandwidths, as a 32-bit fraction; no heap."""
+        """The largest usage of CPU, direct memory and the two bandwidths, as a 32-bit fraction.
+
+        Heap memory does not count, as in Pulsar.
+        """
         return max_usage((self.cpu, self.direct_memory, self.bandwidth_in, self.bandwidth_out))
 
     def to_json(self) -> dict[str, Any]:

@@ -39,15 +39,15 @@ class Ema(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UnreportedFacts:
-    """Facts for `store_view` that load reports do not contain."""
+    """What `store_view` needs besides load reports."""
 
     unloaded_brokers: Mapping[str, int]
     """By broker: when bundles last left it, in milliseconds."""
     answering: Collection[str]
     newest: Rates | None = None
-    """The rates of each bundle of the view as last measured; None: use its short-term average."""
+    """Each bundle's rates in the newest report; None: its short-term average is used instead."""
     as_leader: bool = False
-    """Whether bundles of equal rank are put in the order in which a broker publishes them."""
+    """Whether bundles of equal rank keep the order in which a broker publishes them."""
 
 
 def averaged(

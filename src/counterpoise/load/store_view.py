@@ -1,4 +1,4 @@
-"""The load stores as columns: the input of strategies of the extensible load manager (PIP-192)."""
+"""Load data as arrays: the input of strategies of the extensible load manager (PIP-192)."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,8 +12,7 @@ from counterpoise.load.fields import from_json, read_object
 from counterpoise.load.rates import Floats
 
 TopBundles = tuple[tuple[str, float], ...]
-"""A broker's busiest bundles, each with its bytes/s (in and out), in the order in which they are
-stored."""
+"""A broker's busiest bundles in stored order: pairs of bundle name and bytes/s (in plus out)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +36,7 @@ NO_RULES: Final = BundleRules()
 
 @dataclass(frozen=True, slots=True)
 class _StoreRecords:
-    """The load data that one broker has published."""
+    """The JSON of the load data that one broker has published."""
 
     broker_load_data: BrokerLoadData | None = None
     top_bundles_load_data: TopBundlesLoadData | None = None
@@ -45,7 +44,7 @@ class _StoreRecords:
 
 @dataclass(frozen=True, slots=True)
 class _StoreLine:
-    """The command line's JSON of load stores, one line of input."""
+    """The JSON that the command line reads: one line with the load data of all brokers."""
 
     now: int
     brokers: Mapping[str, _StoreRecords]
@@ -59,10 +58,10 @@ class _StoreLine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LoadStoreView:
-    """The load stores of PIP-192 as a strategy reads them: every broker with load data, sorted by
-    name.
+    """The published load data of a cluster as a strategy reads it: brokers with load data, sorted
+    by name.
 
-    With them come the recent unloads and the rules on which bundle may move where.
+    Its rules and recent unloads say which bundle may not move, or not to every broker.
     """
 
     now_ms: int

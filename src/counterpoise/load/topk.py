@@ -17,7 +17,7 @@ Rank = tuple[float, ...]
 """The key by which bundles are compared; the greater one is the busier bundle."""
 _LEAST_SLOTS: Final = 16
 _FULL: Final = 0.75
-"""A Java hash table grows when this part of its slots is used."""
+"""Load factor of Java's hash tables: one grows when this part of its slots is used."""
 
 
 def top_bundles(

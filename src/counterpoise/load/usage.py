@@ -1,4 +1,4 @@
-"""The usage of a resource, computed with the number types of Pulsar's class.
+"""A resource's usage in per cent of its limit, computed with the number types of Pulsar's class.
 
 Pulsar computes the percentage in 32-bit floats (``ResourceUsage.percentUsage``) and widens it
 afterwards; thresholds are compared with the widened value, so the rounding decides.
@@ -21,7 +21,7 @@ CPU, MEMORY, DIRECT_MEMORY, BANDWIDTH_IN, BANDWIDTH_OUT = range(5)
 
 @dataclass(frozen=True, slots=True)
 class ResourceUsage:
-    """A resource's use and its limit, in any one unit (percent, MiB or kbit/s)."""
+    """A resource's use and its limit, in the same unit (percent, MiB or kbit/s)."""
 
     usage: float = 0.0
     limit: float = 0.0
@@ -37,7 +37,7 @@ NO_USAGE: Final = ResourceUsage()
 
 
 def percent_of(usage: Float64s, limit: Float64s) -> Float32s:
-    """Usage in percent of the limit for whole columns; each step rounds to 32 bits; not clamped."""
+    """Usage in percent of the limit, elementwise in 32-bit floats; may exceed 100."""
     with np.errstate(all="ignore"):
         quotient = usage.astype(np.float32) / limit.astype(np.float32)
         percent = np.multiply(quotient, 100.0, dtype=np.float32)
@@ -59,7 +59,10 @@ def weighted_max(percent: Float32s, weights: Float64s) -> Float64s:
 
 
 def max_usage(usages: tuple[ResourceUsage, ...]) -> float:
-    """``LocalBrokerData.getMaxResourceUsage``: largest percentage / 100, all in 32 bits."""
+    """The largest percentage of these resources, divided by 100, all in 32-bit floats.
+
+    Source: ``LocalBrokerData.getMaxResourceUsage``.
+    """
     columns = np.array([[u.usage for u in usages], [u.limit for u in usages]], dtype=np.float64)
     with np.errstate(all="ignore"):
         largest = np.fmax.reduce(percent_of(columns[0], columns[1]), initial=-np.inf)

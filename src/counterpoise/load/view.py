@@ -43,9 +43,9 @@ class BrokerColumns(Columns):
     preallocated_rate: Floats
     """Long-term messages/s of bundles assigned but not yet reported."""
     load_average: Floats
-    """The broker's average of its usage under the extensible manager, a fraction; 0: unknown."""
+    """The broker's own average of its usage (extensible manager), a fraction; 0: unknown."""
     measured_ms: Integers
-    """When the broker made its report; 0 if that is not known."""
+    """When the broker made its report, in milliseconds since 1970; 0 if that is not known."""
 
     @staticmethod
     def of(
@@ -74,10 +74,10 @@ class BundleColumns(Columns):
     long: Rates
     topics: Integers
     samples: Integers
-    """Four numbers for each bundle: the limit and the number of samples, short and long term."""
+    """Rows of four numbers: the limit and the number of samples, short and long term."""
     recently_unloaded: Masks
     movable: Masks
-    """False for the namespaces bound to one broker (heartbeat, SLA monitor)."""
+    """False in namespaces that are bound to one broker (heartbeat, SLA monitor)."""
 
     @staticmethod
     def of(
@@ -121,7 +121,9 @@ class ClusterView:
     reporter: Indices
     """By bundle: the first broker that reports it, or -1 for none."""
     rules: BundleRules = NO_RULES
-    """Rules for strategies that name destinations; for others they are checked afterwards."""
+    """Where policies allow bundles, for strategies that choose destinations themselves.
+
+    For other strategies the destinations are checked afterwards."""
 
     @staticmethod
     def from_load_data(value: object) -> "ClusterView":
@@ -167,12 +169,12 @@ class ClusterView:
         )
 
     def with_reports(self, offsets: Indices, members: Indices) -> "ClusterView":
-        """The same view in which brokers report other bundles; arguments as the fields."""
+        """A copy in which brokers report other bundles; arguments as the fields so named."""
         first = _first_reporters(offsets, members, len(self.bundles))
         return replace(self, offsets=offsets, members=members, reporter=first)
 
     def with_preallocated(self, rates: Sequence[float]) -> "ClusterView":
-        """The same view with other ``preallocated_rate`` (messages/s), one per broker."""
+        """A copy with another ``preallocated_rate`` (messages/s) for each broker."""
         column = np.array(rates, dtype=np.float64)
         return replace(self, broker=replace(self.broker, preallocated_rate=column))
 
@@ -188,7 +190,7 @@ class ClusterView:
         return found
 
     def first_reporter(self, bundle: int) -> int | None:
-        """The broker (an index) that reports bundle ``bundle``, the first of several; or None."""
+        """The index of the first broker that reports this bundle (an index); None if none does."""
         first = self.reporter.item(bundle)
         return None if first < 0 else first
 

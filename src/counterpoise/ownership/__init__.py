@@ -1,5 +1,5 @@
-"""Leader election and bundle ownership: state machines, events in and effects out.
+"""Leader election and bundle ownership: state machines without I/O, events in and effects out.
 
-`events` and `port` are what all ownership protocols have in common, `protocols` chooses one by
-name. A protocol is one folder: `lock` is Pulsar's older one, `channel` that of PIP-192.
+`port` and `events` define what every ownership protocol offers; `protocols` finds one by the name
+of a load manager. `lock` is the protocol of Pulsar's modular load manager, `channel` is PIP-192's.
 """

@@ -31,20 +31,22 @@ class Role(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Election:
-    """The state of one broker's candidacy in the leader election."""
+    """The state of one broker in the leader election."""
 
     me: LeaderBroker
     role: Role = Role.UNDECIDED
     leader: LeaderBroker | None = None
     asking: bool = False
-    """Whether a command is in progress."""
+    """Whether a command on the leader node is in progress."""
     overtaken: bool = False
-    """Whether something happened since the command was issued, so its result is not believed."""
+    """Whether another event came since the command: its result is ignored, the node read again."""
     failures: int = 0
     claimed: bool = False
-    """Whether this session has created the node, or has removed one that names this broker: another
-    one that does is then another process's.
-    """
+    """Whether a leader node that names this broker, but is not of its session, belongs to another
+    process.
+
+    True once this session has created the node, or removed one that names this broker: then such a
+    node cannot be left over from before a restart, and it is not removed again."""
 
     @property
     def leads(self) -> bool:

@@ -32,8 +32,8 @@ class Acquire:
     """Request: take ownership of the bundle, because a lookup chose this broker."""
 
     as_split_part: bool = False
-    """Whether the bundle is a part of one that this broker owns and splits; then no lookup is the
-    reason."""
+    """Whether the bundle is a part of one that this broker owns and is splitting, not chosen by a
+    lookup."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class Assign:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Request: release the bundle to a broker, or (None) to the one that the next lookup picks."""
+    """Request: release the bundle to ``destination``; None: to the next lookup's choice."""
 
     destination: str | None = None
 
@@ -78,7 +78,7 @@ class SplitCompleted:
 
 @dataclass(frozen=True, slots=True)
 class CheckOwnership:
-    """Request: find out whether this broker should serve the bundle: a client asked for it."""
+    """Request: read whether this broker owns the bundle, because a client asked for it."""
 
 
 Request: TypeAlias = (
@@ -106,7 +106,7 @@ class NodeChanged:
 
 @dataclass(frozen=True, slots=True)
 class SessionChanged:
-    """Event: the session with the metadata store was interrupted, lost or established again."""
+    """Event: the metadata store's session was interrupted, lost or established again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +139,7 @@ class Prepare:
     """Effect: prepare to serve a bundle that its owner still serves, then report `SuccessorReady`.
 
     It has no result event, since it may fail, never end, or prepare for a transfer that never
-    happens. What it read is read again when the bundle is owned.
+    happens. What it reads is read again once this broker owns the bundle.
     """
 
 
@@ -156,7 +156,10 @@ class ReportRelease:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """An effect with exactly one result event: `CommandFailed` at the latest after ``within_s``."""
+    """An effect that takes time and ends with exactly one result event.
+
+    If no result came within ``within_s`` seconds, that event is `CommandFailed`.
+    """
 
     within_s: float = STORE_S
 
@@ -207,7 +210,7 @@ class RemoveNode(Command):
 
 @dataclass(frozen=True, slots=True)
 class CloseTopics(Command):
-    """Command: close the topics, send clients to ``destination``; results in `TopicsClosed`."""
+    """Command: close topics, redirecting clients to ``destination``; results in `TopicsClosed`."""
 
     destination: str | None
 
@@ -234,7 +237,7 @@ class NodeWritten:
 
 @dataclass(frozen=True, slots=True)
 class NodeFound:
-    """Result: a node's value and version, None and 0 without a node; ``mine``: of this session."""
+    """Result of `ReadNode`: the node's value and version; ``value`` None: there is no such node."""
 
     value: bytes | None
     version: int = 0
@@ -263,7 +266,7 @@ class CommandFailed:
 
     reason: str
     late: bool = False
-    """Whether all of ``within_s`` is over, so that another attempt would take as long."""
+    """Whether ``within_s`` ran out, so that another attempt may take as long."""
 
 
 Result: TypeAlias = (
@@ -290,7 +293,10 @@ class UnexpectedEvent(Exception):
 def table_of(
     rows: Mapping[P, Mapping[type, T]], any_phase: Mapping[type, T]
 ) -> dict[tuple[P, type], T]:
-    """The state table with a row for each phase; ``any_phase`` has what a row does not name."""
+    """Make a state table: the transition for each phase and type of event.
+
+    ``any_phase`` has the transitions for events that a phase's own row does not name.
+    """
     return {
         (phase, kind): transition
         for phase, row in rows.items()

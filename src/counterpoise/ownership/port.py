@@ -1,6 +1,6 @@
-"""The port of every ownership protocol: options, locations, state, protocol.
+"""What every ownership protocol offers: its options, a bundle's state, and the protocol itself.
 
-A protocol is a state machine for each bundle; `events` has its inputs and outputs.
+A protocol is one state machine for each bundle; `events` has its inputs and outputs.
 """
 
 from collections.abc import Collection, Mapping
@@ -17,20 +17,20 @@ class OwnershipOptions:
 
     me: NamespaceEphemeralData
     successor_s: float = 5.0
-    """How long a transfer's source and destination wait for each other."""
+    """How long a transfer's source and destination wait for each other at most."""
     takeover_s: float = 2.5
     """How long a new owner waits for the former one to close the bundle's topics.
 
     After that it opens the topics that clients ask for, which fences the former owner's ledgers. If
     the former owner was killed, clients wait this long after its session has ended."""
     prepare_s: float = 1.0
-    """How long an owner goes on serving at most while its successor gets ready."""
+    """How long a transfer's source goes on serving at most while the destination gets ready."""
     close_topics_s: float = 70.0
-    """After this long a bundle is released, whether or not its topics are closed."""
+    """How long closing a bundle's topics may take; then the bundle is released with open topics."""
     in_flight_ms: int = 30_000
-    """How long a change of ownership may take before the leader ends it."""
+    """How long a transfer, assignment or split may take before the leader repairs the record."""
     tombstone_ms: int = 3_600_000
-    """How long a record is kept that is no longer needed."""
+    """How long the record of a bundle without an owner is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,13 @@ class BundleLocation:
     """Which broker owns a bundle, by the metadata store, and whether that is about to change."""
 
     owner: NamespaceEphemeralData | None
-    """Its owner; without a ``native_url`` where a protocol knows brokers by their ids alone."""
+    """The owner, or None; ``native_url`` is empty where the protocol knows only broker ids."""
     successor: str | None = None
-    """The id of the broker that is about to own it."""
+    """The id of the broker that is about to own it; None: none is named."""
     changing: bool = False
     """Whether its owner changes, to a successor or to the one that the next lookup chooses."""
     splitting: bool = False
-    """Whether its owner is splitting it; it is served until its parts are."""
+    """Whether the owner is splitting the bundle, which it serves until it owns the parts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,11 +55,11 @@ class Repair:
     why: str
     """What is wrong with it, for a person."""
     remove: bool = False
-    """Whether its record is to be deleted; else a successor gets the bundle."""
+    """Whether to delete the bundle's record; if not, a new owner is written into it."""
 
 
 class BundleState(Protocol):
-    """The state of one bundle at one broker."""
+    """The state of one bundle at one broker, as the broker's other parts read it."""
 
     @property
     def serves(self) -> bool:
@@ -67,11 +67,11 @@ class BundleState(Protocol):
 
     @property
     def holds(self) -> bool:
-        """Whether open topics stay open: this broker serves the bundle, or that is uncertain."""
+        """Whether open topics stay open: this broker serves the bundle, or cannot know it now."""
 
     @property
     def undecided(self) -> bool:
-        """Whether a client should wait: which broker serves the bundle is about to be decided."""
+        """Whether a client should wait: it is being decided which broker serves the bundle."""
 
     @property
     def taking_over(self) -> bool:
@@ -82,11 +82,11 @@ class BundleState(Protocol):
 
     @property
     def in_progress(self) -> bool:
-        """Whether a command's result or a timer is awaited."""
+        """Whether the state machine waits for a command's result or a timer."""
 
     @property
     def split_into(self) -> tuple[str, ...]:
-        """The ranges of a split that this broker has announced; empty without one."""
+        """The ranges of a split that this broker has announced; empty without a split."""
 
     @property
     def forgettable(self) -> bool:
@@ -130,7 +130,7 @@ class BundleProtocol(Protocol[S]):
         """Whether a node's change matters to a broker that has no state for its bundle."""
 
     def locate(self, values: Mapping[str, bytes | None]) -> BundleLocation:
-        """A bundle's owner and successor, from the values of its `nodes`."""
+        """Which broker owns a bundle, by the values of its `nodes` (None: no such node)."""
 
     def repairs(
         self, values: Mapping[str, bytes], active: Collection[str], now_ms: int
@@ -144,7 +144,7 @@ class BundleProtocol(Protocol[S]):
     def is_unbelievable(
         self, bundle: str, value: bytes, active: Collection[str], now_ms: int
     ) -> bool:
-        """Whether the leader has to repair a record that has just been written."""
+        """Whether the leader has to repair a record (``value``) that has just been written."""
 
     def repaired(self, value: bytes, successor: str | None, now_ms: int) -> bytes:
-        """The record that forces a bundle to a successor; with None it frees the bundle."""
+        """The record that replaces ``value`` and makes ``successor`` the owner; None: no owner."""

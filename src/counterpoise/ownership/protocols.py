@@ -16,4 +16,5 @@ PROTOCOLS: Final[dict[str, Make]] = {
     MODULAR: lambda options, now_ms: LockAndRedirect(options),
     EXTENSIBLE: StateChannel,
 }
-"""The function that makes the protocol of each load manager (``loadManagerClassName``)."""
+"""The function that makes each load manager's protocol, by class name
+(``loadManagerClassName``)."""

@@ -1,7 +1,7 @@
-"""Signals of a transfer: the successor is ready; the former owner has closed all topics.
+"""Signals between the two brokers of a transfer: the successor is ready; all topics are closed.
 
-Creating a node and deleting it again is the signal; its value is not read. A broker that misses it
-goes on after `OwnershipOptions.prepare_s` or `successor_s`.
+A signal is a node that is created and deleted again at once; its value is not read. A broker that
+misses it goes on after `OwnershipOptions.prepare_s` or `successor_s`.
 """
 
 from typing import Final
@@ -10,8 +10,8 @@ from counterpoise.ownership.events import BundleReleased, SuccessorReady
 
 READY: Final = "/counterpoise/ready"
 CLOSED: Final = "/counterpoise/let-go"
-"""The path below which former owners signal that all topics are closed, named as in earlier
-versions."""
+"""The path below which former owners signal that all topics are closed. Earlier versions chose the
+name, and brokers of both versions must understand each other."""
 _EVENTS: Final[dict[str, SuccessorReady | BundleReleased]] = {
     READY: SuccessorReady(),
     CLOSED: BundleReleased(),

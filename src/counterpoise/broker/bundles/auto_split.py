@@ -28,7 +28,7 @@ log = logging.getLogger(__name__)
 
 MINUTE_S: Final = 60.0
 EVERY_TIME: Final = frozenset({"maximum_bundles", "neighbour_splitting", "failure"})
-"""The rules of the rejections that are logged: a bundle exceeds a limit, and yet is not split."""
+"""Rules of rejections that are always logged: a bundle exceeds a limit, and is still not split."""
 READ_ONLY: Final = (
     f"no bundle is split automatically: policies are read-only; delete {paths.POLICIES_READ_ONLY} "
     "from the metadata store to allow splits"
@@ -36,7 +36,7 @@ READ_ONLY: Final = (
 
 
 class AutoSplit:
-    """Checks every ``loadBalancerSplitIntervalMinutes`` for bundles to split, and splits them."""
+    """Splits bundles that exceed a limit, every ``loadBalancerSplitIntervalMinutes``."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class AutoSplit:
                 log.warning("bundles to split are looked for later: %s", error)
 
     async def check(self) -> list[BundleName]:
-        """Check once, and split; returns the bundles that were split. Raises `MetadataError`."""
+        """Split the bundles that are due now; returns those split. Raises `MetadataError`."""
         options = self._options()
         if not options.auto_split_enabled:
             return []

@@ -1,6 +1,6 @@
-"""Assigns bundles to brokers, and has their owners release them, by the bundles' records.
+"""Assigns bundles to brokers, and makes owners release them, by writing the bundles' records.
 
-Any broker may write these records. Only for a protocol that `changes_by_record`.
+Only for a protocol that `changes_by_record` (the state channel): there any broker may write them.
 """
 
 from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
@@ -16,8 +16,8 @@ class BundleAssigner:
         self._ownership = ownership
 
     async def assign(self, bundle: BundleName, broker_id: str) -> BundleLocation:
-        """Assign a bundle to a broker (``publishAssignEventAsync``), unless another broker did
-        before.
+        """Assign a bundle to a broker (``publishAssignEventAsync``), unless it has been assigned
+        already.
 
         Returns as `owner_after_change` does.
         """

@@ -1,4 +1,4 @@
-"""Runs the election machine of `counterpoise.ownership` on a metadata store."""
+"""Runs the state machine of the leader election on a metadata store."""
 
 import asyncio
 import logging
@@ -16,7 +16,7 @@ from counterpoise.ownership.records import LeaderBroker, record_or_none
 log = logging.getLogger(__name__)
 
 RESIGN_WITHIN_S: Final = 5.0
-"""How long a stopping leader tries to remove its node; later, the node goes with its session."""
+"""How long a stopping leader tries to delete its node; later the node ends with the session."""
 
 
 class LeadershipListener(Protocol):
@@ -30,7 +30,7 @@ class LeadershipListener(Protocol):
 
 
 class LeaderElection:
-    """Lets one broker take part in the leader election. `leader` is the last known leader."""
+    """Takes part in the leader election on behalf of this broker."""
 
     def __init__(self, store: MetadataStore, me: LeaderBroker) -> None:
         self._store = store
@@ -48,7 +48,7 @@ class LeaderElection:
         self._unsubscribe: list[StopListening] = []
 
     def report_to(self, listener: LeadershipListener) -> None:
-        """Set the only listener that is notified of changes of the leader."""
+        """Set the only listener of changes of the leader; a second call replaces it."""
         self._listener = listener
 
     @property

@@ -21,7 +21,7 @@ LOOKUP_S: Final = 20.0
 
 
 class LookupService:
-    """Answers lookups on this broker."""
+    """Answers lookups that arrive at this broker (``NamespaceService.findBrokerServiceUrl``)."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class LookupService:
         balanced: bool = True,
         tally: BundleTally | None = None,
     ) -> None:
-        """``balanced``: the leader places bundles; otherwise the broker that is asked does."""
+        """``balanced``: the leader places unowned bundles; otherwise the broker that is asked."""
         self._registry = registry
         self._election = election
         self._ownership = ownership
@@ -47,7 +47,7 @@ class LookupService:
         self._assignments: Final = SingleFlight(self._assign_by_record)
 
     def set_affinity(self, bundle: BundleName, broker_id: str) -> None:
-        """On the leader: choose the broker to which a bundle's next lookup assigns it; used once.
+        """On the leader: make a bundle's next lookup assign it to this broker; applies once.
 
         Keyed by the whole bundle, as Pulsar 4.2 does: 4.0.7 keys by the range alone, so that two
         namespaces with the same range collide.
@@ -55,10 +55,10 @@ class LookupService:
         self._affinity[str(bundle)] = broker_id
 
     async def place_unowned(self, bundle: BundleName, broker_id: str) -> None:
-        """Assign a bundle without an owner to a broker: at once by its record, or else by affinity
-        at its next lookup.
+        """Assign a bundle without an owner to a broker.
 
-        Raises `StoreUnavailable`.
+        Under the state channel at once, by the bundle's record; otherwise at the bundle's next
+        lookup (`set_affinity`). Raises `StoreUnavailable`.
         """
         if self._ownership.changes_by_record:
             await self._assigner.assign(bundle, broker_id)
@@ -131,7 +131,7 @@ class LookupService:
     async def _redirect_to_successor(
         self, bundle: BundleName, destination: str, authoritative: bool
     ) -> LookupResult:
-        """Redirect a client to the broker that a bundle is moving to; it waits there."""
+        """Redirect a client to the broker that a bundle is moving to; the client waits there."""
         if destination not in await self._registry.active():
             # An authoritative lookup is not redirected: two brokers that chose each other would
             # send the client to and fro for ever.
@@ -262,9 +262,9 @@ class LookupService:
         )
 
     async def _alive(self, bundle: BundleName, broker_id: str) -> str:
-        """Return the owner's id, or that of the broker which gets the bundle if the owner is gone.
+        """Return the owner's id; if that broker is gone, wait for the one that gets the bundle.
 
-        After `PATIENCE_S` it may name a broker that is gone.
+        After `PATIENCE_S` it may still name a broker that is gone.
         """
         found = broker_id
 

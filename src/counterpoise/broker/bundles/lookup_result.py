@@ -23,13 +23,13 @@ class LookupConnect:
 
 @dataclass(frozen=True, slots=True)
 class LookupRedirect:
-    """Lookup result: the client shall ask this broker (``LookupType.LookupRedirect``)."""
+    """Lookup result: the client shall send its lookup to this broker (``LookupRedirect``)."""
 
     broker_id: str
     service_url: str | None
     web_url: str | None
     authoritative: bool
-    """Whether the decision is made: the broker asked next takes the bundle itself."""
+    """Whether the broker was chosen already, and takes the bundle without asking the leader."""
     service_url_tls: str | None = None
     web_url_tls: str | None = None
     listeners: Listeners = field(default_factory=dict, hash=False)

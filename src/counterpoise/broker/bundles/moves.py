@@ -79,7 +79,7 @@ class BundleMoves:
         return await self._holder(bundle)
 
     async def drop(self, bundle: BundleName) -> None:
-        """Close a bundle's topics here and release it to no broker, since it is deleted."""
+        """Close a bundle's topics here and release it to no broker: it is being deleted."""
         with store_errors_as_not_ready():
             if not await self._ownership.release(bundle, None):
                 raise _not_owned(bundle)
@@ -93,10 +93,11 @@ class BundleMoves:
         return where.successor or (where.owner.broker_id if where.owner is not None else None)
 
     async def leave(self, unloads_per_s: int = 0) -> None:
-        """Hand every bundle owned here to other brokers, if there are any.
+        """Transfer every bundle owned here to other brokers, if there are any, before this one
+        stops.
 
-        ``unloads_per_s``: how many hand-overs start per second (``maxConcurrentUnloadPerSec`` of a
-        shutdown). 0 or less starts all at once.
+        ``unloads_per_s``: how many transfers start per second (``maxConcurrentUnloadPerSec`` of a
+        shutdown); 0 or less starts all at once.
         """
         others = set(await self._registry.active()) - {self._registry.my_id}
 
@@ -110,7 +111,8 @@ class BundleMoves:
         await asyncio.gather(*(hand_over(turn, bundle) for turn, bundle in enumerate(owned)))
 
     async def _choose_other(self, bundle: BundleName) -> str | None:
-        """Return another broker if the policies allow one, otherwise this one as a rule.
+        """The broker for a bundle to be unloaded: another one if policies allow it, else as a rule
+        this one.
 
         In Pulsar the broker that unloaded a bundle competes for it as well and often gets it back.
         """

@@ -19,7 +19,10 @@ log = logging.getLogger(__name__)
 
 
 class NamespaceBundleCache:
-    """Caches the bundles of namespaces that this broker has read (``NamespaceBundleFactory``)."""
+    """Caches how namespaces are divided into bundles (``NamespaceBundleFactory``).
+
+    A namespace is cached when it is first asked for, and dropped when its local policies change.
+    """
 
     def __init__(self, store: MetadataStore, policies: Policies) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""Carries out the commands of ownership machines on a metadata store."""
+"""Carries out the ownership machines' commands, such as `CreateNode`, on a metadata store."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""The bundles that this broker owns: runs one machine of an ownership protocol for each."""
+"""The bundles that this broker owns: runs an ownership protocol's state machine for each."""
 
 import asyncio
 import logging
@@ -29,7 +29,7 @@ from counterpoise.ownership.signals import CLOSED, READY, signal_of, signal_path
 log = logging.getLogger(__name__)
 
 PATIENCE_S: Final = 5.0
-"""How long a client waits at most for a bundle that is just changing hands."""
+"""Seconds that a client's request waits at most while the ownership of its bundle changes."""
 
 RETRY_S: Final = 1.0
 """Pause before a retry, after the metadata store did not answer."""
@@ -58,7 +58,7 @@ async def _no_split(_: BundleName, __: Sequence[BundleName]) -> None:
 
 
 class BundleOwnership:
-    """Which bundles one broker owns, and their changes, under any ownership protocol."""
+    """Which bundles this broker owns, and their changes, under any ownership protocol."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class BundleOwnership:
         *,
         prepare: Callable[[BundleName], Awaitable[None]] = _nothing,
     ) -> None:
-        """``prepare`` prepares this broker for a bundle that it is about to own."""
+        """``prepare`` is called for a bundle soon owned here, to load what it will need."""
         self._store = store
         self._protocol = protocol
         self._options = options
@@ -105,7 +105,7 @@ class BundleOwnership:
 
     @property
     def me(self) -> NamespaceEphemeralData:
-        """This broker, as the owner of its bundles."""
+        """This broker's addresses, as it writes them into locks."""
         return self._options.me
 
     def serves(self, bundle: BundleName) -> bool:
@@ -175,7 +175,8 @@ class BundleOwnership:
     ) -> None:
         """Send a request to a bundle's state machine, and wait until it has been carried out.
 
-        Returns after ``within_s`` seconds even if it has not.
+        Returns after ``within_s`` seconds even if it has not; check `serves` or `locate`
+        afterwards.
         """
         self._runner.feed(bundle, request)
 
@@ -301,7 +302,7 @@ class BundleOwnership:
                 return
 
     def close(self) -> None:
-        """Stop listening and acting. The bundles owned here are lost when the session ends."""
+        """Stop listening and acting. Bundles stay owned until this broker's session ends."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         for values in self._values.values():

@@ -26,10 +26,10 @@ class Placer(Protocol):
 
 
 class PolicyPlacer(Placer, Protocol):
-    """A placer that also reports the policies by which it chooses."""
+    """A `Placer` that also gives the placement policies by which it chooses."""
 
     async def policies_of(self, namespaces: Iterable[str]) -> PlacementPolicies:
-        """The placement policies of these namespaces."""
+        """Isolation policies, anti-affinity groups and domains that concern these namespaces."""
 
 
 class LoadPlacer:

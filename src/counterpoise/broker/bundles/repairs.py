@@ -23,15 +23,15 @@ from counterpoise.ownership.port import BundleProtocol, Repair
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
-"""Pause between the write of an invalid record and its repair."""
+"""Seconds between the write of an invalid record and its repair."""
 
 
 class OwnershipRepairs:
-    """Checks bundles' records at an interval, and whenever a broker joins or leaves; repairs
-    invalid ones.
+    """On the leader, repairs bundles' records: at an interval, and whenever a broker joins or
+    leaves.
 
-    Only the leader acts, and only while its own session is healthy: a broker whose session was
-    interrupted a moment ago may not see brokers that are alive.
+    It acts only while the leader's own session is healthy: a broker whose session was interrupted a
+    moment ago may not see brokers that are alive.
     """
 
     def __init__(
@@ -50,9 +50,10 @@ class OwnershipRepairs:
         tally: BundleTally | None = None,
         clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
-        """``at_once``: how many bundles are repaired in parallel.
+        """``every_s``: seconds between checks; ``at_once``: how many bundles are repaired in
+        parallel.
 
-        ``wary_s``: how long after a lost session this broker repairs nothing.
+        ``wary_s``: for how many seconds after a lost session this broker repairs nothing.
         """
         self._store = store
         self._protocol = protocol
@@ -80,7 +81,7 @@ class OwnershipRepairs:
         """How many bundles this broker has repaired."""
 
     def start(self) -> None:
-        """Start checking, if bundles have records; a lock vanishes with its owner's session."""
+        """Start checking. Does nothing under lock and redirect, whose locks need no repair."""
         if not self._protocol.changes_by_record:
             return
         self._unsubscribe = [

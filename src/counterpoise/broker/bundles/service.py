@@ -17,7 +17,10 @@ from counterpoise.wire.errors import ServerError
 
 
 class NamespaceService:
-    """What other parts of this broker ask about bundles and owners; see `lookups` and `moves`."""
+    """What other parts of this broker ask about bundles and owners (Pulsar's ``NamespaceService``).
+
+    `lookups` and `moves` have the operations that it does not repeat.
+    """
 
     def __init__(
         self,
@@ -47,7 +50,7 @@ class NamespaceService:
         raise _not_served(topic)
 
     def goes_with_leader(self, topic: TopicName) -> bool:
-        """Whether the cluster's leader serves the topic, whichever broker owns its bundle."""
+        """Whether the leader serves the topic (a system topic), not the owner of its bundle."""
         return self._leads is not None and str(topic) in SYSTEM_TOPICS
 
     def owns(self, topic: TopicName) -> bool:
@@ -64,7 +67,7 @@ class NamespaceService:
         return any(topic in bundle for bundle in serving)
 
     async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
-        """Wait until this broker may open the topic, during a hand-over of its bundle.
+        """Wait until this broker may open the topic, while its bundle is being transferred here.
 
         ``is_released`` says whether the topic's former owner has closed it; it is called while
         other topics of the bundle may be open there. Raises `BrokerError` (ServiceNotReady) when
@@ -79,7 +82,7 @@ class NamespaceService:
             raise _not_served(topic)
 
     def opened(self, topic: TopicName) -> None:
-        """Wake the calls that wait for the topic's bundle, since the topic is open here now."""
+        """Wake the calls that wait for the topic's bundle: the topic is open on this broker now."""
         bundles = self._bundles.peek(topic.namespace_name)
         if bundles is not None:
             self._ownership.look_again(bundles.bundle_of(topic))

@@ -1,8 +1,8 @@
 """The leader unloads bundles from overloaded brokers (``doLoadShedding``, ``UnloadScheduler``).
 
-Every broker runs the timer, and only the leader acts. `counterpoise.decide.balancing` decides, as
-for the balancer beside a cluster. The bundle's owner moves it, on a request like an
-administrator's, or under the extensible load manager by the bundle's record.
+Every broker runs the timer, and only the leader acts. The decisions are made by
+`counterpoise.decide.balancing`, as in the separate balancer. The bundle's owner carries a move out:
+on a request to its admin API or, under the extensible load manager, by the bundle's record.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 AT_ONCE: Final = 8
-"""How many bundles a round moves at the same time."""
+"""How many bundles the leader moves at the same time."""
 REMEMBERED: Final = 100
 """How many of the last rounds are kept, for the admin API."""
 
@@ -41,7 +41,7 @@ BundleUnloader = Callable[[Move], Awaitable[None]]
 
 
 class SheddingSource(Protocol):
-    """Reads what a shedding strategy needs of the cluster; each load manager has one."""
+    """Reads from the cluster what a shedding strategy needs; there is one for each load manager."""
 
     def strategy(self, config: SheddingConfig) -> "BalancingStrategy":
         """The configured shedding strategy, built with its settings."""
@@ -58,7 +58,7 @@ class SheddingSource(Protocol):
 
 
 class LeaderShedding:
-    """On the leader, sheds load every ``loadBalancerSheddingIntervalMinutes``."""
+    """On the leader, runs a round every ``loadBalancerSheddingIntervalMinutes``."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class LeaderShedding:
         tally: BundleTally,
         clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
-        """``source`` creates the source of the cluster's load, at the first round.
+        """``source`` makes what `source` returns, at the first round.
 
         ``leads``: whether this broker is the leader and connected to the metadata store.
         """
@@ -92,7 +92,7 @@ class LeaderShedding:
         """The last rounds whose moves have ended, oldest first."""
 
     def lead(self, leads: bool) -> None:
-        """Cancel a running round; if this broker became the leader, begin as after a restart."""
+        """Cancel a running round; if this broker became the leader, forget earlier rounds."""
         if self._round is not None:
             self._round.cancel()
         if leads:
@@ -105,7 +105,7 @@ class LeaderShedding:
         self._memory, self._unloaded, self._said = RoundMemory(), {}, frozenset()
 
     def settings_changed(self) -> None:
-        """Wait for the next round by the interval that is set now."""
+        """Restart the wait for the next round with the interval that is set now."""
         self._news.set()
 
     async def run(self) -> None:

@@ -29,10 +29,10 @@ class SheddingConfig:
     strategies: Any = _STRATEGIES
     """The settings of each registered strategy."""
     own: Any = None
-    """Settings made in code: of a strategy that is not registered, or instead of `strategies`."""
+    """Options made in code: of a strategy that is not registered, or instead of `strategies`."""
 
     def options_of(self, kind: type[Any]) -> Any:
-        """Return the settings whose options class is ``kind``; its defaults if there are none."""
+        """The strategy options that are an instance of ``kind``; defaults if there are none."""
         if type(self.own) is kind:
             return self.own
         sections = {each: name for name, each in sections_of(type(self.strategies))}

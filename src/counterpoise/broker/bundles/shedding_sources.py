@@ -1,4 +1,4 @@
-"""The leader's sources for shedding: the brokers' reports, or the load stores of PIP-192."""
+"""What the leader sheds by: brokers' reports, or the load data topics of PIP-192."""
 
 import logging
 from collections.abc import Callable, Collection, Mapping

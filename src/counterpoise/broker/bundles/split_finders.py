@@ -1,4 +1,4 @@
-"""Which bundles are to be split, by the rules of each load manager."""
+"""Which bundles are to be split, by the rules of each of Pulsar's load managers."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from typing import Any, Protocol
@@ -27,7 +27,7 @@ class Finder(Protocol):
 
     @property
     def unloads(self) -> bool:
-        """Whether the parts of a split bundle are unloaded afterwards."""
+        """Whether a split bundle's parts are unloaded, so that other brokers can get them."""
 
     async def find(self, options: SplitOptions) -> StrategyPlan[Any]:
         """The splits that are due now. Raises `MetadataError`."""

@@ -1,4 +1,4 @@
-"""Finds split boundaries: feeds the algorithms of `counterpoise.decide.splitting`."""
+"""Finds where to split a bundle, by one of the algorithms of `counterpoise.decide.splitting`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
@@ -37,7 +37,7 @@ class SplitPointFinder:
     async def found(
         self, bundle: BundleName, name: str | None = None, positions: Sequence[int] = ()
     ) -> SplitPoints:
-        """As `points`, with the algorithm's reason for the boundaries."""
+        """The boundaries, as `points` returns them, together with the algorithm's reason."""
         topics: dict[str, TopicLoad | None] = {
             str(topic): None
             for topic in await self._catalog.topics_of(bundle.namespace, "ALL")

@@ -33,7 +33,7 @@ class CountedResult:
 
 @contextlib.contextmanager
 def counted(counts: Counter[str]) -> Iterator[CountedResult]:
-    """Count the body of a ``with`` under its `CountedResult`; as Failure if it raises."""
+    """Count the ``with`` block in ``counts`` under its `CountedResult`; as Failure if it raises."""
     outcome = CountedResult()
     try:
         yield outcome
@@ -79,7 +79,7 @@ class BundleTally:
         """Records that this broker, as the leader, removed."""
 
     def looked_up(self, where: BundleLocation | None) -> None:
-        """Count a lookup of a bundle's owner. None: the metadata store did not answer."""
+        """Count a lookup of a bundle's owner; None: the metadata store did not answer."""
         state = ServiceUnitState.INIT
         if where is not None and where.changing:
             state = (
@@ -98,7 +98,7 @@ class BundleTally:
         self.lookups[ServiceUnitState.OWNED.value, TOTAL] += 1
 
     def wrote(self, record: bytes, *, failed: bool) -> None:
-        """Count a bundle's record that this broker wrote, or failed to write."""
+        """Count a bundle's record (JSON) that this broker wrote, or failed to write."""
         try:
             event = _EVENTS.get(ServiceUnitStateData.from_json(record).state)
         except InvalidRecord:
@@ -120,8 +120,10 @@ class BundleTally:
             self.published[event, FAILURE] += 1
 
     def moved_on(self, before: object, after: object) -> None:
-        """Count the record that a bundle's state machine has read, given its states before and
-        after; nothing if the record is the same.
+        """Count the record that a bundle's state machine has just read.
+
+        The arguments are the machine's states before and after; the same record is not counted
+        twice.
         """
         if not isinstance(before, ChannelBundle) or not isinstance(after, ChannelBundle):
             return

@@ -107,7 +107,7 @@ class TopicRecords:
 
     @property
     def believed(self) -> Mapping[str, bytes]:
-        """The current record of each bundle, by the messages read so far."""
+        """The current record of each bundle as JSON, by the messages read so far."""
         return self._view.values
 
     def stop(self) -> None:
@@ -220,7 +220,7 @@ class TopicRecords:
         self.stop()
 
     def kill(self) -> None:
-        """As `close`."""
+        """Same as `close`, without awaiting anything."""
         self.stop()
 
     # How the topic is read and written.
@@ -301,7 +301,8 @@ class TopicRecords:
             self._read_again("this broker's session was lost")
 
     def led_by(self, leader: str) -> None:
-        """Read the topic again if ``leader``, which serves it, is not the leader of before.
+        """Notice the leader, which serves the topic; if it has changed, read the topic again from
+        it.
 
         A former leader may never close the connection.
         """

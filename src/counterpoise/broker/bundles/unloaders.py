@@ -1,4 +1,4 @@
-"""Carries out the leader's moves: by requests to bundles' owners, or by bundles' records."""
+"""Two ways to carry out the leader's moves: by requests to owners, or by bundles' records."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""The state and the outgoing frames of one connection, as its request handlers use them."""
+"""What the request handlers of one client connection share."""
 
 import asyncio
 import logging
@@ -52,7 +52,7 @@ class ClientLink:
     closed: bool = field(default=False, init=False)
     """Whether the client is gone."""
     begun: int = field(default=0, init=False)
-    """How many requests have begun since the client connected."""
+    """How many requests the client has begun since it connected."""
     listing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
     """Held while the client's list of topics is made: it is long, so one is made at a time."""
     round_trips: RoundTrips = field(init=False)
@@ -64,11 +64,11 @@ class ClientLink:
         self.round_trips = RoundTrips(asyncio.get_running_loop(), ping)
 
     def respond(self, work: Coroutine[None, None, bytes | None], event: Any) -> None:
-        """Respond to a command with what ``work`` returns, or refuse it."""
+        """Run ``work`` and write the response it returns; on an error, refuse ``event`` with it."""
         self.answer(work, partial(encode.refuse, event))
 
     def answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:
-        """Run a request concurrently with others; write its response, or ``refuse``'s error."""
+        """Run a request concurrently; write its response, or on an error ``refuse``'s frame."""
         self.begun += 1
         self._under_way += 1
         if self._under_way >= REQUESTS_MAX:
@@ -89,7 +89,7 @@ class ClientLink:
     def keep(
         self, name: str, work: Callable[[], Coroutine[None, None, None]]
     ) -> asyncio.Task[None]:
-        """Run a background task of this connection until it is cancelled."""
+        """Run a background task of this connection, again after errors, until it is cancelled."""
         return self.background.keep(f"{name} of {self.address}", work)
 
     async def _answer(self, work: Coroutine[None, None, bytes | None], refuse: Refuse) -> None:

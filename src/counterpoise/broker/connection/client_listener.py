@@ -26,7 +26,7 @@ _TURNS_TO_ACCEPT = 4
 
 
 class ClientListener:
-    """Serves clients on one or more sockets, from `start` to `stop`."""
+    """Accepts clients on one or more sockets and serves them, from `start` to `stop`."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class ClientListener:
         return self._shared.throttled_memory
 
     def intercept(self, interceptor: Interceptor) -> None:
-        """From now on let an interceptor decide about each operation of every client."""
+        """From now on call an interceptor, which may inject faults, for every client operation."""
         self._shared.interceptor = interceptor
         for connection in self.open_connections:
             connection.intercept(interceptor)

@@ -34,14 +34,14 @@ SERVER_VERSION = "Pulsar Server4.0.7"
 """The server version in CONNECTED, in the form in which a 4.0.7 broker sends it."""
 
 STEP: Final = 64
-"""How many events are served before the clock is read."""
+"""How many events are served between two looks at the clock."""
 _SENDS_ONLY: Final = {events.Send}
 _TURNS: Final = PauseReason.TURNS
 _BEFORE: Final = (ConnectionState.AWAITING_CONNECT, ConnectionState.CONNECTING)
 
 
 class Connection(asyncio.Protocol):
-    """Speaks the binary protocol with one client.
+    """One client's connection, in Pulsar's binary protocol.
 
     A frame that violates the protocol closes this connection, with an error in the log, and affects
     no other.
@@ -139,7 +139,7 @@ class Connection(asyncio.Protocol):
         self._send_run = gate.serve_run
 
     def serve(self, event: events.Event) -> None:
-        """Serve an event that no fault strikes."""
+        """Pass an event to its handler, without asking the fault gate."""
         _HANDLERS[type(event)](self, event)
 
     def freeze(self) -> None:
@@ -153,7 +153,7 @@ class Connection(asyncio.Protocol):
         self.pause.release(PauseReason.FROZEN)
 
     def count_served(self) -> None:
-        """Count entries that were served outside a reading turn towards the memory limits."""
+        """Check the memory limits after the fault gate served entries later than they were read."""
         self._share.book()
         self.producing.after_reading()
 

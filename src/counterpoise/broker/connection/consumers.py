@@ -26,7 +26,7 @@ from counterpoise.wire.values import InitialPosition, MessageId, SubscriptionTyp
 
 
 class ClientConsumers:
-    """Handles the commands of one connection's consumers, and delivers messages to them.
+    """Handles the commands of one connection's consumers, and sends them messages.
 
     It is the `ConsumerSink` of the topics that they read.
     """

@@ -1,4 +1,4 @@
-"""Injects faults between a connection and its handlers, while faults are set.
+"""Injects the faults that a test asked for, between a connection and its handlers.
 
 A connection without faults has no gate. `Connection.intercept` puts one before the connection's
 handlers and before its outbox.
@@ -43,14 +43,14 @@ class GatedConnection(Protocol):
         """Close at once without writing."""
 
     def serve(self, event: events.Event) -> None:
-        """Serve an event that no fault strikes."""
+        """Pass an event to its handler, without asking the fault gate."""
 
     def count_served(self) -> None:
-        """Count entries that were served outside a reading turn towards the memory limits."""
+        """Check the memory limits after the fault gate served entries later than they were read."""
 
 
 class Interceptor(Protocol):
-    """Is asked about each operation of a broker's clients, and may inject a fault."""
+    """Is called for each operation of a broker's clients, and may inject a fault into it."""
 
     broker: str
     """The broker's id."""
@@ -64,7 +64,7 @@ class Interceptor(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Intercepted:
-    """How events of one type are intercepted.
+    """How faults treat events of one type.
 
     ``peer`` is "producer" or "consumer" if the event must not overtake earlier ones of the same
     producer or consumer; ``opens`` and ``closes`` say that it creates or ends that.
@@ -111,7 +111,7 @@ _Waiting = deque[tuple[float, Notify]]
 
 
 class FaultGate:
-    """Asks an interceptor about each operation of one connection before serving it.
+    """Calls an interceptor for each operation of one connection before it is served.
 
     A delayed operation delays later ones of the same producer or consumer, so that their order
     stays; other requests of the connection are served. After a refused message the producer's later
@@ -138,7 +138,7 @@ class FaultGate:
         link.outbox = GatedOutbox(link.outbox, self)
 
     def handlers(self) -> dict[type, Handler]:
-        """The handlers of the events that faults can strike: this gate."""
+        """This gate's own handler for each type of event that faults can strike."""
         return dict.fromkeys(_KINDS, lambda _connection, event: self.serve(event))
 
     def serve(self, event: events.Event) -> None:
@@ -169,7 +169,7 @@ class FaultGate:
         self._in_turn(peer, effect, partial(self._write, frame, effect))
 
     def _in_turn(self, peer: tuple[str, int], effect: FaultEffect | None, act: Notify) -> None:
-        """Act now or after a delay, but never before earlier operations of the same peer."""
+        """Call ``act`` now or after a delay, but never before earlier operations of the peer."""
         delay_s = effect.seconds if effect is not None else 0.0
         queue = self._waiting.get(peer)
         if queue is None:

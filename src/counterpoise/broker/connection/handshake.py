@@ -17,11 +17,11 @@ from counterpoise.wire.errors import ServerError
 REFRESH: Final = b"PulsarAuthRefresh"
 """The content of an AUTH_CHALLENGE for newer credentials (``AuthData.REFRESH_AUTH_DATA``)."""
 NO_REQUEST: Final = (1 << 64) - 1
-"""The request id of an ERROR that answers no request: -1 in 64 bits."""
+"""The request id of an ERROR that answers no request: -1 as an unsigned 64-bit number."""
 
 
 class HandshakeRefused(Exception):
-    """A client may not connect; it gets this error code and message."""
+    """The client may not connect; it is sent this error code and message."""
 
     def __init__(self, code: ServerError, message: str) -> None:
         super().__init__(message)
@@ -31,7 +31,7 @@ class HandshakeRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Admission:
-    """The methods of a connection that its handshake calls."""
+    """What a connection gives its handshake to call."""
 
     accept: Callable[[events.Connect], None]
     """Responds with CONNECTED."""
@@ -71,7 +71,7 @@ class Handshake:
         self._timer: asyncio.TimerHandle | None = None
 
     def connect(self, event: events.Connect) -> None:
-        """CONNECT: authenticate the client. Until it is, the connection is not read."""
+        """CONNECT: authenticate the client. Nothing else is read from it until that is done."""
         self._connect = event
         self._link.pause.hold(PauseReason.HANDSHAKE)
         self._link.background.start("a client's handshake", self._admit(event))

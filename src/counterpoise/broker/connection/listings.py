@@ -1,4 +1,4 @@
-"""Lists a namespace's topics for one client after another."""
+"""Makes lists of a namespace's topics, one at a time, for all clients of a broker."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,7 +32,7 @@ class Listings:
         self._difference: tuple[list[TopicName], list[TopicName]] = ([], [])
 
     async def _list(self, key: tuple[NamespaceName, str]) -> TopicNames:
-        """The topics of the catalog, and the non-persistent ones that this broker serves.
+        """The persistent topics by the metadata store, and the non-persistent ones served here.
 
         No broker knows the non-persistent topics of the others, as in Pulsar.
         """
@@ -52,7 +52,10 @@ class Listings:
     async def answer(
         self, namespace: NamespaceName, mode: str, write: Callable[[TopicNames], Awaitable[T]]
     ) -> T:
-        """Pass a namespace's topics to ``write``, for one caller at a time; returns its result."""
+        """List a namespace's topics and pass them to ``write``, whose result is returned.
+
+        One caller is served at a time. ``mode`` is that of GET_TOPICS_OF_NAMESPACE.
+        """
         with self._lists.asking((namespace, mode)) as asking:
             while True:
                 async with self._one:
@@ -80,7 +83,7 @@ class Listings:
     def difference(
         self, before: TopicNames, now: TopicNames
     ) -> tuple[list[TopicName], list[TopicName]]:
-        """Return the topics only in ``now``, and those only in ``before``.
+        """The topics that are only in ``now``, and those only in ``before``.
 
         The last result is kept, since all watches of a namespace ask for the same.
         """

@@ -22,11 +22,11 @@ _JOIN_AVERAGE_MAX: Final = 8 * 1024
 
 
 class FrameWriter(Protocol):
-    """The outgoing side of a connection, as its request handlers use it."""
+    """Where request handlers write a connection's outgoing frames."""
 
     @property
     def writable(self) -> bool:
-        """False while the client does not read fast enough."""
+        """False while the client reads too slowly, so that topics should send no messages."""
         ...
 
     async def room(self) -> None:
@@ -40,7 +40,7 @@ class FrameWriter(Protocol):
 
 
 class KeptFrames:
-    """Buffers frames for a client until they may be sent."""
+    """Stands for a frozen connection's transport: buffers frames until they may be sent."""
 
     def __init__(self, transport: asyncio.WriteTransport) -> None:
         self.transport = transport
@@ -100,7 +100,7 @@ class Outbox:
 
     @property
     def writable(self) -> bool:
-        """False while the client does not read fast enough."""
+        """False while the client reads too slowly, so that topics should send no messages."""
         return not self._paused and self._size < HIGH_WATER
 
     @property
@@ -150,7 +150,7 @@ class Outbox:
             self._on_writable()
 
     def keep(self) -> None:
-        """Write nothing, and buffer every frame, until `send_kept`."""
+        """Write nothing, and buffer every frame, until `send_kept` (for a frozen broker)."""
         if not isinstance(self._transport, KeptFrames):
             self._transport = KeptFrames(self._transport)
 

@@ -1,4 +1,4 @@
-"""The reasons for which reading from a connection is paused; one is enough."""
+"""Why a connection is not being read: a set of reasons, of which one is enough."""
 
 import asyncio
 from collections import Counter
@@ -17,13 +17,13 @@ class PauseReason(StrEnum):
     REQUESTS = "requests under way"
     HANDSHAKE = "being authenticated"
     TURNS = "taking turns"
-    """The client sent much at once: other clients are served before the rest of it."""
+    """The client sent more than its turn allows: other clients are served before the rest."""
     FROZEN = "frozen"
     """A test has frozen the broker: it neither reads nor writes."""
 
 
 class ReadingPause:
-    """Stops reading from a transport while there is any reason to.
+    """Pauses reading from one connection's transport as long as there is any reason to.
 
     Each reason has one place that holds and releases it, so that none undoes another's pause. While
     nothing is read, the kernel's buffers fill and the client's writes block, which slows it down.
@@ -79,5 +79,5 @@ class ReadingPause:
         return len(self._reasons) > (reason in self._reasons)
 
     def since(self) -> dict[PauseReason, float]:
-        """The time at which each present reason began, in seconds of the clock."""
+        """When each present reason began, in seconds of the clock."""
         return dict(self._reasons)

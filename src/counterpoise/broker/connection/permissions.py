@@ -71,7 +71,7 @@ class ClientPermissions:
     async def namespace(self, namespace: NamespaceName, operation: str, refusal: str) -> None:
         """Raise with the message ``refusal`` unless the client may do ``operation`` in a namespace.
 
-        Also if its tenant does not exist.
+        Also raises if the namespace's tenant does not exist.
         """
         if not self._authorization.enabled:
             return

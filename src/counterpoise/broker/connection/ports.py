@@ -1,4 +1,4 @@
-"""What a connection needs of the rest of the broker, and its limits."""
+"""The parts of the broker that a connection uses, and its settings."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from counterpoise.security.gate import Security
 from counterpoise.wire.constants import DEFAULT_MAX_MESSAGE_SIZE
 
 Handler = Callable[[Any, Any], None]
-"""A function of a connection and an event, which serves the event."""
+"""Serves one event: a function of the connection and the event."""
 
 
 @dataclass(frozen=True, slots=True)

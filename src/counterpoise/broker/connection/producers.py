@@ -1,4 +1,4 @@
-"""A connection's producers: opening, publishing, receipts, and the limit on what is pending."""
+"""One connection's producers: opening, publishing, receipts, and the limit on what is pending."""
 
 from collections import deque
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ _ENTRY: Final = itemgetter(Send._fields.index("entry"))
 
 @dataclass(slots=True)
 class _Attached:
-    """A producer, with the number of its publishes that have no response yet."""
+    """A producer, and how many of its publishes have no response yet."""
 
     producer: Producer
     pending: int = 0
@@ -240,7 +240,7 @@ class ClientProducers:
             self._end(event.producer_id, attached)
 
     def _end(self, producer_id: int, attached: _Attached) -> None:
-        """Complete a close that waited for the last receipt."""
+        """Complete a CLOSE_PRODUCER that waited for the last receipt."""
         del self._attached[producer_id]
         attached.producer.close()
         if attached.close_request is not None:

@@ -1,4 +1,4 @@
-"""The memory of published messages that wait for storage, shared by all connections."""
+"""Limits the memory of published messages that wait for storage, over all connections."""
 
 from __future__ import annotations
 
@@ -40,12 +40,13 @@ class PublishBuffer:
             self._release_all()
 
     def share(self, pause: ReadingPause) -> PublishShare:
-        """Create the share of a new connection; ``pause`` pauses reading from it."""
+        """Make a new connection's share of the count; ``pause`` pauses reading from it."""
         return PublishShare(self, pause)
 
     def join(self, share: PublishShare) -> None:
-        """Count a connection that has got its first producer among those that are paused when the
-        buffer is full. Called by `PublishShare`.
+        """Count a connection with its first producer among those that a full buffer pauses.
+
+        Called by `PublishShare`.
         """
         self._publishers.add(share)
         if self._full:
@@ -98,7 +99,7 @@ class PublishBuffer:
 
 
 class PublishShare:
-    """One connection's published bytes that wait for storage."""
+    """The published bytes of one connection that wait for storage, as part of `PublishBuffer`."""
 
     __slots__ = ("_buffer", "new", "pause", "waiting")
 
@@ -110,11 +111,11 @@ class PublishShare:
         """Bytes accepted since the last `book`; if subtracted before it they never wait."""
 
     def join(self) -> None:
-        """Count this connection among those that publish: it has a producer."""
+        """Note that this connection has a producer, so that a full buffer pauses it."""
         self._buffer.join(self)
 
     def leave(self) -> None:
-        """Do not pause this connection any more, since it is closed."""
+        """Note that this connection is closed: it is not paused any more."""
         self._buffer.leave(self)
 
     def book(self) -> None:

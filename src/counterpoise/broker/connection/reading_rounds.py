@@ -22,20 +22,20 @@ they, and group commits, would be smaller, and no client would be served sooner.
 ROUND_S: Final = 0.02
 """How long all connections together are served before the loop looks at its sockets again."""
 REQUEST_S: Final = 0.0001
-"""What a request is charged of a round, since it is begun in a turn and served after it."""
+"""How many seconds of a round a request is charged: it begins in a turn and is served later."""
 
 SHARE_MIN: Final = 1 / 32
-"""The smallest fraction of a full turn, however many connections wait: beginning one costs time."""
+"""The smallest fraction of a full turn, however many connections wait: a turn itself costs time."""
 _AT_ONCE: Final = ROUND_S / TURN_S
 
 
 class ReadingRounds:
-    """Divides the time for reading among a broker's connections: ``left`` is the rest of this
-    round, in seconds.
+    """Divides a broker's time for reading among its connections.
 
-    A client's turn is short, but a thousand clients may want one. Once the round's time is used up,
-    connections that want to read wait in a queue for the next round, and the event loop does its
-    other work first. So a client that sends little gets its turn beside many that send much.
+    ``left`` is the rest of this round, in seconds. A client's turn is short, but a thousand clients
+    may want one. Once the round's time is used up, connections that want to read wait in a queue
+    for the next round, and the event loop does its other work first. So a client that sends little
+    gets its turn beside many that send much.
     """
 
     __slots__ = ("_line", "_renews", "left")

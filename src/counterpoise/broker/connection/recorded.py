@@ -1,4 +1,4 @@
-"""Connections whose traffic is recorded: a class of its own, so that others have no overhead."""
+"""Connections whose traffic is recorded: a subclass, so that others have no overhead."""
 
 import asyncio
 import struct

@@ -1,4 +1,4 @@
-"""Round trips by PING: when a client has read what was written, and its earlier frames arrived."""
+"""Waits by PING and PONG until a client has read everything that was written before."""
 
 import asyncio
 from collections import deque
@@ -16,7 +16,7 @@ class RoundTrips:
     __slots__ = ("_heard", "_loop", "_sent", "_waiting", "_write")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, write: Notify) -> None:
-        """``write`` writes a PING."""
+        """``write`` sends a PING."""
         self._loop = loop
         self._write = write
         self._sent = self._heard = 0

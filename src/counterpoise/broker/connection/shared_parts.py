@@ -1,4 +1,4 @@
-"""The parts that all connections of a broker share: counters, and limits on all together."""
+"""What all connections of a broker share: counters, and limits on all of them together."""
 
 import contextlib
 from collections import Counter
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class SharedByConnections:
-    """What all connections of a broker share: its parts, limits and counters."""
+    """The parts, limits and counters that all connections of a broker share."""
 
     def __init__(
         self, config: ConnectionConfig, background: BackgroundTasks, services: Services

@@ -20,7 +20,7 @@ from counterpoise.wire.proto.values_pb2 import Schema as RawSchema
 
 
 class TopicQueries:
-    """Handles a client's questions about topics: partitions, lookups, lists and schemas."""
+    """Handles a client's requests about topics: partitions, lookups, lists and schemas."""
 
     def __init__(
         self,

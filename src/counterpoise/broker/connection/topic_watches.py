@@ -27,7 +27,7 @@ RETRY_S: Final = 1.0
 
 
 class TopicListWatch:
-    """A client's subscription to a namespace's topic list: it is sent every difference."""
+    """One watch of a namespace's topic list: its client is sent every change."""
 
     def __init__(
         self,

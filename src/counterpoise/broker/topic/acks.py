@@ -17,10 +17,10 @@ _FULL = (1 << _WIDTH) - 1
 
 
 class AckState:
-    """The acknowledged entries of a subscription, by index in the topic's log: all up to ``mark``,
-    and ``above`` many single ones after it.
+    """Which entries a subscription has acknowledged, by index in the topic's log.
 
-    ``partial`` has, by index, the messages of a batch that are not acknowledged yet, as bits.
+    Acknowledged are all up to ``mark``, and ``above`` many single ones after it. ``partial`` has,
+    by index, the messages of a batch that are not acknowledged yet, as bits.
     """
 
     __slots__ = ("_bits", "above", "mark", "partial", "withheld")
@@ -66,10 +66,10 @@ class AckState:
         return True
 
     def ack_part(self, index: int, remaining: Sequence[int]) -> int:
-        """Acknowledge messages of a batch; returns how many are left.
+        """Acknowledge messages of a batch; returns how many of it are still unacknowledged.
 
-        ``remaining``: the messages that one consumer has not acknowledged, as 64-bit words. When
-        none is left, the entry is still to be acknowledged by `ack`.
+        ``remaining``: the messages that one consumer has not acknowledged, as 64-bit words. If 0 is
+        returned, the caller still has to acknowledge the entry by `ack`.
         """
         bits = bits_of(remaining)
         if not self.is_acked(index):
@@ -123,7 +123,7 @@ class AckState:
 
     @property
     def has_gaps(self) -> bool:
-        """Whether `skips` may be True for an entry after ``mark``."""
+        """Whether an entry after ``mark`` is acknowledged or in a transaction (see `skips`)."""
         return bool(self.above or self.withheld)
 
     def skips(self, index: int) -> bool:

@@ -19,7 +19,7 @@ KEPT: Final = 0.9
 
 @dataclass(frozen=True, slots=True)
 class BacklogQuota:
-    """A backlog quota: its limit in bytes, or in seconds if ``is_age``, and what happens beyond."""
+    """A backlog quota: a limit in bytes (in seconds if ``is_age``), and the policy beyond it."""
 
     limit: int
     policy: str
@@ -51,7 +51,7 @@ def _policy(quota: Mapping[str, Any]) -> str:
 
 
 class LaggingSubscription(Protocol):
-    """A durable subscription, as backlog quotas use it."""
+    """A durable subscription, as far as backlog quotas and expiry use it."""
 
     log: Log[Any]
     acks: AckState
@@ -61,7 +61,7 @@ class LaggingSubscription(Protocol):
         """The number of stored entries that are not acknowledged."""
 
     expired_at: float
-    """When messages were last expired; in seconds since 1970, 0 for never."""
+    """When expiry last acknowledged messages, in seconds since 1970; 0 for never."""
 
     def advance(self, index: int) -> None:
         """Acknowledge every entry up to ``index``, as if a consumer had."""
@@ -97,7 +97,7 @@ class Backlog:
             raise BrokerError(code, why)
 
     async def evict(self, quota: BacklogQuota) -> None:
-        """Acknowledge the oldest messages of lagging subscriptions until the quota is met."""
+        """Acknowledge the oldest messages of subscriptions whose backlog exceeds the quota."""
         if quota.is_age:
             await self.expire(quota.limit)
         else:

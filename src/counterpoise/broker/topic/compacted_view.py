@@ -18,7 +18,10 @@ batch; None: the whole entry."""
 
 
 class CompactedView:
-    """The entries that compaction left for ``readCompacted`` consumers, up to index ``horizon``."""
+    """The entries that compaction keeps for ``readCompacted`` consumers.
+
+    It covers the log up to index ``horizon``; entries after it are not compacted yet.
+    """
 
     __slots__ = ("_indexes", "_survivors", "horizon")
 
@@ -50,18 +53,19 @@ class CompactedView:
         return self._indexes[-1] if self._indexes else None
 
     def following(self, index: int) -> int:
-        """Index of the view's first entry at or after ``index``, or after the horizon."""
+        """Index of the view's first entry at or after ``index``; without one, ``horizon`` + 1."""
         at = bisect_left(self._indexes, index)
         return self._indexes[at] if at < len(self._indexes) else self.horizon + 1
 
     def places(self, index: int) -> frozenset[int] | None:
-        """The positions of the messages of a batch that are in the view; None if the whole entry is
-        in it, or nothing of it.
+        """Which messages of the batch at ``index`` are in the view, by position in the batch.
+
+        None if the whole entry is in it, or nothing of it.
         """
         return self._survivors.get(index)
 
     def shown(self, index: int, entry: bytes) -> bytes:
-        """An entry without the messages that compaction removed."""
+        """``entry``, which is at ``index``, without the messages that compaction removed."""
         places = self._survivors.get(index)
         return entry if places is None else compacted_batch(entry, places)
 
@@ -126,7 +130,7 @@ class LatestValues:
 
     @property
     def survivors(self) -> Survivors:
-        """The entries that remain, and which messages of batches."""
+        """The entries to keep, and which messages of batches."""
         whole: dict[int, frozenset[int] | None] = {}
         places: dict[int, set[int]] = {}
         for index, place in (*self._kept, *self._of_key.values()):
@@ -138,5 +142,5 @@ class LatestValues:
 
     @property
     def left(self) -> int:
-        """The number of messages that remain."""
+        """The number of messages to keep."""
         return len(self._kept) + len(self._of_key)

@@ -20,8 +20,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 THRESHOLD: Final = 5 << 20
-"""How many bytes of outdated values a topic may have: as Pulsar's leader sets it for bundle states.
-"""
+"""How many bytes of outdated values a system topic may have, as Pulsar's leader sets it."""
 LOOK_S: Final = 5.0
 """Seconds between two checks of a loaded topic's size."""
 _READ: Final = 1 << 20
@@ -46,7 +45,7 @@ class Compaction:
     """Compacts one system topic when it is loaded, and reloads it for that when it has grown."""
 
     def __init__(self, topic: TopicName, keeper: str, survivors: Survivors) -> None:
-        """``keeper`` is the subscription that keeps the topic's messages."""
+        """``keeper``: the name of the subscription that keeps the topic's messages."""
         self.topic = topic
         self._keeper = keeper
         self._survivors = survivors
@@ -83,7 +82,7 @@ class Compaction:
             keeper.save()
 
     async def keep(self, topics: LoadedTopics) -> None:
-        """Until cancelled, unload the topic when it has grown too large: loading compacts it."""
+        """Until cancelled, unload the topic whenever it is too large: loading compacts it."""
         while True:
             await asyncio.sleep(LOOK_S)
             topic = topics.loaded.get(self.topic)

@@ -58,7 +58,7 @@ class Consumer(Recipient):
 
     @property
     def takes_acks(self) -> bool:
-        """Whether acknowledgements are still accepted; they may be while the consumer closes."""
+        """Whether acknowledgements are accepted: also while the consumer is being closed."""
         return not self.subscription.closed
 
     def ack_individual(self, acks: Iterable[Acked]) -> None:
@@ -102,7 +102,7 @@ class Consumer(Recipient):
         return max(left) if left else await last_batch_index(log, last)
 
     def last_message_id(self) -> tuple[Position, Position]:
-        """The positions of the topic's last entry, and of this subscription's mark-delete."""
+        """The positions of the topic's last entry and of the subscription's mark-delete."""
         log, last = self.subscription.log, self._last_index()
         at = log.position(last) if last >= log.begin else NO_POSITION
         return at, log.position(self.subscription.acks.mark)

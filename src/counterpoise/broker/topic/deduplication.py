@@ -31,7 +31,7 @@ class Sent(Enum):
 
 
 class Deduplication:
-    """Detects entries that producers send again, by highest sequence ids submitted and stored."""
+    """Detects entries that producers send again, by the sequence ids of entries sent and stored."""
 
     def __init__(self, stored: Mapping[str, int], options: TopicOptions = _DEFAULTS) -> None:
         self.stored = dict(stored)
@@ -89,7 +89,7 @@ class Deduplication:
     def commit_run(
         self, producer: str, ids: Sequence[tuple[Any, int, int]], entries: Sequence[bytes]
     ) -> None:
-        """Record that entries of a producer, in the order of their sequence ids, are stored."""
+        """Record that entries of a producer are stored, in the order of their sequence ids."""
         for (_, *last), entry in zip(reversed(ids), reversed(entries), strict=True):
             if not _is_followed(entry):
                 self.commit(producer, max(last))
@@ -102,11 +102,11 @@ class Deduplication:
         self._given[producer] = max(self._given.get(producer, -1), highest)
 
     def refuse(self, producer: str) -> None:
-        """Count a producer's entries that could not be stored as new if they are sent again."""
+        """Forget the entries of a producer that were not stored: sent again, they are new."""
         self._given[producer] = self.stored.get(producer, -1)
 
     def is_due(self, entries: int) -> bool:
-        """Count entries as stored, and return whether the next snapshot of sequence ids is due."""
+        """Count stored entries; returns whether it is time to save the sequence ids (`save`)."""
         self._unsaved += entries
         return self._unsaved >= self._options.dedup_entries
 

@@ -16,8 +16,9 @@ need meanwhile is a second's work for the garbage collector."""
 
 
 async def leave_all(topics: Sequence[Topic], assigned_broker_url: ServiceUrls | None) -> None:
-    """Close topics: those that wait for their consumers at once, the others `CLOSING_MAX` at a
-    time.
+    """Close topics: those with consumers all at once, the others `CLOSING_MAX` at a time.
+
+    ``assigned_broker_url`` is where clients are redirected; None: they look up again.
     """
 
     for topic in topics:

@@ -22,7 +22,7 @@ from counterpoise.storage.port import StorageError
 RANGE: Final = 1000
 """How many ids are reserved at once."""
 RANGES_MAX: Final = 3
-"""How many reserved ranges are kept: with one more, the rest of the oldest is given up."""
+"""How many reserved ranges are kept; when one more is reserved, the oldest is dropped."""
 
 
 class ClusterLedgerIds:
@@ -36,7 +36,8 @@ class ClusterLedgerIds:
         *,
         at_once: int = RANGE,
     ) -> None:
-        """``ledgers``: a cluster's first range starts above the ids stored there.
+        """``ledgers``: if no range was ever reserved, the first one starts above the ids stored
+        there.
 
         ``at_once``: the size of a range; with half of it left for a log the next is reserved.
         """

@@ -11,7 +11,7 @@ _DIRECTORY_MAX: Final = 240
 def log_name(topic: TopicName) -> str:
     """The name of a topic's log: ``tenant/namespace/persistent/topic``.
 
-    A directory's name has at most 255 bytes; a longer one is shortened to its beginning and a
+    Each part can be a directory, whose name has at most 255 bytes; a longer one is cut and gets a
     digest.
     """
     last = topic.encoded_local_name

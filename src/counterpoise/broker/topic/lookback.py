@@ -1,4 +1,4 @@
-"""Queries that read the metadata of stored entries."""
+"""Queries that read stored entries: publish times, backlogs, batches."""
 
 import time
 from typing import Any, Final, NamedTuple, Protocol
@@ -18,14 +18,14 @@ _SURVEYED_BYTES: Final = 1024 * 1024
 
 
 class Backlogged(Protocol):
-    """A subscription, as the queries about its backlog use it."""
+    """A subscription, as queries about its backlog use it."""
 
     log: Log[Any]
     acks: AckState
 
 
 class BacklogSurvey(NamedTuple):
-    """The backlog of a subscription in entries and messages; ``complete``: all of it was read."""
+    """The size of a subscription's backlog, as far as it was read."""
 
     entries: int
     messages: int
@@ -108,7 +108,7 @@ async def last_batch_index(log: Log[Any], index: int) -> int:
 
 
 async def start_index(log: Log[Any], request: SubscribeRequest) -> int:
-    """The index of the first entry that a new subscription gets."""
+    """The log index at which a new subscription starts, by the client's request."""
     if request.rollback_seconds > 0:
         since = int((time.time() - request.rollback_seconds) * 1000)
         return await first_published_at(log, since)

@@ -12,7 +12,7 @@ rate of thousands."""
 class RateClock:
     """The time windows over which all rates of one broker are computed.
 
-    A window ends when its broker calls `turn`, every ``statsUpdateFrequencyInSecs``. Each meter
+    A window ends when the broker calls `turn`, every ``statsUpdateFrequencyInSecs``. Each meter
     notices the new window when it next counts or is read, so idle topics cost nothing, however many
     there are.
     """
@@ -106,7 +106,7 @@ class Meter:
 
 
 class DeliveryMeters:
-    """Meters of messages sent, of messages redelivered, and of acknowledgements."""
+    """Three meters: of messages sent, of messages redelivered, and of acknowledgements."""
 
     __slots__ = ("acked", "out", "redelivered")
 

@@ -70,7 +70,7 @@ class NonPersistentTopic(Topic):
 
 
 class _EmptyLog:
-    """The log of a non-persistent topic's subscriptions: always empty, and never written."""
+    """Stands for the log of a non-persistent topic: always empty, never written."""
 
     name = "nothing"
     begin = end = size = cached_bytes = 0

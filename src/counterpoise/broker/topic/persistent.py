@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class PersistentTopic(transactional.TransactionalTopic):
-    """A topic whose messages are stored before they are acknowledged.
+    """A topic whose messages are stored before producers get receipts.
 
     ``on_lost`` is called when the log was fenced or failed: the topic has to be loaded again.
     """
@@ -92,8 +92,10 @@ class PersistentTopic(transactional.TransactionalTopic):
         return self._known
 
     async def make_ready(self, request: ports.ProducerRequest) -> None:
-        """Prepare for a producer: check the backlog quota, read the sequence ids if the topic
-        deduplicates, create its initial subscription (PIP-124). Raises `BrokerError`.
+        """Check the backlog quota, and prepare what a producer's request needs.
+
+        That is the sequence ids if the topic deduplicates, and the producer's initial subscription
+        (PIP-124). Raises `BrokerError`.
         """
         try:
             if self.rules.quotas:
@@ -151,7 +153,7 @@ class PersistentTopic(transactional.TransactionalTopic):
         return consumer
 
     def _notify_of_end(self) -> None:
-        """Notify consumers that have acknowledged all of a terminated topic."""
+        """Send REACHED_END_OF_TOPIC to consumers that acknowledged all of a terminated topic."""
         if not self.terminated:
             return
         for subscription in self._subscriptions.values():
@@ -319,7 +321,7 @@ class PersistentTopic(transactional.TransactionalTopic):
             self.compaction.forget()
 
     def _advanced(self) -> None:
-        """Check all subscriptions once for all that have advanced in this turn of the loop."""
+        """Called when a subscription has advanced: check all of them once in this turn."""
         if not self._looks:
             self._looks = True
             asyncio.get_running_loop().call_soon(self._look)
@@ -346,7 +348,7 @@ class PersistentTopic(transactional.TransactionalTopic):
         self._trim(await kept.first_kept(self.log, done, self.commons.wall()))
 
     async def truncate(self) -> None:
-        """Acknowledge everything for every subscription, and delete it but for the last ledger."""
+        """Acknowledge everything for every subscription, then delete all ledgers but the last."""
         await self._recover_sequence_ids()
         for each in [*self._subscriptions.values()]:
             each.skip(None)

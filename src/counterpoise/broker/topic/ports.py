@@ -1,4 +1,4 @@
-"""The interface between a connection and its topics: requests, and the sinks for responses."""
+"""What connections and topics know of each other: requests, and where responses are sent."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -80,7 +80,7 @@ class SubscribeRequest:
     durable: bool = True
     initial_position: InitialPosition = InitialPosition.Latest
     start_message_id: Position | None = None
-    """With a start inside a batch, the client drops what comes before it in that batch."""
+    """The first message; if it is inside a batch, the client drops those before it."""
     rollback_seconds: int = 0
     """Start at messages published this many seconds ago (a reader's rollback); 0 is off."""
     read_compacted: bool = False
@@ -100,7 +100,7 @@ unacknowledged (empty: the whole entry is acknowledged)."""
 
 
 class ProducerSink(Protocol):
-    """A client connection, as the topics of its producers use it."""
+    """What a topic calls on the connection of one of its producers."""
 
     def receipts(
         self,
@@ -120,7 +120,7 @@ class ProducerSink(Protocol):
         """Subtract ``count`` pending entries of a detached producer: they are stored or lost."""
 
     def count_throttled(self, entries: int, size: int) -> None:
-        """Count entries and bytes that wait for a publish limit; negative: they wait no longer."""
+        """Add entries and bytes that wait for a publish limit; negative: they wait no longer."""
 
     def send_error(self, producer_id: int, sequence_id: int, error: BrokerError) -> None:
         """Send the error of one SEND to the producer."""
@@ -136,7 +136,7 @@ class ProducerSink(Protocol):
 
 
 class ConsumerSink(Protocol):
-    """A client connection, as the topics of its consumers use it."""
+    """What a topic calls on the connection of one of its consumers."""
 
     @property
     def writable(self) -> bool:
@@ -172,7 +172,7 @@ class OwnedBundles(Protocol):
         """Whether this broker may serve the topic now."""
 
     async def approach(self, topic: TopicName, is_released: Callable[[], Awaitable[bool]]) -> None:
-        """Wait until the topic may be opened here, during a hand-over of its bundle.
+        """Wait until the topic may be opened here, while its bundle is being transferred.
 
         ``is_released`` says whether its former owner has closed it, which may be before the whole
         bundle is closed. Raises `BrokerError` (ServiceNotReady) if another broker owns it.

@@ -20,7 +20,10 @@ precedence."""
 
 @dataclass(frozen=True, slots=True)
 class TopicPreparation:
-    """Reads from the stores what loading topics needs; changes nothing that another broker sees."""
+    """Reads what loading topics will need, for bundles that this broker is about to own.
+
+    It changes nothing that another broker sees.
+    """
 
     store: LedgerStore
     catalog: TopicMetadata

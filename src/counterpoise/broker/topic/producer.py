@@ -16,7 +16,7 @@ from counterpoise.wire.values import AccessMode, TransactionId
 
 
 class PublishedTo(Protocol):
-    """A topic, as its producers use it."""
+    """What a producer calls on its topic."""
 
     name: TopicName
 
@@ -54,7 +54,7 @@ class Producer:
     last_sequence_id: int = field(default=-1, init=False)
     """The last sequence id known to be stored; -1 where the topic does not deduplicate."""
     flow: ProducerFlow | None = field(default=None, init=False)
-    """Its entries under publish limits; None while no limit applies to it."""
+    """Its entries as publish limits see them; None while no limit applies to it."""
     connected_since: float = field(init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +89,7 @@ class Producer:
             self.sink.send_error(self.producer_id, sequence_id, error)
 
     def unanswered(self) -> None:
-        """Note that an entry gets no response: the log failed, and attached producers reconnect."""
+        """Note that an entry gets no response, because the log failed; the client reconnects."""
         if self.closed:
             self.sink.count_detached(self, 1)
 

@@ -1,4 +1,4 @@
-"""Receipts and errors for the entries of a log, to the producers that published them."""
+"""Sends receipts, or errors, to the producers of entries that were or were not stored."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -10,7 +10,7 @@ from counterpoise.storage.port import EntryGroup
 
 
 class Publisher(Protocol):
-    """What published an entry: a client's producer, or the topic itself."""
+    """What published an entry: a client's producer, or the topic itself (`InternalPublisher`)."""
 
     name: str
 
@@ -39,7 +39,7 @@ class Publisher(Protocol):
 
 
 class InternalPublisher:
-    """The publisher of entries that a topic writes itself: no client waits for a receipt."""
+    """Publishes entries that a topic writes itself, for which no client waits."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -71,9 +71,9 @@ Published = tuple[Publisher, int, int]
 def send_receipts(
     group: EntryGroup[Published], meter_in: Meter, known: Deduplication | None
 ) -> None:
-    """Count a committed group, and send each publisher receipts for each run of its entries.
+    """Send receipts for a stored group: one message for each run of entries of the same publisher.
 
-    ``known``: the sequence ids of the topic's producers, if it deduplicates.
+    ``meter_in`` counts the entries. ``known``: the topic's sequence ids, if it deduplicates.
     """
     contexts = group.contexts
     begin, count = 0, len(contexts)

@@ -31,7 +31,7 @@ class Retention(NamedTuple):
         return self.minutes == 0 or self.megabytes == 0
 
     async def first_kept(self, log: Log[Any], done: int, now_s: float) -> int:
-        """The index before which ledgers may be deleted; ``now_s`` is in seconds since 1970.
+        """The log index before which ledgers may be deleted; ``now_s`` is in seconds since 1970.
 
         ``done``: the first index that a subscription needs. The age of a ledger is that of its last
         entry.
@@ -87,7 +87,7 @@ class TopicLifetime:
 
 
 UNUSED_KEPT: Final = TopicLifetime()
-"""The lifetime by which nothing is deleted but acknowledged messages."""
+"""Keeps unused topics and subscriptions for ever, and acknowledged messages not at all."""
 
 
 def retention_of(policies: Mapping[str, Any], default: Retention) -> Retention:

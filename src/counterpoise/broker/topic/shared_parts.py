@@ -1,4 +1,4 @@
-"""What all topics of a broker share."""
+"""Settings, clocks and limits that all topics of a broker share."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class PublishLatency:
 
 @dataclass(frozen=True, slots=True)
 class SharedByTopics:
-    """What all topics of a broker share: settings, clocks, delivery turns and limits."""
+    """The settings, clocks, delivery turns and limits that all topics of a broker share."""
 
     options: TopicOptions
     clock: RateClock

@@ -51,9 +51,9 @@ async def stored_message(log: Log[Any], index: int) -> StoredMessage | None:
 
 
 async def batch_from(log: Log[Any], position: Position, first: int) -> Sequence[int]:
-    """Return the messages of the batch at ``position`` from its ``first``-th on, as 64-bit words.
+    """The messages of the batch at ``position`` from its ``first``-th on, as bits in 64-bit words.
 
-    Nothing if there are none, or the batch is larger than `BATCH_MAX`.
+    Empty if there are none, or the batch is larger than `BATCH_MAX`.
     """
     index = log.find(position)
     found = None if index is None else await stored_message(log, index)

@@ -36,14 +36,14 @@ UNREAD_WORDS_MAX = 16
 size is unknown: enough for 1,000 messages, clients' default. Larger ones are only taken whole."""
 
 NEARLY_CAUGHT_UP = 1_000
-"""With a backlog of fewer entries, consumers are expected to be done soon without expiry."""
+"""A backlog of fewer entries with consumers attached is not expired: they will soon be done."""
 
 SEEK_WORK = 100
-"""The work that a seek counts as in a turn of `DeliveryTurns`: it disconnects the consumers."""
+"""How much work of a turn (`DeliveryTurns`) a seek counts as; it disconnects the consumers."""
 
 
 class Subscription(SubscriptionCursor):
-    """A cursor over a topic's log and the consumers that share it.
+    """One subscription of a topic: its cursor, and the consumers that share it.
 
     A durable subscription outlives its consumers and its broker; one that is not durable (a
     reader's) ends with its last consumer.
@@ -95,7 +95,7 @@ class Subscription(SubscriptionCursor):
 
     @property
     def flow(self) -> DispatchFlow | None:
-        """Its deliveries under dispatch limits, while it has a dispatcher."""
+        """Its deliveries as dispatch limits see them; None while it has no dispatcher."""
         return self.dispatcher.flow if self.dispatcher is not None else None
 
     @property
@@ -114,7 +114,7 @@ class Subscription(SubscriptionCursor):
         return self.dispatcher is not None and self.dispatcher.blocked
 
     def attach(self, consumer: Recipient, rules: TopicRules) -> None:
-        """Attach a consumer; raises `BrokerError` if the subscription's type forbids it."""
+        """Attach a consumer; raises `BrokerError` if the type of the subscription forbids it."""
         self.check_open()
         dispatcher, request = self.dispatcher, consumer.request
         if dispatcher is None or not dispatcher.consumers:
@@ -258,7 +258,10 @@ class Subscription(SubscriptionCursor):
     async def seek_to(
         self, position: Position, ack_set: Sequence[int] = (), who: object = None
     ) -> None:
-        """Move the cursor to ``position``, in a batch to ``ack_set``, as client ``who`` asks."""
+        """Move the cursor to ``position``, on behalf of the client ``who``.
+
+        ``ack_set``: the messages of the batch there that are to be delivered, as 64-bit words.
+        """
         async with self._seeking(who):
             index = index_of(self.log, position)
             self._reset(index, ack_set if self.log.find(position) == index else ())
@@ -270,7 +273,7 @@ class Subscription(SubscriptionCursor):
 
     @asynccontextmanager
     async def _seeking(self, who: object) -> AsyncIterator[None]:
-        """Serialise seeks; as in Pulsar, the subscription is fenced meanwhile."""
+        """Run one seek at a time; as in Pulsar, the subscription refuses consumers meanwhile."""
         self._check_stored()
         if self._sought:
             raise BrokerError(
@@ -325,7 +328,7 @@ class Subscription(SubscriptionCursor):
             self.dispatcher.stable_end = index
 
     def in_transactions(self) -> subscription_transactions.SubscriptionTransactions:
-        """The acknowledgements of open transactions; raises `BrokerError` if it is not durable."""
+        """The acknowledgements in open transactions; raises `BrokerError` if it is not durable."""
         if not self.durable:
             why = "The transaction is disabled: the subscription is not durable"
             raise BrokerError(ServerError.NotAllowedError, why)

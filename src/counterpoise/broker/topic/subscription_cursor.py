@@ -16,7 +16,7 @@ from counterpoise.storage.port import CursorState, LogFencedError, Lost, Storage
 from counterpoise.wire.errors import ServerError
 
 SAVE_WORK = 20
-"""The work that saving a cursor counts as in a turn of `DeliveryTurns`."""
+"""How much work of a turn (`DeliveryTurns`) saving a cursor counts as."""
 
 SAVE_SECONDS = 1.0
 """How long an acknowledgement may stay unsaved; after a crash its message is redelivered."""
@@ -74,24 +74,24 @@ class SubscriptionCursor:
         return last
 
     def check_open(self) -> None:
-        """Raise `BrokerError` once it is closed: what a client asks for now would be lost."""
+        """Raise `BrokerError` if it is closed: what a client asks for now would be lost."""
         if self.closed:
             why = f"Subscription {self.name} was closed meanwhile; subscribe again"
             raise BrokerError(ServerError.ServiceNotReady, why)
 
     def note(self, properties: Mapping[str, str]) -> None:
-        """Replace the properties that users gave the subscription."""
+        """Replace the properties that users have set on the subscription."""
         self.properties = dict(properties)
         self._touch()
         self.save()
 
     def pass_over(self, lost: Iterable[Lost]) -> None:
-        """Acknowledge entries that are lost and cannot be delivered."""
+        """Acknowledge entries that were lost: they cannot be delivered."""
         begins = ((self.log.index((it.ledger_id, it.first)), it.entries) for it in lost)
         self.hide((begin, begin + count - 1) for begin, count in begins)
 
     def hide(self, stretches: Iterable[tuple[int, int]]) -> None:
-        """Acknowledge ranges of entries that are never delivered, first and last index included."""
+        """Acknowledge ranges of entries that are never delivered (first and last index each)."""
         changed = False
         for first, last in stretches:
             changed |= self.acks.ack_range(first, last)
@@ -130,7 +130,10 @@ class SubscriptionCursor:
             self.save()
 
     def save(self, *, whole: bool = False) -> None:
-        """Have the log save the cursor if it changed; ``whole``: with every acknowledged range."""
+        """Save the cursor in the log if it has changed.
+
+        With ``whole`` every acknowledged range is saved, otherwise a limited number of them.
+        """
         if self.closed or not (self._dirty or (whole and self._curtailed)):
             return
         self._dirty = False

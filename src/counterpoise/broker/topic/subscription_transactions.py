@@ -44,7 +44,7 @@ class AckedInTransactions(Protocol):
 
 
 class SubscriptionTransactions:
-    """A subscription's acknowledgements in open transactions, each saved before its answer."""
+    """A subscription's acknowledgements in open transactions, each saved before it is answered."""
 
     def __init__(self, subscription: AckedInTransactions) -> None:
         self._subscription = subscription
@@ -217,7 +217,7 @@ class SubscriptionTransactions:
     # How pending acknowledgements are stored: as the properties of a cursor.
 
     def state(self) -> CursorState:
-        """Return the pending acknowledgements as a cursor, for the topic's next owner."""
+        """The pending acknowledgements as a cursor, to be saved for the topic's next owner."""
         sub = self._subscription
         properties = {
             f"{transaction.coordinator}:{transaction.number}": self._written(pending)

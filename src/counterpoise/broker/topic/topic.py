@@ -33,8 +33,7 @@ from counterpoise.wire.values import TransactionId
 _MESSAGES: Final = itemgetter(Send._fields.index("messages"))
 
 ATTACH_WORK: Final = 100
-"""The work that attaching a consumer counts as in a turn of `DeliveryTurns`: at worst, hashing its
-points on a ring."""
+"""How much work of a turn (`DeliveryTurns`) attaching a consumer counts as: hashing its points."""
 
 ACKS_S: Final = 0.15
 """How long a topic that is being unloaded still serves a subscription until its consumers
@@ -107,7 +106,7 @@ class Topic(ABC):
 
     @property
     def is_in_use(self) -> bool:
-        """Whether the topic has messages, producers, or consumers that expect one schema."""
+        """Whether it has messages, producers, or consumers that do not take any schema."""
         found = (each for it in self.subscriptions.values() for each in it.consumers)
         any_of_one = any(not each.request.takes_any_schema for each in found)
         return bool(self._entries or len(self.producers) or any_of_one)
@@ -194,7 +193,7 @@ class Topic(ABC):
         producer.sink.send_error(producer.producer_id, send.sequence_id, refusal)
 
     def _admitted(self, producer: Producer, sends: Sequence[Send]) -> Sequence[Send]:
-        """The entries that policies admit; the others are refused."""
+        """The entries that policies allow; the others are refused with an error."""
         admitted: list[Send] = []
         for send in sends:
             refusal = self.rules.refuse(self.name, send.entry, is_chunk=send.is_chunk)
@@ -231,7 +230,7 @@ class Topic(ABC):
 
     @abstractmethod
     def accept(self, producer: Producer, sends: Sequence[Send]) -> None:
-        """Store a producer's entries, or deliver them at once."""
+        """Store a producer's entries, or deliver them at once if nothing is stored."""
 
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer:
         """Attach a consumer, creating its subscription if necessary; raises `BrokerError`."""
@@ -326,7 +325,8 @@ class Topic(ABC):
             self._remove(producer)
 
     async def _send_on(self, subscription: Subscription, assigned_broker_url: ServiceUrls) -> None:
-        """Redirect a subscription's consumers to the next owner right after they have acknowledged.
+        """Redirect a subscription's consumers to the next owner, each right after it has
+        acknowledged.
 
         Clients gather acknowledgements for a tenth of a second. A client that is redirected right
         after sending them has few unsent ones, and drops redeliveries of their messages until it

@@ -38,7 +38,7 @@ _IN_A_TURN: Final = 200
 
 @dataclass(slots=True)
 class CompactionStats:
-    """The last compaction on this broker, as in ``TopicStats``; 0 without one."""
+    """The last compaction on this broker (times in ms, see ``TopicStats``); 0 before the first."""
 
     removed: int = 0
     succeeded_ms: int = 0
@@ -47,7 +47,7 @@ class CompactionStats:
 
 
 class CompactedTopic(Protocol):
-    """A topic, as its compaction uses it."""
+    """What compaction needs of its topic."""
 
     name: TopicName
     commons: SharedByTopics
@@ -79,7 +79,7 @@ class TopicCompaction:
 
     @property
     def keeper(self) -> Subscription | None:
-        """The subscription that keeps messages for compaction; None before the first."""
+        """The subscription that keeps messages until they are compacted; None before the first."""
         return self._topic.subscriptions.get(COMPACTION)
 
     @property
@@ -88,7 +88,7 @@ class TopicCompaction:
         return self.status == "RUNNING"
 
     def kept_from(self) -> int | None:
-        """The index of the oldest entry that must be kept; None if nothing was compacted."""
+        """The index of the oldest entry in the compacted view; None if nothing was compacted."""
         at = self._stored_position(FROM)
         return None if at is None else self._topic.log.index(at)
 

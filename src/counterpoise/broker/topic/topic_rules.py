@@ -1,4 +1,4 @@
-"""The rules of one topic: what its policies and the broker's settings allow clients."""
+"""What a topic's policies, and the broker's settings, allow its clients."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from counterpoise.wire.values import SubscriptionType
 
 @dataclass(frozen=True, slots=True)
 class TopicRules:
-    """The limits and rules of one topic, by its policies; 0 is no limit."""
+    """The limits and rules that apply to one topic; 0 is no limit."""
 
     producers: int = 0
     consumers: int = 0
@@ -57,7 +57,7 @@ class TopicRules:
     persistence: Persistence | None = None
     """The quorums of its ledgers on bookies; None: those of broker.conf."""
     strict_names: bool = False
-    """Whether consumers may only create subscriptions whose names could be those of tenants."""
+    """Whether consumers create subscriptions only with names of letters, digits and ``-=:._``."""
 
     def admit_producer(self, topic: TopicName, attached: int, *, encrypted: bool) -> None:
         """Raise `BrokerError` if one more producer is not allowed."""
@@ -153,7 +153,7 @@ class TopicRules:
 
 
 def rules_of(policies: Mapping[str, Any] | None, options: TopicOptions) -> TopicRules:
-    """The rules from ``applied_policies``, and from broker.conf where they are unset."""
+    """A topic's rules: from its ``applied_policies``, or from broker.conf where they are unset."""
     found = policies or {}
 
     def limit(name: str, default: int = 0) -> int:

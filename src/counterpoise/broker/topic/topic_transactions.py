@@ -1,4 +1,4 @@
-"""The transactions of one topic: a buffer beside its log, and the markers it writes."""
+"""The transactions of one topic: the entries they published, and the markers that end them."""
 
 import asyncio
 import itertools
@@ -23,14 +23,14 @@ from counterpoise.wire.events import Send
 from counterpoise.wire.values import TransactionId
 
 BUFFER_CURSOR: Final = "__transaction_buffer"
-"""The cursor that marks a topic which has had transactions: its log is read when it is loaded."""
+"""The name of a cursor that only marks a log with transactions, which is then read when loaded."""
 _RETRY_S: Final = 1.0
 _BEFORE_ALL: Final = -2
 """The mark of ``hidden``: no entry follows it directly, so all hidden entries are ranges above."""
 
 
 class LoggedTopic(Protocol):
-    """A topic with a log, as its transactions use it."""
+    """What transactions need of their topic."""
 
     name: TopicName
     log: Log[Any]
@@ -48,7 +48,7 @@ class LoggedTopic(Protocol):
 
 
 class TopicTransactions:
-    """A topic's transactions: their markers in its log, and which entries may be delivered."""
+    """The transactions that publish to a topic: their markers, and what may be delivered."""
 
     def __init__(self, topic: LoggedTopic, clock_ms: MillisecondClock) -> None:
         self._topic = topic
@@ -74,7 +74,7 @@ class TopicTransactions:
         return True
 
     async def _note(self) -> None:
-        """Mark the log, and store what was kept meanwhile; refuse it and retry where that fails."""
+        """Mark the log, then store the queued entries; if that fails, refuse them and retry."""
         topic, log = self._topic, self._topic.log
         while True:
             try:
@@ -114,7 +114,7 @@ class TopicTransactions:
 
     @property
     def stable_end(self) -> int:
-        """The index of the first message of an open transaction: only entries before it may be
+        """The index of an open transaction's first message; only entries before it may be
         delivered.
         """
         return self.buffer.stable_end(NO_TRANSACTION)
@@ -176,7 +176,7 @@ class TopicTransactions:
 
 
 class _MarkerWriter(InternalPublisher):
-    """The publisher of one marker; ``written`` is done when the marker is stored."""
+    """Publishes one marker; the future ``written`` is done when the marker is stored."""
 
     def __init__(self) -> None:
         super().__init__(buffer.PRODUCER)

@@ -71,9 +71,9 @@ class TopicRegistry:
     ) -> None:
         """``owner`` names this broker in messages about fencing; ``now`` is the clock of rates.
 
-        ``live`` returns the current options, ``policies`` reads the policies of a topic. ``stays``
-        says which topics are not unloaded with their bundle. ``compaction`` compacts a system topic
-        when it is loaded. ``ids`` gives new ledgers their ids.
+        ``live`` returns the current options, ``policies`` reads a topic's policies. Topics for
+        which ``stays`` is True are not unloaded with their bundle. ``compaction`` compacts a system
+        topic when it is loaded. ``ids`` gives new ledgers their ids.
         """
         self._stays = stays
         self._compaction = compaction
@@ -250,12 +250,12 @@ class TopicRegistry:
         return f"{self._name_prefix}-{next(self._names)}"
 
     def _lost(self, topic: PersistentTopic, error: StorageError) -> None:
-        """Disconnect the clients of a topic whose log was fenced or failed."""
+        """Close a topic whose log was fenced or failed, and make its clients reconnect."""
         self._drop(topic, None)
         self._close_later(topic.name, topic.leave(None))
 
     def _close_later(self, what: object, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        """Close topics in the background: whether callers wait or not, logs are released."""
+        """Close topics in a task of its own, which goes on if its caller is cancelled."""
         closing = self._background.start(f"closing {what}", work)
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)

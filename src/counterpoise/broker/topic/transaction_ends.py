@@ -9,7 +9,7 @@ from counterpoise.wire.events import EndOnParticipant
 
 
 class LocalParticipants:
-    """Ends transactions on the topics of this broker, for coordinators (a `ParticipantOwner`)."""
+    """Commits or aborts transactions on topics of this broker, when their coordinator asks."""
 
     def __init__(self, topics: TopicRegistry) -> None:
         self._topics = topics

@@ -1,4 +1,4 @@
-"""The transactions of a topic with a log; without any they cost nothing."""
+"""The base class of topics with a log: publishing and acknowledging in transactions."""
 
 from abc import abstractmethod
 from collections.abc import Sequence
@@ -26,7 +26,7 @@ from counterpoise.wire.values import TransactionId
 
 
 class TransactionalTopic(Topic):
-    """A topic with stored entries, to which transactions can publish and acknowledge."""
+    """A topic with a log; a part for transactions is made when the first one uses it."""
 
     log: Log[Any]
 
@@ -105,7 +105,7 @@ class TransactionalTopic(Topic):
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a cursor's name is used by the topic itself, and so not by a subscription."""
+    """Whether a topic uses a cursor of this name itself, so that no subscription may have it."""
     return name in (CURSOR, BUFFER_CURSOR) or name.endswith(PENDING_ACKS)
 
 

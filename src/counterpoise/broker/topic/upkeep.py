@@ -27,14 +27,14 @@ _PAUSE_S: Final = 60
 
 
 class _Look(Protocol):
-    """One pass of the periodic checks over all topics."""
+    """One pass of one periodic check over all topics."""
 
     async def __call__(self) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Round:
-    """Work on all topics that is repeated every ``every_s`` seconds; 0 is never."""
+    """One periodic check of all topics, every ``every_s`` seconds; 0 is never."""
 
     every_s: int
     look: _Look
@@ -59,7 +59,7 @@ class TopicUpkeep:
             self._background.keep(name, partial(self._go_round, name))
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
-        """Expire messages of these topics without waiting for the next round."""
+        """Expire messages of these topics now, since their TTL may have changed."""
         expiring = [it for it in self._stored(names) if it.rules.ttl_s]
         if expiring:
             self._background.start("message expiry after a change", self._expire(expiring))

@@ -13,7 +13,7 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class PlanCheck:
-    """The comparison of an approved plan with the cluster: steps still to do, and objections."""
+    """An approved plan compared with the cluster now: the steps still to do, and objections."""
 
     to_do: tuple[PlanStep, ...]
     done: tuple[PlanStep, ...]
@@ -48,7 +48,7 @@ def check(plan: AdvisedPlan, now: ClusterSnapshot, valid_for_ms: int) -> PlanChe
 
 
 def moves_of(steps: Sequence[PlanStep], plan_id: str, view: ClusterView) -> list[Move]:
-    """The plan's steps as moves to carry out, with the operator's approval as their reason."""
+    """The plan's steps as moves to carry out; their reason is that an operator approved them."""
     now_ms = view.now_ms
     return [
         Move(

@@ -69,8 +69,7 @@ class PlanStep:
     cost: Cost
     imbalance_after: float
     basis: str = ""
-    """The figures that the step rests on, as a sentence: averages, the latest measurements and
-    their ages."""
+    """The loads that the step rests on, as a sentence: averages, measurements and their ages."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +77,7 @@ class WhyNot:
     """A bundle or broker that the plan leaves as it is, and the reason."""
 
     subject: str
+    """The bundle's or the broker's name."""
     rule: str
     why: str
     setting: str = ""
@@ -86,7 +86,7 @@ class WhyNot:
 
 @dataclass(frozen=True, slots=True)
 class TopicShare:
-    """A topic, and its fraction of its bundle's bytes/s (messages/s if there are no bytes)."""
+    """A topic, and its fraction of its bundle's bytes/s (of messages/s if there are no bytes)."""
 
     topic: str
     share: float
@@ -135,11 +135,12 @@ class Redelivery:
 
 @dataclass(frozen=True, slots=True)
 class MoveTime:
-    """How many seconds a move takes, what it redelivers, and where these figures come from."""
+    """How long a move takes, by recorded moves or a rule of thumb, and what it redelivers."""
 
     seconds: float
     slowest_s: float
     basis: str
+    """Where these figures come from, as a phrase."""
     quickest_s: float = 0.0
     redelivery: Redelivery = Redelivery()
 
@@ -175,7 +176,7 @@ class AdvisedPlan:
 
     @property
     def cost(self) -> Cost:
-        """The total cost of all steps; its seconds allow for steps that run concurrently."""
+        """The total cost of all steps; its seconds are less than their sum if steps overlap."""
         return Cost(
             sum(step.cost.topics for step in self.steps),
             sum(step.cost.connections for step in self.steps),

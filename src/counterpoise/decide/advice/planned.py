@@ -1,4 +1,4 @@
-"""Makes a plan from a snapshot: repeats rounds of its goal, as if the load stayed as it is."""
+"""Makes a plan from a snapshot: repeats a goal's rounds as if traffic did not change meanwhile."""
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -42,11 +42,11 @@ class AdviceOptions:
     between_ms: int = BalanceOptions().decide_every_ms
     """Milliseconds between two rounds."""
     rules: ApprovalRules = field(default_factory=ApprovalRules)
-    """The operator's rules. Moves that they withhold at this moment are not part of the plan."""
+    """The operator's rules. Moves that they withhold at the time of planning are left out."""
     moved_before: Collection[PastMove] = ()
     """Recent moves, which the rules' hourly limits count."""
     every_move: bool = False
-    """Whether moves that gain nothing are part of the plan, too."""
+    """Whether moves that even nothing out are part of the plan, too."""
 
 
 def advise(
@@ -237,7 +237,7 @@ class _PlanDraft:
 
 
 def gain_lacks(view: ClusterView, move: Move) -> str:
-    """Why a move is not worth making, as a sentence; empty if it evens out its two brokers."""
+    """Why a move is not worth making, as a sentence; empty if it is."""
     source, target = view.broker_index(move.source), view.broker_index(move.destination)
     loads = view.broker.traffic.throughput()
     mean, carried = float(loads.mean()) if len(loads) else 0.0, view.carried(move.bundle)
@@ -258,7 +258,7 @@ def gain_lacks(view: ClusterView, move: Move) -> str:
 
 
 def swap_of(after: ClusterView, move: Move) -> str:
-    """A sentence if a move makes its destination carry more than its source; otherwise empty.
+    """A warning if the move makes its destination carry more than its source; otherwise empty.
 
     ``after`` is the cluster once the move is made.
     """
@@ -300,7 +300,7 @@ def step_of(number: int, move: Move, cost: Cost, after: ClusterView) -> PlanStep
 
 
 def picture(view: ClusterView) -> Picture:
-    """Each broker's load, and the imbalance, as a plan shows them."""
+    """Each broker's load, and how uneven they are, as a plan shows them."""
     broker = view.broker
     usage = view.weighted_usage(DEFAULT_WEIGHTS.modular)
     return Picture(

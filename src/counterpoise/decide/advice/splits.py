@@ -30,10 +30,10 @@ from counterpoise.names.units import bytes_text
 WORTH_IT = 0.8
 """A split that leaves more than this fraction of the load in one part is not worth it."""
 CLOSE_ENOUGH = 0.05
-"""How much more of the load, as a fraction, the larger part may have by one of Pulsar's own split
-algorithms than by the best boundary; with more, the boundary is specified."""
+"""How much larger the larger part may be, as a fraction of the load, by one of Pulsar's algorithms
+than by the best boundary. If it is larger, the boundary itself is recommended."""
 REPORTS_LEAST = 5
-"""The fewest reports of a bundle that show whether it stays hot."""
+"""How many reports of a bundle are needed to know that it stays hot."""
 SHOWN = 5
 
 

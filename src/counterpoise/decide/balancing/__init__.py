@@ -1,1 +1,1 @@
-"""A round of balancing: when it is due, what moves, where to, and the memory for the next round."""
+"""A round of balancing: when it is due, what moves, where to, and what the next round remembers."""

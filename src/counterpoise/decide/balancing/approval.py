@@ -1,4 +1,4 @@
-"""Selects the moves of a round that the operator's rules allow."""
+"""Selects the moves of a round that the operator's rules (`ApprovalRules`) allow now."""
 
 from collections import defaultdict
 from collections.abc import Collection, Sequence
@@ -30,14 +30,14 @@ class ApprovalRules:
 
 
 class PastMove(NamedTuple):
-    """A move that was carried out, with what the limits per hour need to know of it."""
+    """A move that was carried out, as the limits per hour count it."""
 
     at_ms: int
     part: float
     """The bundle's part of the cluster's bytes/s when the move was decided."""
     namespace: str = ""
     seconds: float = 0.0
-    """How long the move took, during which its clients waited."""
+    """How long the move took, during which clients of the bundle waited."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ def approve(
 ) -> tuple[list[Move], list[Withheld]]:
     """Split moves into those that the operator's rules allow, in order, and those withheld.
 
-    `before` are earlier moves, which count for limits per hour. A move that is too large does not
-    block a smaller one.
+    `before` are earlier moves, which count for limits per hour. A move that is too large is
+    withheld, and a smaller one after it may still be allowed.
     """
     approved: list[Move] = []
     withheld: list[Withheld] = []
@@ -81,7 +81,7 @@ def approve(
 
 
 class _Away:
-    """Adds up how long each namespace's bundles are unavailable in an hour because of moves."""
+    """Adds up the seconds per hour for which moves make each namespace's bundles unavailable."""
 
     def __init__(self, lately: Sequence[PastMove]) -> None:
         self._seconds: defaultdict[str, float] = defaultdict(float)

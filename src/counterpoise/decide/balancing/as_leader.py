@@ -55,7 +55,7 @@ def select_as_leader(
 
 
 def stays(decision: Decision, chosen: Selection[Any]) -> Rejection | None:
-    """Why a shed bundle stays on its broker (no other was chosen); None when it moves."""
+    """Why a shed bundle stays on its broker, which was chosen again; None when it moves."""
     if chosen.broker is None:
         why = chosen.placement.reason
     elif chosen.broker == decision.source:

@@ -1,4 +1,4 @@
-"""The figures behind a move: the bundle's average and its age, and the latest measurement."""
+"""The figures behind a move: its bundle's average load, and the latest measurements."""
 
 from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
@@ -8,7 +8,7 @@ from counterpoise.names.units import bytes_text
 
 
 class Measurement(NamedTuple):
-    """A measured load in bytes/s (in and out), and its age in seconds; each is None if unknown."""
+    """A measured load in bytes/s (in plus out), and its age in seconds; None if not known."""
 
     bytes_per_s: float
     age_s: float | None = None

@@ -14,9 +14,9 @@ from counterpoise.decide.plan import Rejection, Rule
 KNOWN: Final = 50
 """The usual duration of a move is the median of this many latest moves."""
 KNOWN_LEAST: Final = 5
-"""With fewer moves than this, no duration is known to be usual."""
+"""With fewer moves than this, there is no usual duration, and no move is costly."""
 TIMES: Final = 4.0
-"""A move is costly if it took at least this many times the usual duration, and `SECONDS`."""
+"""A move is costly if it took this many times the usual duration, and `SECONDS` as well."""
 SECONDS: Final = 5.0
 """A shorter move is never costly: clients retry only after a second or two anyway."""
 IN_A_ROW: Final = 2
@@ -37,13 +37,13 @@ class MoveCost(NamedTuple):
 
 
 class EndedMove(NamedTuple):
-    """A move that has ended: its duration, whether it failed, and what it slowed down."""
+    """A move that has ended: its duration, whether it failed, and whether latency rose."""
 
     bundle: str
     at_ms: int
     seconds: float
     slowed: str = ""
-    """The rise of publish latency because of it, as text; empty if there was none."""
+    """How publish latency rose because of it, as text; empty if it did not."""
     failed: bool = False
     """Whether the cluster failed to carry it out."""
 
@@ -55,10 +55,10 @@ Costs = Mapping[str, tuple[MoveCost, ...]]
 def with_costs(
     before: Costs, took_s: tuple[float, ...], ended: Iterable[EndedMove]
 ) -> tuple[dict[str, tuple[MoveCost, ...]], tuple[float, ...]]:
-    """Add moves that ended to the costs of bundles, and to the durations of the latest moves.
+    """Update bundles' costs, and the durations of the latest moves, with moves that ended.
 
-    A move that disturbed no clients clears its bundle's costs; one that failed says nothing about
-    them. Both results keep only as many as are needed.
+    A move that disturbed no clients clears its bundle's costs; one that failed changes nothing.
+    Both results are cut to what is needed.
     """
     after, known = dict(before), took_s
     for move in ended:

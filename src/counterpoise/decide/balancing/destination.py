@@ -42,12 +42,12 @@ class Destinations:
     def of(
         self, decision: Decision, chooser: Chooser[Any], memory: Any, left_lately: frozenset[str]
     ) -> Placement[Any]:
-        """The destination of a decision: the broker that it names, or any other broker that
-        qualifies.
+        """The destination of a decision: the broker that it names, or any other that qualifies.
 
         The bundle's own broker is no candidate, nor are the brokers in `left_lately`, from which it
-        was moved recently. In Pulsar its own broker is one, and the bundle stays if it is chosen.
-        Since the fullest broker soon has the fewest bundles, nothing would move any more.
+        was moved recently. Pulsar also offers its own broker, and the bundle stays if that is
+        chosen: then soon nothing would move any more, since the fullest broker soon has the fewest
+        bundles.
         """
         if self._policies is not None:
             return self._policies.destination(decision, chooser, memory, left_lately)
@@ -57,7 +57,7 @@ class Destinations:
         return chooser.place(decision.bundle, self._but(decision.source, left_lately), memory)
 
     def enter(self, decision: Decision) -> None:
-        """Treat a decision, which has a destination, as carried out in the following choices."""
+        """Count a decision's move as done in all following choices."""
         if self._policies is not None:
             self._policies.enter(decision)
 
@@ -87,7 +87,7 @@ class _Left:
 
 
 class _FilteredDestinations:
-    """Destinations that pass the placement filters first."""
+    """Chooses destinations by the placement filters first, then by the placement strategy."""
 
     def __init__(
         self, view: ClusterView, answering: Collection[str], policies: PlacementPolicies
@@ -135,7 +135,7 @@ class _FilteredDestinations:
         return chosen.placement._replace(rejections=(why,))
 
     def enter(self, decision: Decision) -> None:
-        """Treat a decision that has a destination as carried out in the following choices."""
+        """Count a decision's move as done in all following choices."""
         self._draft.enter(decision, self._view)
         source, destination = decision.source, decision.destination or ""
         known, bundle_counts = self._placing.facts[destination], self._placing.bundle_counts

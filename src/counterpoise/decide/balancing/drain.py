@@ -1,8 +1,8 @@
-"""The goal of a drain: each bundle of a broker moves to another broker.
+"""The goal of a drain: each bundle of a broker moves to some other broker.
 
 Each bundle is placed by the same filters and placement strategy as a bundle without an owner, and
 counts for those after it. So a hundred bundles do not all go to the broker that was least loaded at
-first. A move needs no gain.
+first. The moves need not make the cluster more even.
 """
 
 import math
@@ -31,7 +31,7 @@ from counterpoise.names.namespace import is_left_in_place
 
 _LATER = "comes after the brokers that are to get bundles first"
 NAMED = 3
-"""How many of the brokers that were not chosen a reason names."""
+"""How many of the brokers that were not chosen are named in a reason."""
 FULL = 1.25
 """A broker of `DrainRules.first_to` that carries more than this many times the mean load of the
 remaining brokers gets no further bundles before the others."""
@@ -47,8 +47,7 @@ class DrainRules:
     first_to: Collection[str] = frozenset()
     """Brokers that get bundles first; others get only what these may not own or cannot carry."""
     last_move_of: Collection[str] = frozenset()
-    """Bundles that go to one of `first_to` even if it carries much, since they are not to move
-    again."""
+    """Bundles that go to a broker of `first_to` even if it is full, so that they move only once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class EmptyBroker:
         return ""
 
     def bound(self, snapshot: ClusterSnapshot) -> tuple[str, ...]:
-        """The broker's bundles that a drain does not move, sorted by name.
+        """The broker's bundles that a drain leaves alone, sorted by name.
 
         These are bundles of its own namespaces, such as heartbeats, which end with it, and those of
         `pulsar/system`, which the cluster moves when the broker stops.

@@ -15,7 +15,7 @@ UNREPORTED_MOST = 0.1
 
 
 def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) -> str:
-    """A sentence that says what delays a round, apart from its interval; empty if nothing does.
+    """What delays a round, apart from its interval, as a sentence; empty if nothing does.
 
     For example settings that are off, or reports that are missing or older than the last moves.
     """
@@ -48,7 +48,7 @@ def waits_for(state: FoldState, memory: RoundMemory, options: BalanceOptions) ->
 
 
 def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether the interval since the last round is over, and moves are reflected in reports."""
+    """Whether the interval since the last round is over and reports already show the last moves."""
     waited = now_ms - memory.decided_at_ms
     return (
         may_decide(now_ms, memory, options)
@@ -58,7 +58,7 @@ def is_time(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
 
 
 def may_decide(now_ms: int, memory: RoundMemory, options: BalanceOptions) -> bool:
-    """Whether rounds are enabled, and reports already cover only the time after the last moves."""
+    """Whether rounds are enabled, and every report was measured after the last moves."""
     moved_ms = memory.last_move_ms
     reported_again = not moved_ms or now_ms >= moved_ms + options.report_delay_ms
     return options.enabled and options.shedding_enabled and reported_again

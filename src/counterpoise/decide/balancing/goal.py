@@ -12,7 +12,10 @@ from counterpoise.decide.balancing.snapshot import ClusterSnapshot
 
 
 class Goal(Protocol):
-    """What a round is meant to achieve, with its settings. Equal arguments give equal rounds."""
+    """What a round is meant to achieve: shedding load, draining a broker, or refilling some.
+
+    It contains its settings; equal arguments give equal rounds.
+    """
 
     @property
     def name(self) -> str:
@@ -21,7 +24,7 @@ class Goal(Protocol):
 
     @property
     def placed_by(self) -> str:
-        """The name of the placement strategy, or a phrase in its place, for the history."""
+        """The placement strategy's name for the history, or a phrase in its place."""
         ...
 
     def plan(self, snapshot: ClusterSnapshot, memory: RoundMemory) -> Round:

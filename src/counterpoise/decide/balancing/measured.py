@@ -14,7 +14,7 @@ THROUGHPUT = tuple(name for name in RATES if "throughput" in name)
 
 
 def with_basis(made: Round, state: FoldState) -> Round:
-    """A copy of a round in which each move has its basis, computed from the folded reports."""
+    """A copy of a round in which each move has its `MoveBasis`, by the folded reports."""
     moves = tuple(replace(move, basis=basis_of(move, state, made.poll_id)) for move in made.moves)
     return replace(made, moves=moves)
 
@@ -44,7 +44,7 @@ def basis_of(move: Move, state: FoldState, now_ms: int) -> MoveBasis | None:
 
 
 def with_basis_in_view(made: Round, view: object) -> Round:
-    """A copy of a round in which each move has its basis, from a view instead of folded reports.
+    """A copy of a round in which each move has its `MoveBasis`, by the view it was decided on.
 
     A round on another kind of view (PIP-192's load stores) is returned unchanged.
     """

@@ -21,11 +21,14 @@ _NONE: Final[Mapping[str, float]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """A decided move of a bundle, with an id by which it is carried out at most once."""
+    """A decided move of a bundle from one broker to another.
+
+    The executor carries out a move with the same ``id`` at most once.
+    """
 
     id: str
     poll_id: int
-    """The poll on which the move was decided: milliseconds since 1970."""
+    """The poll of the cluster on which the move was decided: milliseconds since 1970."""
     decision: Decision
     placement: str
     """Why this destination was chosen, as a sentence."""
@@ -175,19 +178,19 @@ class MoveOutcome:
         return (self.ended_at_ms - self.started_at_ms) / 1000
 
     def slowed_by(self, rise: LatencyRise | None) -> str:
-        """The rise of publish latency as text if it is at one of the move's brokers, else empty."""
+        """How ``rise`` affected this move, as text; empty if it is at neither of its brokers."""
         return rise.figures if rise and rise.broker in (self.source, self.owner) else ""
 
     @property
     def hop(self) -> Hop | None:
-        """The move's source and new owner, for the bundle's trail; None when it did not move."""
+        """The move as an entry of the bundle's trail (`thrash.py`); None if it did not move."""
         if self.status not in (MoveStatus.MOVED, MoveStatus.ELSEWHERE):
             return None
         return Hop(self.ended_at_ms, self.source, self.owner)
 
     @property
     def begins_grace(self) -> bool:
-        """Whether the bundle's grace period begins with this outcome."""
+        """Whether this outcome starts the bundle's grace period."""
         return self.status not in (MoveStatus.FAILED, MoveStatus.STALE, MoveStatus.WITHHELD)
 
 
@@ -207,7 +210,7 @@ class RoundMemory(JsonObject):
     last_move_ms: int = json_name("settledAt", 0)
     """When the last move ended: earlier polls show the cluster before it."""
     traffic_before: Mapping[str, float] = field(default_factory=dict)
-    """By broker that took part in the last moves: its load before them, as `due.traffic` has it."""
+    """The load (`due.traffic`) before the last moves of each broker that took part in them."""
     trails: Trails = field(default_factory=dict)
     """The recent moves of each bundle (see `thrash.py`)."""
     loads: Mapping[str, Ema] = field(default_factory=dict)
@@ -306,6 +309,7 @@ class Round:
     imbalance: float
     """Largest broker's bytes/s ÷ their mean - 1; 0 is perfectly even."""
     brokers: int
+    """How many brokers the round knew."""
     bundles: int
     moves: tuple[Move, ...]
     rejections: tuple[Rejection, ...]
@@ -338,7 +342,7 @@ class Round:
         )
 
     def as_moved(self, ended_at_ms: int) -> list[MoveOutcome]:
-        """The outcomes as if every move had succeeded at this time: for plans and simulations."""
+        """The outcomes as if every move succeeded at this time (ms since 1970): for simulations."""
         return [move.done(ended_at_ms) for move in self.moves]
 
     def to_json(self) -> dict[str, Any]:

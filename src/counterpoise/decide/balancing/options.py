@@ -55,12 +55,12 @@ class BalanceOptions:
 
     @property
     def report_delay_ms(self) -> int:
-        """How many milliseconds after a move every report covers only the time after it."""
+        """Milliseconds after a move from which on every report was measured after it."""
         return 2 * self.report_interval_ms
 
     @property
     def measured_again_ms(self) -> int:
-        """For how many milliseconds after a move an unchanged report counts as old."""
+        """For how many milliseconds after a move an unchanged report is taken for an old one."""
         return 2000 * self.stats_s
 
     @property

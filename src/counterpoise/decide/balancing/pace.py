@@ -1,10 +1,10 @@
-"""Limits how many bundles move at once, by the outcomes of the moves before.
+"""Limits how many bundles move at once, by how the moves before them ended.
 
 A cluster that fails to carry out moves gets fewer at once, and none if most of them fail, since
-each failed move may have left clients waiting. So does one whose moves take far longer concurrently
-than alone: clients feel how long each bundle is unavailable, not when the last bundle has moved.
-The first move is therefore made alone. Additive increase, multiplicative decrease, as TCP does
-(Chiu and Jain 1989).
+each failed move may have left clients waiting. It gets fewer, too, if moves take far longer at the
+same time than alone: clients feel how long each bundle is unavailable, not when the last bundle has
+moved. The first move is therefore made alone. Additive increase, multiplicative decrease, as TCP
+does (Chiu and Jain 1989).
 """
 
 import math
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 LOOKED_BACK: Final = 5
-"""How many of the last moves are examined for failures."""
+"""How many of the last moves are remembered as failed or not."""
 FAILED_MOST: Final = 3
 """If this many of the last `LOOKED_BACK` moves failed, a balancer begins no further move."""
 SLOW_TIMES: Final = 3.0

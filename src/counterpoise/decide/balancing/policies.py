@@ -1,4 +1,4 @@
-"""The placement policies and the brokers' facts: what placement depends on besides load."""
+"""What placing bundles depends on besides load: facts about brokers, namespaces' policies."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -18,7 +18,7 @@ from counterpoise.load.view import ClusterView, bundle_namespace
 _NONE: Final[Mapping[str, Any]] = MappingProxyType({})
 
 OWNS_IT: Final = "owns it now"
-"""The reason why a bundle's own broker is not its destination."""
+"""Why a bundle's own broker is not its destination, as a phrase."""
 
 CountGroup = Callable[[str, Mapping[str, Mapping[str, int]], Mapping[str, str]], Mapping[str, int]]
 """Returns how often each broker serves an anti-affinity group, from the group's name, the number of
@@ -58,7 +58,7 @@ class PlacementPolicies:
     count: CountGroup = count_namespaces
 
     def as_reported(self, view: ClusterView) -> "PlacementPolicies":
-        """A copy that has the owners and topic counts of a view."""
+        """A copy with the numbers of bundles and topics that a view's reports give."""
         bundle_counts = {
             broker: Counter(
                 bundle_namespace(view.bundles[each]) for each in view.reported_by(row).tolist()
@@ -100,7 +100,7 @@ class PlacementPolicies:
 
 
 class PlacementDraft:
-    """The placement policies while a round is planned: each placement counts for the next."""
+    """The placement policies while a round is planned: each planned move changes the counts."""
 
     def __init__(self, policies: PlacementPolicies) -> None:
         self._facts = dict(policies.facts)
@@ -111,7 +111,7 @@ class PlacementDraft:
         """The policies after the moves entered so far."""
 
     def enter(self, decision: Decision, view: ClusterView) -> None:
-        """Treat a decision, which has a destination, as carried out."""
+        """Count a decision's move as done."""
         source, destination = decision.source, decision.destination or ""
         namespace, row = bundle_namespace(decision.bundle), view.bundle_index(decision.bundle)
         for broker, more in ((source, -1), (destination, 1)):

@@ -25,7 +25,7 @@ class PublishCounts(NamedTuple):
 
 _NOTHING: Final = PublishCounts(0.0, 0.0)
 LatencyLook = Mapping[str, PublishCounts]
-"""One measurement: the counts of each broker that reports them."""
+"""One measurement: the publish counts of each broker that reports them, by broker."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ class LatencyLimit:
 
 @dataclass(frozen=True, slots=True)
 class LatencyRise:
-    """The broker whose publish latency rose most during moves, with the latency before and now."""
+    """The broker whose mean publish latency rose most during moves, with both latencies."""
 
     broker: str
     before_ms: float

@@ -1,5 +1,4 @@
-"""The goal of a refill: bundles for brokers that carry too little, after a restart or because they
-are new.
+"""The goal of a refill: move bundles to brokers that carry too little, being new or restarted.
 
 No strategy's threshold need be exceeded: if five brokers are at half of their capacity and a sixth
 at none, no broker is overloaded. Each broker to be filled gets bundles until it carries the mean,
@@ -92,7 +91,7 @@ class _Filling:
         self._mean = sum(self._load.values()) / len(self._load)
 
     def run(self) -> None:
-        """Move bundles until the targets carry the mean, or no donor has a bundle that fits."""
+        """Plan moves until the targets carry the mean, or no donor has a bundle that fits."""
         donors = set(self._load) - set(self._targets)
         if self._mean <= 0:
             nothing = "no bundle carries anything: there is no load to give"

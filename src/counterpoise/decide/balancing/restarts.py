@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Final
 
 MOVES_MOST: Final = 2
-"""How often a rolling restart moves a bundle."""
+"""How often a rolling restart moves the same bundle at most."""
 
 
 class RestartStage(StrEnum):

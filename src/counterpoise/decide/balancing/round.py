@@ -39,7 +39,7 @@ View = ClusterView | LoadStoreView
 
 @dataclass(frozen=True, slots=True)
 class BalancingStrategy:
-    """The goal of shedding load: a shedder and a placement strategy, with their settings."""
+    """The goal of shedding load: a shedder, then a placement strategy, both with their settings."""
 
     shedder: Shedder[Any, Any, Any]
     options: Any
@@ -164,13 +164,13 @@ def _marked(view: ClusterView, bundles: Collection[str]) -> ClusterView:
 
 @dataclass(frozen=True, slots=True)
 class Shed:
-    """What a shedder decided: bundles to take from brokers, before they have a destination."""
+    """The shedder's half of a round: bundles to take from brokers, still without destinations."""
 
     view: View
     decisions: tuple[Decision, ...]
     rejections: tuple[Rejection, ...]
     memory: Any
-    """The shedder's own memory, as `_kept` returns it."""
+    """The shedder's new memory as JSON, with the shedder's name."""
     rng: Random
 
 
@@ -198,7 +198,7 @@ def store_weights(strategy: BalancingStrategy) -> Floats:
 
 
 def shed(view: View, memory: RoundMemory, strategy: BalancingStrategy) -> Shed:
-    """Ask the shedder which bundles should leave their brokers: the first half of a round."""
+    """Run the shedder: which bundles should leave their brokers. The first half of a round."""
     shedder, rng = strategy.shedder, Random(view.now_ms)
     remembered = shedder.forget(_recalled(shedder, memory.shedder), view.brokers)
     decisions: tuple[Decision, ...] = ()
@@ -216,7 +216,7 @@ def placed(
     strategy: BalancingStrategy,
     policies: PlacementPolicies | None = None,
 ) -> Round:
-    """Give each of the shedder's decisions a destination: the second half of a round.
+    """Choose a destination for each of the shedder's decisions: the second half of a round.
 
     With ``policies`` placement filters apply, as whenever a broker places a bundle. A decision read
     from load stores (PIP-192) keeps the destination that it has; if it has none, the bundle's owner

@@ -35,15 +35,15 @@ class ClusterSnapshot:
     source: str = ""
     """From where the snapshot was read, as messages show it."""
     state: FoldState | None = None
-    """The folded reports that it was made of."""
+    """The folded reports behind `view`; None if the snapshot was made without them."""
     newest: Rates | None = None
-    """What each bundle carried when it was last measured; used if there is no `state`."""
+    """Each bundle's rates in the newest report, for a snapshot without `state`."""
     cordoned: Mapping[str, str] = field(default_factory=dict)
     """Brokers that get no bundles by an operator's order, each with a sentence on the order."""
 
     @property
     def measured(self) -> Rates | None:
-        """The latest measured load of each bundle of the view; None where that is not known."""
+        """Each bundle's rates in the newest report, in the view's order; None if not known."""
         if self.newest is not None or self.state is None:
             return self.newest
         return newest_measured(self.state, self.view)
@@ -55,7 +55,7 @@ class ClusterSnapshot:
 
 
 def snapshot_of(state: FoldState, policies: PlacementPolicies | None = None) -> ClusterSnapshot:
-    """The snapshot of the folded reports at the newest poll."""
+    """Make a snapshot of the folded reports, as of the newest poll."""
     view = cluster_view(state, newest_poll(state))
     return ClusterSnapshot(view, answering_brokers(state), policies=policies, state=state)
 

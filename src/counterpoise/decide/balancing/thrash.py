@@ -26,7 +26,7 @@ _GOING_BACK = Rule(
 
 
 class Hop(NamedTuple):
-    """A past move of a bundle, from source to destination."""
+    """One past move of a bundle, from source to destination."""
 
     at_ms: int
     source: str
@@ -34,7 +34,7 @@ class Hop(NamedTuple):
 
 
 Trails = Mapping[str, tuple[Hop, ...]]
-"""The moves of each bundle, the oldest first."""
+"""The past moves of each bundle, the oldest first."""
 
 
 def thrashing(now_ms: int, trails: Trails, span_ms: int) -> dict[str, Rejection]:

@@ -15,7 +15,7 @@ from counterpoise.names.bundle import namespace_of
 
 
 def first_moves(moves: Sequence[Move], owned: Mapping[str, Sequence[str]]) -> tuple[Move, ...]:
-    """For each broker, and each namespace of which it owns nothing yet, the move to make first.
+    """The moves to make first: one for each broker and namespace of which it owns nothing yet.
 
     `owned` has the bundles of each broker before the moves. Of the bundles of a namespace that go
     to the same broker, the one with the least load goes first, since it disturbs the fewest
@@ -41,7 +41,7 @@ def warming(
     owned: Mapping[str, Sequence[str]],
     brokers: Collection[str],
 ) -> dict[str, frozenset[str]]:
-    """The bundles that should go first, each with the brokers that are new to its namespace.
+    """The bundles that should leave first, each with the brokers that own none of its namespace.
 
     For each namespace of which one of `brokers` owns nothing, that is the lightest bundle with load
     among those in `leaving`. A namespace of which only one bundle with load leaves has none, since

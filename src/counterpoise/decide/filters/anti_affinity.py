@@ -105,7 +105,7 @@ def _least_domains(
 def may_unload(
     bundle: str, broker: str, candidates: Sequence[str], counts: Mapping[str, int] | None
 ) -> Rejection | None:
-    """Why a bundle of an anti-affinity group should stay on its broker; None when it may move.
+    """The rejection if a bundle of an anti-affinity group should stay; None when it may move.
 
     It stays when every candidate serves the group equally often, at least once, and its own broker
     no more than that. Parity: ``LoadManagerShared.shouldAntiAffinityNamespaceUnload`` of 4.0.7.

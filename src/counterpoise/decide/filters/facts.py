@@ -1,4 +1,4 @@
-"""The facts about a broker, besides its load, that filters read."""
+"""What filters read about a broker, besides its load."""
 
 from dataclasses import dataclass
 

@@ -22,10 +22,9 @@ class FilterStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FilterOutcome:
-    """The brokers that one filter leaves, in the order given, and a reason for each that it
-    removes.
+    """What one filter did: the brokers it leaves, in their order, and why it removed the others.
 
-    ``reason`` is one sentence about the filter itself.
+    ``filter`` is its name, ``reason`` one sentence about the filter as a whole.
     """
 
     filter: str

@@ -18,10 +18,10 @@ from counterpoise.names.units import bytes_text
 
 
 class LeastUsage(Memoryless):
-    """The broker with the least weighted usage, if it stays less used than the bundle's source.
+    """The broker with the least weighted usage, unless the bundle should rather stay.
 
-    Pulsar has no such strategy. Ties are broken by bytes/s, then by name. A bundle that would load
-    its destination as much as its source is now stays where it is.
+    It stays if its destination would then be used as much as its source is now. Pulsar has no such
+    strategy. Ties are broken by bytes/s, then by name.
 
     Brokers that share a host report the usage of the whole host, whichever of them causes it. Among
     them the broker with the least bytes/s is chosen.

@@ -1,4 +1,4 @@
-"""Places a bundle on a given broker, if that may own it."""
+"""Places a bundle on a broker that is given beforehand, if filters allow that broker."""
 
 from collections.abc import Sequence
 from random import Random
@@ -11,9 +11,9 @@ from counterpoise.load.view import ClusterView
 
 
 class Only(Memoryless):
-    """Places a bundle on one given broker, else by the strategy `otherwise`; without one, nowhere.
+    """Places a bundle on one given broker if it is a candidate; `why` is the reason.
 
-    `why` is the placement's reason.
+    Otherwise the strategy `otherwise` places it; without one it is not placed.
     """
 
     name = "Only"

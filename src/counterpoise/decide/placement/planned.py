@@ -1,4 +1,4 @@
-"""``AvgShedder`` as a placement strategy: the broker it planned when it shed the bundle."""
+"""The placement half of ``AvgShedder``: the broker that it planned when it shed the bundle."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -65,21 +65,19 @@ class Selection(Generic[M]):
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """The result of the modular manager's filters for the bundles of a namespace."""
+    """What is left after the modular manager's filters, for the bundles of one namespace."""
 
     left: Sequence[str]
     """The candidates that passed all filters."""
     allowed: Sequence[str]
-    """All brokers that the policies allow: the candidates if the first choice is overloaded."""
+    """The brokers that policies allow: candidates if the strategy's first choice is overloaded."""
     outcomes: tuple[FilterOutcome, ...]
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Chooser(Generic[M]):
-    """A placement strategy with its memory, options and view: all that it needs except the
-    bundle and the candidates.
-    """
+    """A placement strategy with its options, its random generator and the view of the cluster."""
 
     strategy: PlacementStrategy[M, PlacementOptions]
     view: ClusterView

@@ -59,7 +59,7 @@ class PlacementStrategy(Registered[M, C], Protocol[M, C]):
 
 
 def no_candidate(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M]:
-    """The result when there is no candidate: no broker, with these rejections."""
+    """The result when there is no candidate: no broker, and why each was left out."""
     reason = (
         "none of the candidates has sent a load report"
         if len(rejections)
@@ -69,10 +69,10 @@ def no_candidate(memory: M, rejections: Sequence[Rejection] = ()) -> Placement[M
 
 
 class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be empty)
-    """Names of brokers, with their rows in one view.
+    """Candidate brokers by name, with their rows in one view.
 
-    This saves looking up rows in a round that places thousands of bundles among the same brokers; a
-    plain list of names works as well.
+    A round that places thousands of bundles among the same brokers looks up the rows once;
+    strategies accept a plain list of names as well.
     """
 
     _rows: Indices
@@ -98,7 +98,8 @@ class Candidates(tuple[str, ...]):  # noqa: SLOT001 (a tuple's own slots must be
     def once(
         self, work: Callable[[Indices, ClusterView, C], T], view: ClusterView, options: C
     ) -> T:
-        """The result of ``work``, computed once as long as the brokers' figures stay the same.
+        """The result of ``work`` for these rows, cached until the brokers' figures in a view
+        change.
 
         ``work`` may read nothing else of the view.
         """

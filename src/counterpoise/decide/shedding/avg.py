@@ -18,7 +18,7 @@ from counterpoise.load.view import ClusterView
 
 @dataclass(frozen=True, slots=True)
 class AvgMemory(JsonObject):
-    """How often each broker was in an uneven pair, and the destinations planned for moved bundles.
+    """What AvgShedder remembers: hit counts by broker, and destinations planned for moved bundles.
 
     ``destinations`` is read by the placement half of the strategy, by
     :func:`~counterpoise.decide.placement.planned.load_key`. As in Pulsar that is the bundle's
@@ -78,7 +78,7 @@ class AvgShedder(Remembering[AvgMemory]):
 def _promise(
     view: ClusterView, decisions: list[Decision], before: Mapping[str, str]
 ) -> tuple[list[Decision], Mapping[str, str]]:
-    """Remember the destination of each moved bundle by its statistics.
+    """Store the destination of each moved bundle under its statistics.
 
     Of bundles with equal statistics the last one's destination counts for all. Returns the
     decisions with these destinations, and the destinations.

@@ -35,7 +35,7 @@ PROMISED = _UNEVEN + (
     ", and goes to {destination}: another bundle with the same statistics does, and Pulsar knows "
     "them by these"
 )
-"""The sentence for a decision whose destination is not the partner of its source."""
+"""The reason of a move whose destination is not the other broker of the pair."""
 _EVEN = Rule(
     "even",
     "the busiest and the idlest broker are {value:.1f} points apart, less than the {limit:.0f} "
@@ -60,8 +60,9 @@ _TOO_FEW_BYTES = Rule("below-minimum", _WORTH, _MIN_THROUGHPUT)
 
 
 class Quota(NamedTuple):
-    """How much a pair of brokers should move, in messages/s or bytes/s, and whether that is enough
-    to be worth an unload.
+    """How much a pair of brokers should move (messages/s if ``by_rate``, else bytes/s).
+
+    ``worth_it``: whether that is enough to be worth an unload.
     """
 
     amount: float
@@ -156,8 +157,8 @@ def reasons(
 ) -> Iterable[Rejection]:
     """Why pairs of brokers have no move, or why there are no pairs.
 
-    ``ripe`` pairs have reached their hit count, ``after`` is the counts now, ``moved`` the brokers
-    with moves.
+    ``ripe`` pairs have reached their hit count, ``after`` is the counters after this call,
+    ``moved`` the brokers with moves.
     """
     names, options = moves.view.brokers, moves.options
     if not names:

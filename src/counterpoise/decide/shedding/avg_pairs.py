@@ -11,7 +11,7 @@ from counterpoise.load.rates import Floats
 
 
 class Pair(NamedTuple):
-    """Two brokers, as indices into the view, and the difference of their scores in points."""
+    """Two brokers (indices into the view), and the difference of their scores in points."""
 
     low: int
     high: int
@@ -20,7 +20,7 @@ class Pair(NamedTuple):
 
 @dataclass(slots=True)
 class Hits:
-    """The two counters of each broker while one call updates them."""
+    """AvgShedder's two hit counters of each broker, while one call updates them."""
 
     low: dict[str, int]
     high: dict[str, int]
@@ -69,8 +69,9 @@ class Hits:
         self.high.pop(name, None)
 
     def ripe(self, names: tuple[str, ...], pairs: list[Pair], options: AvgOptions) -> list[Pair]:
-        """The pairs in which a broker has reached its hit count; the counters of both are reset,
-        whether or not anything moves.
+        """The pairs in which a broker has reached its hit count.
+
+        The counters of both brokers are reset, whether or not anything moves.
         """
         low, high = self.low.get, self.high.get
         few, many = options.high_hits, options.low_hits

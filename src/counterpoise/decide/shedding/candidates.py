@@ -1,6 +1,4 @@
-"""Ranks the bundles that may leave a broker, and computes how many do: for OverloadShedder and
-ThresholdShedder.
-"""
+"""Ranks the bundles that may leave a broker, and computes how many of them have to."""
 
 from typing import NamedTuple
 
@@ -35,7 +33,7 @@ def _comparable(values: Floats) -> npt.NDArray[np.int64]:
 
 
 class Ranked(NamedTuple):
-    """The bundles that may leave a broker, busiest first: rows of the view, and their values."""
+    """The bundles that may leave one broker, busiest first: rows of the view, and their loads."""
 
     rows: Indices
     values: Floats
@@ -61,7 +59,7 @@ def by_rate(view: ClusterView, brokers: Indices, movable: Masks | None = None) -
 
 
 class Ranking:
-    """The bundles that may leave each of several brokers; a broker's are sorted on first use."""
+    """The bundles that may leave each of several brokers, each broker's sorted on first use."""
 
     __slots__ = ("_bounds", "_keys", "_rows", "_values")
 

@@ -14,7 +14,7 @@ class OverloadOptions:
     overloaded_threshold_percentage: int = option(
         85, "loadBalancerBrokerOverloadedThresholdPercentage", "percent", low=0, dynamic=True
     )
-    """A broker sheds bundles when its scarcest resource is used this much."""
+    """A broker sheds bundles when its most used resource is used at least this much."""
     weights: ResourceWeights = DEFAULT_WEIGHTS
 
 
@@ -114,7 +114,7 @@ class TransferOptions:
     hit_count_threshold: int = option(
         3, "loadBalancerSheddingConditionHitCountThreshold", "calls", low=0, dynamic=True
     )
-    """Calls in a row that may find the cluster uneven; the next one acts."""
+    """In how many calls in a row the cluster may be uneven; the next call moves bundles."""
     transfer_enabled: bool = option(True, "loadBalancerTransferEnabled", dynamic=True)
     """Whether the new owner is named at once instead of chosen by placement."""
     max_brokers_per_cycle: int = option(
@@ -124,7 +124,7 @@ class TransferOptions:
     shedding_delay_s: int = option(
         180, "loadBalanceSheddingDelayInSeconds", "s", low=0, high=INT64_MAX, dynamic=True
     )
-    """How long a broker has, after bundles moved, to measure its load again."""
+    """How long after bundles moved a broker is waited for, so that it measures its load again."""
     load_data_ttl_s: int = option(
         1800, "loadBalancerBrokerLoadDataTTLInSeconds", "s", low=0, high=INT64_MAX, dynamic=True
     )

@@ -22,7 +22,7 @@ from counterpoise.load.store_view import LoadStoreView
 
 @dataclass(frozen=True, slots=True)
 class TransferMemory(JsonObject):
-    """In how many consecutive calls the cluster was uneven, and whose cool-down ended.
+    """What TransferShedder remembers: in how many calls in a row the cluster was uneven.
 
     ``cooled`` are the brokers whose cool-down the last call found to be over. The caller removes
     them from ``recentlyUnloadedBrokers``, as Pulsar's class does itself.

@@ -97,7 +97,7 @@ def because_moved(cause: Cause) -> str:
 
 
 def why_stopped(stop: Stop, held: Mapping[str, int] = NOTHING) -> Rejection:
-    """Why a call, or a pair of brokers, has no moves. ``held``: bundles that stay, by reason."""
+    """Why a call or a pair of brokers has no moves. ``held``: how many bundles stay, by reason."""
     setting, template = _STOPS.get(stop.reason, ("", ""))
     value = stop.value
     if stop.reason == "CoolDown" and value is not None and value < 0:

@@ -14,7 +14,7 @@ from counterpoise.load.view import Masks
 
 
 class Cause(NamedTuple):
-    """Why a pair of brokers should be evened out: Pulsar's label, and our short label."""
+    """Why a pair of brokers should be evened out: Pulsar's metric label, and our rule's label."""
 
     label: str
     rule: str
@@ -34,7 +34,7 @@ _ORDINARY: Final = 1e100
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Why a call ends before any pair of brokers is considered: Pulsar's label, and figures."""
+    """Why a call ends before any pair of brokers is considered: Pulsar's label, and the figures."""
 
     reason: str
     subject: str = "cluster"

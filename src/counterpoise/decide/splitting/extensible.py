@@ -52,7 +52,7 @@ class SplitMemory(JsonMapping):
 
 @dataclass(frozen=True, slots=True)
 class SplitScope:
-    """What a broker knows of the namespaces whose bundles it may split."""
+    """What a broker knows about bundles besides their loads, when it looks for one to split."""
 
     owned: Collection[str]
     """Bundles this broker owns."""

@@ -86,7 +86,7 @@ def split_decision(
 
 
 def at_maximum(bundle: str, count: int, taken: int, options: SplitOptions) -> Rejection:
-    """The rejection of a split because the namespace has the most bundles that it may have.
+    """The rejection of a split because its namespace has as many bundles as it may have.
 
     ``taken`` is the number of bundles that the other splits of this check add.
     """

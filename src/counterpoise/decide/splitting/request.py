@@ -11,7 +11,7 @@ from counterpoise.names.hashing import topic_hash
 
 
 class TopicPoint(NamedTuple):
-    """A topic's position on the hash ring, and its load if known."""
+    """A topic's hash, by which it belongs to a bundle, and its load if known."""
 
     point: int
     load: TopicLoad | None = None
@@ -43,7 +43,7 @@ SplitAlgorithm = Callable[[SplitRequest, SplitOptions], SplitPoints]
 
 
 def points_of(topics: Mapping[str, TopicLoad | None]) -> list[TopicPoint]:
-    """The position of each topic on the hash ring, with its load, in the order given."""
+    """The hash of each topic, with its load, in the order given."""
     return [TopicPoint(topic_hash(name), load) for name, load in topics.items()]
 
 

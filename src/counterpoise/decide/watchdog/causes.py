@@ -1,4 +1,4 @@
-"""Merges findings by cause: one that concerns many bundles is reported once."""
+"""Merges findings: one cause that concerns many bundles is reported once."""
 
 from collections.abc import Iterable
 from dataclasses import replace

@@ -33,8 +33,7 @@ IN_FLIGHT: Final = frozenset({"Assigning", "Releasing", "Splitting"})
 def judge(
     cluster: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> tuple[tuple[WatchdogFinding, ...], WatchdogMemory]:
-    """Judge one observation of a cluster: returns the faults, and the memory for the next
-    observation.
+    """Find the faults in one observation of a cluster; returns them and the memory for the next.
 
     Only faults that have lasted longer than the options' patience are returned, merged by cause.
     """
@@ -72,7 +71,7 @@ def _is_of_channel(finding: WatchdogFinding) -> bool:
 def remember(
     cluster: ClusterObservation, before: WatchdogMemory, options: WatchdogOptions
 ) -> WatchdogMemory:
-    """The memory with the loads, owners and response times of an observation added to it."""
+    """The memory with one more observation: loads, owners and response times."""
     oldest = cluster.now_ms - options.idle_after_ms
     busy = {bundle: load for bundle, load in cluster.carried.items() if load > 0}
     at_ms = {**before.carried_at_ms, **dict.fromkeys(busy, cluster.now_ms)}
@@ -99,11 +98,11 @@ def remember(
 def slow_looks(
     answered_s: Mapping[str, float], before: WatchdogMemory, options: WatchdogOptions
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """Two counts by broker: consecutive observations in which it was slow; and, for a broker found
-    slow, those since then in which it was quick.
+    """Two counts by broker: in how many observations in a row it was slow, and recovered since.
 
-    It is found slow, and recovered, after the same number. `answered_s` is each broker's response
-    time now, in seconds.
+    The second counts observations in which a broker once found slow was quick. It is found slow,
+    and recovered, after the same number. `answered_s` is each broker's response time now, in
+    seconds.
     """
     slow, quick = {}, {}
     for broker, seconds in answered_s.items():

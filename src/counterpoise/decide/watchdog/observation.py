@@ -17,7 +17,7 @@ class ChannelRecord:
 
 @dataclass(frozen=True, slots=True)
 class ClusterObservation:
-    """What the watchdog reads of a cluster at one poll."""
+    """What the watchdog has read of a cluster at one poll."""
 
     now_ms: int
     brokers: tuple[str, ...]
@@ -62,11 +62,11 @@ class WatchdogMemory:
     moved_at_ms: int = 0
     """When a bundle was last found to have changed its owner."""
     recorded: tuple["WatchdogFinding", ...] = ()
-    """The findings that came from the bundle state channel when it was last read."""
+    """The findings from the state channel's records when these were last read."""
     slow_looks: Mapping[str, int] = field(default_factory=dict)
     """In how many observations in a row each broker was slow."""
     quick_looks: Mapping[str, int] = field(default_factory=dict)
-    """In how many observations in a row since then a broker that was found slow was not."""
+    """For a broker found slow: in how many observations in a row since then it was not slow."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class WatchdogFinding:
     advice: str = ""
     """What an operator can do."""
     cause: str = ""
-    """What the subjects of findings with one reason have in common, mostly a broker."""
+    """What findings with the same reason have in common, mostly a broker; they are merged by it."""
     bundles: tuple[str, ...] = ()
     """The bundles that the finding is about; the remedy is carried out for each."""
 

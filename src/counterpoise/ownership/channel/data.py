@@ -25,7 +25,7 @@ class ServiceUnitState(enum.Enum):
 
     @property
     def in_flight(self) -> bool:
-        """Whether a bundle in this state waits for a broker to act, such as to take it."""
+        """Whether a bundle in this state waits for some broker to act, such as to take it."""
         return self in (
             ServiceUnitState.ASSIGNING,
             ServiceUnitState.RELEASING,
@@ -110,7 +110,7 @@ def _text(value: Any) -> str | None:
 
 
 def blank(broker: str | None) -> bool:
-    """Whether a broker's name in a record is None or blank: no broker, by Pulsar's rule."""
+    """Whether a record's broker name is None or white space, which means no broker in Pulsar."""
     return broker is None or not broker.strip()
 
 

@@ -1,8 +1,8 @@
 """Decides what a broker does next about a bundle, by the bundle's record on the state channel.
 
-It follows from the record, from whether topics of the bundle are open here, and from what this
-broker was asked to do (``ServiceUnitStateChannelImpl``'s handlers and ``publish…Async``). So a
-broker that missed a notification, or failed half-way, reads the record again and continues.
+The decision needs nothing but the record, whether topics of the bundle are open here, and the
+request to this broker, if any (``ServiceUnitStateChannelImpl``'s handlers and ``publish…Async``).
+So a broker that missed a notification, or failed half-way, reads the record again and continues.
 """
 
 import enum
@@ -21,7 +21,7 @@ from counterpoise.ownership.channel.data import (
 
 
 class OpenTopics(enum.Enum):
-    """What a broker does with the open topics of a bundle."""
+    """What one broker does with the topics of a bundle that are open on it."""
 
     NONE = "none is open"
     SERVED = "they are served"
@@ -32,7 +32,7 @@ class OpenTopics(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LocalBundle:
-    """What broker ``me`` knows of a bundle besides its record: its topics, a pending request."""
+    """What broker ``me`` knows of a bundle besides its record: open topics, a pending request."""
 
     me: str
     """The broker's id."""
@@ -43,46 +43,47 @@ class LocalBundle:
 
 @dataclass(frozen=True, slots=True)
 class WriteNext:
-    """Write this record as the bundle's next one."""
+    """Action: write this record as the bundle's next one."""
 
     record: ServiceUnitStateData
     keeps_topics: bool = True
-    """Whether open topics still belong to this bundle then; False at the end of a split, whose
-    parts take them over open."""
+    """Whether open topics still belong to this bundle afterwards.
+
+    False at the end of a split: the parts take the topics over without closing them."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitSuccessor:
-    """Serve the bundle until the successor is ready or has taken too long."""
+    """Action: serve the bundle until the transfer's destination is ready or has taken too long."""
 
 
 @dataclass(frozen=True, slots=True)
 class CloseOpenTopics:
-    """Close the bundle's open topics, and send their clients to ``destination`` if it is known."""
+    """Action: close the bundle's topics, and redirect their clients to ``destination`` (if any)."""
 
     destination: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteRecord:
-    """Delete the bundle's record, which is no longer needed."""
+    """Action: delete the bundle's record, which is no longer needed."""
 
 
 @dataclass(frozen=True, slots=True)
 class AwaitOthers:
-    """Wait for another broker to act: the bundle's former owner or its successor."""
+    """Action: wait for another broker to act: the bundle's former owner or its successor."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rest:
-    """Do nothing."""
+    """Action: do nothing until the next event."""
 
 
 Action: TypeAlias = WriteNext | AwaitSuccessor | CloseOpenTopics | DeleteRecord | AwaitOthers | Rest
 
 
 def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Action:
-    """What a broker does next about a bundle.
+    """The next action of one broker for a bundle; ``record`` None: the bundle has no record.
 
     ``local.topics`` must be what `topics_by` returns for this record.
     """
@@ -90,7 +91,11 @@ def next_action(record: ServiceUnitStateData | None, local: LocalBundle) -> Acti
 
 
 def topics_by(record: ServiceUnitStateData | None, me: str, topics: OpenTopics) -> OpenTopics:
-    """What broker ``me`` does with its open topics by a record; ``topics``: what it did before."""
+    """What broker ``me`` does with its open topics once it has read ``record``.
+
+    ``topics`` is what it did before. A transfer's source goes on as before, until an action ends
+    that.
+    """
     if not serves(record, me):
         return OpenTopics.SERVED if topics is OpenTopics.TAKING_OVER else topics
     if topics is OpenTopics.TAKING_OVER:
@@ -219,12 +224,12 @@ def has_successor(record: ServiceUnitStateData | None, me: str) -> bool:
 
 
 def goes_from(record: ServiceUnitStateData | None, me: str) -> bool:
-    """Whether broker ``me`` has released the bundle and its successor does not own it yet."""
+    """Whether broker ``me`` released the bundle to a successor that does not own it yet."""
     return _left(record, me, ServiceUnitState.ASSIGNING)
 
 
 def gave(record: ServiceUnitStateData | None, me: str) -> bool:
-    """Whether another broker owns the bundle and got it from broker ``me``."""
+    """Whether another broker owns the bundle, and its record names ``me`` as the former owner."""
     return _left(record, me, ServiceUnitState.OWNED)
 
 

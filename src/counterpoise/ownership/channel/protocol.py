@@ -52,8 +52,8 @@ class StateChannel:
         return name if name != path and name.count("/") == 2 else None
 
     def concerns_unknown(self, path: str, change: NodeChange) -> bool:
-        """Whether a change matters to a broker without state for the bundle: a new record may name
-        it.
+        """Whether a broker without state for the bundle must handle a change: any new record, since
+        it may name this broker.
         """
         del path
         return change is NodeChange.APPEARED
@@ -91,7 +91,7 @@ class StateChannel:
     def is_unbelievable(
         self, bundle: str, value: bytes, active: Collection[str], now_ms: int
     ) -> bool:
-        """Whether the leader has to repair a record just written, by `why_unbelievable`."""
+        """Whether the leader must repair a record just written: `why_unbelievable` has a reason."""
         record = _read(bundle, value)
         return record is not None and why_unbelievable(record, active, now_ms) is not None
 

@@ -64,7 +64,7 @@ def _why_senseless(bundle: str, record: ServiceUnitStateData) -> str | None:
 
 
 def tiles(parent: BundleRange, ranges: Collection[str]) -> bool:
-    """Whether ranges ``0x…_0x…`` cover the parent's range without gaps or overlaps."""
+    """Whether the ranges (``0x…_0x…``) together cover ``parent`` without gaps or overlaps."""
     if not 1 <= len(ranges) <= PARTS_MAX:
         return False
     try:
@@ -78,9 +78,10 @@ def tiles(parent: BundleRange, ranges: Collection[str]) -> bool:
 def why_unbelievable(
     record: ServiceUnitStateData, active: Collection[str], now_ms: int
 ) -> str | None:
-    """Why the leader repairs a record at once; None if the record is plausible.
+    """Why the leader must repair a valid record at once, for a person; None if it is plausible.
 
-    Unless the bundle is at rest, its brokers must be alive and its time may not be in the future.
+    The brokers that it names must be alive (in ``active``). Unless the bundle is `Owned`, the
+    record's time may not be ahead of the leader's clock by more than `AHEAD_MAX_MS`.
     """
     missing = next(_missing(record, active), None)
     if missing is not None:

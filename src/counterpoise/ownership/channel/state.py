@@ -1,4 +1,4 @@
-"""A bundle as one broker sees it, under the state channel."""
+"""The state of one bundle at one broker, under the state channel."""
 
 import enum
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ RECORDS: Final = "/service_unit_state"
 
 
 class ChannelPhase(enum.Enum):
-    """Which step of the state channel's protocol this broker is at with a bundle."""
+    """The step of the state channel's protocol at which this broker is with a bundle."""
 
     RESTING = "at rest"
     READING = "having its record read"
@@ -35,7 +35,7 @@ class ChannelPhase(enum.Enum):
 
 
 class RecordTrust(enum.Enum):
-    """Whether the last record read is still current."""
+    """Whether the record that was read last may be acted on, or must be read again first."""
 
     CURRENT = "nothing else is known"
     CHANGED = "it has changed since: it is read when the command under way has ended"
@@ -72,19 +72,19 @@ class ChannelBundle:
     writing: ServiceUnitStateData | None = None
     """The record that is being written."""
     early_report: bool = False
-    """Whether the other broker of a transfer signalled before this one knew of the bundle's new
+    """Whether the other broker of a transfer reported too early: before this broker knew the new
     record.
 
-    The other broker is the successor if the record is `Releasing`, written by this broker or by
-    order of another one, and the former owner if this broker writes `Owned`."""
+    If the record is `Releasing`, the report was the successor's, which is ready. If this broker is
+    writing `Owned`, it was the former owner's, which has closed its topics."""
     request: Request | None = None
-    """What this broker was asked to do, until it is done or has become impossible."""
+    """The request to this broker that is not done yet; dropped if it has become impossible."""
     prepared_for: int = 0
-    """The version of the record for which this broker has prepared itself; 0: none."""
+    """The version of the record for which this broker issued `Prepare`; 0: none."""
     timer_for: int | None = None
-    """The version of the record for which the timer runs that limits the waiting."""
+    """The version of the record for which a timer limits the wait; None: no timer runs."""
     failures: int = 0
-    """Commands in a row that failed."""
+    """How many commands in a row failed."""
 
     @property
     def me(self) -> str:
@@ -98,7 +98,7 @@ class ChannelBundle:
 
     @property
     def local(self) -> LocalBundle:
-        """What this broker knows of the bundle besides its record."""
+        """What `next_action` needs besides the record: open topics, the request, the time."""
         return LocalBundle(self.me, self.topics, self.request, self.context.now_ms())
 
     @property

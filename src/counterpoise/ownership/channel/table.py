@@ -1,4 +1,4 @@
-"""How one broker follows the record of one bundle on the state channel, as a state table.
+"""The state machine by which one broker follows a bundle's record on the state channel.
 
 Every step begins with the record: it is read, `next_action` decides what to do, and a command does
 it. A write is a compare-and-set on the record that was read. So if two brokers write at once, one
@@ -43,9 +43,9 @@ Transition: TypeAlias = Callable[[ChannelBundle, Any], Next]
 P = ChannelPhase
 
 TRIES: Final = 6
-"""Failures in a row after which a broker gives up what it was asked to do."""
+"""After this many failed commands in a row a broker drops the request that it was carrying out."""
 CLOSE_TRIES: Final = 3
-"""Failures in a row after which a bundle is released with topics that would not close."""
+"""After this many failures to close its topics a bundle is released with topics still open."""
 
 
 def advance(state: ChannelBundle, event: object) -> Next:
@@ -63,7 +63,7 @@ def read(state: ChannelBundle, _: object = None) -> Next:
 
 
 def act(state: ChannelBundle) -> Next:
-    """Begin the action that follows from the record read or written: next state and effects."""
+    """Decide by the record just read or written (`next_action`), and begin that action."""
     topics = topics_by(state.record, state.me, state.topics)
     if state.early_report and has_successor(state.record, state.me):
         topics = _handing_over(topics)
@@ -124,7 +124,7 @@ def _take_request(state: ChannelBundle, request: events.Request) -> Next:
 
 
 def _keep_request(state: ChannelBundle, request: events.Request) -> Next:
-    """Keep a request until the current step has ended."""
+    """Keep a request until the current command has ended."""
     return replace(state, request=request), ()
 
 

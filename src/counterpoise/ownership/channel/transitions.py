@@ -1,8 +1,8 @@
 """Which record may follow which (``ServiceUnitStateDataConflictResolver``).
 
 Every reader of the channel checks each record and ignores invalid ones. The check depends only on
-the two records and the kind of channel. So brokers that read the same records in the same order
-reach the same state, and all of them ignore a record that another one preceded.
+the two records and on where they are stored. So brokers that read the same records in the same
+order reach the same state; of two records that follow the same one, all ignore the later.
 """
 
 import enum

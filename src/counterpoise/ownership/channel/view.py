@@ -1,8 +1,8 @@
-"""The table that a reader of the state channel's topic maintains: every bundle's record.
+"""The current record of every bundle, as a reader of the state channel's topic maintains it.
 
 All brokers read the same messages in the same order and check each alike (`transitions.refusal`).
-So they have the same table, even if records were written concurrently, twice or too late. A writer
-reads the topic to learn whether its record was accepted.
+So they agree, even if records were written concurrently, twice or too late. A writer reads the
+topic to learn whether its record was accepted.
 """
 
 from collections.abc import Mapping
@@ -22,8 +22,8 @@ class ChannelMessage:
     value: bytes | None
     """The record as JSON; None is a tombstone."""
     removes: int | None = None
-    """The version that this broker's tombstone removes. Pulsar's tombstones name none, and remove
-    any."""
+    """The only version of the record that this tombstone deletes; None, as in Pulsar's: any
+    version."""
 
 
 class ChannelView:
@@ -48,7 +48,7 @@ class ChannelView:
         return None if found is None else found[0].version
 
     def hear(self, message: ChannelMessage) -> str | None:
-        """Apply the next message. Returns why it is ignored; None if it was applied."""
+        """Apply the topic's next message. Returns why it is ignored, or None if it was applied."""
         before = self._records.get(message.bundle)
         if message.value is None:
             return self._bury(message, before)

@@ -29,7 +29,7 @@ def bundle_of(path: str) -> str | None:
 
 
 def read_lock(value: bytes | None) -> records.NamespaceEphemeralData | None:
-    """The owner that a lock's value names: None without a lock; no addresses if it is malformed."""
+    """The owner that a lock's value names; None without a lock, empty addresses if malformed."""
     if value is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""A bundle as one broker sees it, under lock and redirect."""
+"""The state of one bundle at one broker, under lock and redirect."""
 
 import enum
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from counterpoise.ownership.port import OwnershipOptions
 
 
 class LockPhase(enum.Enum):
-    """Which step of the lock protocol this broker is at with a bundle."""
+    """The step of the lock protocol at which this broker is with a bundle."""
 
     FREE = "not owned here"
     READING_HAND_OVER = "being handed over, perhaps to this broker"
@@ -62,7 +62,7 @@ class BundleLock:
     bundle: str
     phase: LockPhase = LockPhase.FREE
     destination: str | None = None
-    """The broker that takes the bundle after its present owner."""
+    """The id of the broker that takes the bundle after its present owner; None: not known."""
     version: int | None = None
     """The version of this broker's lock; None after an event that requires reading it again."""
     is_released: bool = False
@@ -72,19 +72,20 @@ class BundleLock:
     announced: bool = False
     """Whether a hand-over that this broker announced may still exist."""
     thorough: bool = False
-    """Whether the lock is read as well as the hand-over, because a client asked."""
+    """Whether the lock is read after the announcement of the hand-over, because a client asked."""
     pausing: bool = False
-    """Whether the last command failed, none is in progress, and the timer issues it again."""
+    """Whether the last command failed; the timer, which is running, issues it again."""
     overtaken: bool = False
-    """Whether something happened since the command was issued, so its result is not believed."""
+    """Whether another event came since the command: its result is ignored, and it is reissued."""
     failures: int = 0
-    """Commands in a row that failed."""
+    """How many commands in a row failed."""
     deferred: object | None = None
-    """A request that waits until this step is over."""
+    """A request that is handled when the current step has ended; None: none."""
     claimed: bool = False
-    """Whether a lock that is found and names this broker is certainly another process's: since the
-    session last changed this broker has owned one, or has removed one that names it.
-    """
+    """Whether a lock that names this broker, but is not of its session, belongs to another process.
+
+    True once the session has owned the lock, or removed one that names this broker: then such a
+    lock cannot be left over from before a restart."""
 
     def __str__(self) -> str:
         words = [self.phase.value]
@@ -147,7 +148,7 @@ class BundleLock:
 
     @property
     def split_into(self) -> tuple[str, ...]:
-        """Always empty: a lock does not record a split."""
+        """Always empty: this protocol does not record a split."""
         return ()
 
     @property

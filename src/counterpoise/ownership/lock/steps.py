@@ -1,5 +1,6 @@
-"""The transitions of the lock protocol's state table: each takes the state of a bundle and an
-event, and returns the next state and the effects.
+"""The transitions of the lock protocol's state table (`table`).
+
+Each takes a bundle's state and an event, and returns the next state and the effects.
 """
 
 from collections.abc import Callable
@@ -23,22 +24,22 @@ def stay(state: BundleLock, _: object) -> Next:
 
 
 def issue(state: BundleLock, command: events.Command) -> Next:
-    """Issue a command. Its result is accepted unless another event comes first."""
+    """Issue a command. Its result is used unless another event comes first (`believing`)."""
     return replace(state, pausing=False, overtaken=False), (command,)
 
 
 def enter(state: BundleLock, phase: LockPhase, **changes: Any) -> Next:
-    """Enter a phase and issue its first command."""
+    """Enter a phase and issue its first command; ``changes`` are other fields to set."""
     return ask_again(replace(state, phase=phase, failures=0, **changes))
 
 
 def entering(phase: LockPhase, **changes: Any) -> Transition:
-    """Make the transition that enters a phase, whatever the event is."""
+    """Make a transition that enters a phase and sets ``changes``, whatever the event is."""
     return lambda state, _: enter(state, phase, **changes)
 
 
 def ask_again(state: BundleLock) -> Next:
-    """Issue the phase's first command again."""
+    """Issue the phase's first command again, since its last result may be outdated."""
     match state.phase:
         case P.READING_HAND_OVER | P.WITHDRAWING:
             return issue(state, events.ReadNode(state.hand_over))
@@ -63,7 +64,7 @@ def ask_again(state: BundleLock) -> Next:
 
 
 def rest(state: BundleLock, phase: LockPhase, version: int | None = None) -> Next:
-    """Enter a phase in which nothing is awaited. A request that was deferred is handled next."""
+    """Enter a phase in which nothing is awaited (`REST`); then handle a deferred request."""
     after = BundleLock(state.options, state.bundle, phase, version=version, deferred=state.deferred)
     return after, ()
 
@@ -76,7 +77,7 @@ def pause(state: BundleLock) -> Next:
 
 
 def later(state: BundleLock, event: object) -> Next:
-    """Defer a request until the current step is over."""
+    """Transition: defer a request until the current step is over."""
     return replace(state, deferred=event), ()
 
 
@@ -84,29 +85,25 @@ def later(state: BundleLock, event: object) -> Next:
 
 
 acquire = entering(P.ACQUIRING)
-"""Transition: try to create the lock, which no other broker is known to have."""
+"""Transition: try to create the lock; as far as is known, no other broker has it."""
 take_over = entering(P.ACQUIRING, is_released=True)
-"""Transition: create this broker's lock; the former owner has released the bundle or is gone."""
+"""Transition: create this broker's lock; the former owner released the bundle or is gone."""
 
 
 def hear_withdrawal(state: BundleLock, _: object) -> Next:
-    """Transition: note, since the announcement vanished, that the former owner has closed all
-    topics or is gone.
-    """
+    """Transition: note that the former owner withdrew its announcement: its topics are closed."""
     return replace(state, is_released=True), ()
 
 
 hear = entering(P.READING_HAND_OVER, destination=None, is_released=False)
-"""Transition: read the owner's announcement, to find out to which broker it hands over."""
+"""Transition: read the hand-over's announcement, to find out which broker is the successor."""
 check_ownership = entering(P.READING_HAND_OVER, thorough=True)
-"""Transition: check, because a client asked, whether the bundle is handed over to this broker or
-owned already."""
+"""Transition: for a client that asked, check if the bundle is handed over to, or owned by, this
+broker."""
 
 
 def heard(state: BundleLock, answer: events.NodeFound) -> Next:
-    """Transition: act on the announcement that was read; if it names this broker, check the
-    lock.
-    """
+    """Transition: act on the announcement just read; if it names this broker, read the lock."""
     hand_over = read_hand_over(answer.value)
     if hand_over is not None and hand_over.destination == state.me:
         return enter(state, P.CHECKING, destination=state.me)
@@ -117,7 +114,7 @@ def heard(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def checked(state: BundleLock, answer: events.NodeFound) -> Next:
-    """Transition: act on the lock that was read, of a bundle that is not served here."""
+    """Transition: act on the lock just read, of a bundle that this broker does not serve."""
     expected = state.destination == state.me
     holder = read_lock(answer.value)
     if holder is None:
@@ -150,17 +147,17 @@ def own(state: BundleLock, version: int) -> Next:
 
 
 def inherit(state: BundleLock, _: object) -> Next:
-    """Transition: serve all topics, which the former owner has closed or took too long to close."""
+    """Transition: serve all topics: the former owner has closed them or took too long."""
     return rest(state, P.OWNED, state.version)
 
 
 def look(state: BundleLock, _: object) -> Next:
-    """Transition: read the bundle's lock, whose version is not the one known."""
+    """Transition: read the lock, since its version is no longer the one known."""
     return issue(replace(state, version=None), events.ReadNode(state.lock))
 
 
 def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
-    """Transition: act on the lock that was read, of a bundle that this broker wants or serves."""
+    """Transition: act on the lock just read, of a bundle that is served or wanted here."""
     holder = read_lock(answer.value)
     if holder is None:
         # No broker has it. If it vanished with this broker's session, the topics just stay open.
@@ -190,7 +187,7 @@ def create(state: BundleLock, _: object) -> Next:
 doubt = entering(P.DOUBTED, version=None)
 """Transition: read the lock, which may be gone, before another topic is opened."""
 lose = entering(P.DOUBTED, version=None, claimed=True)
-"""Transition: read the lock, which vanished, perhaps because another process removed it."""
+"""Transition: read the lock again, which vanished; another process may have removed it."""
 
 
 def release(state: BundleLock, request: events.Release) -> Next:
@@ -202,8 +199,7 @@ def release(state: BundleLock, request: events.Release) -> Next:
 
 
 def announced(state: BundleLock, _: object) -> Next:
-    """Transition: wait for the successor to prepare, or close the topics; the announcement is
-    written.
+    """Transition: the announcement is written; wait for the successor, or close the topics.
 
     It waits if there is a successor and this broker certainly has the lock.
     """
@@ -213,14 +209,12 @@ def announced(state: BundleLock, _: object) -> Next:
 
 
 give = entering(P.YIELDING)
-"""Transition: delete the lock, since the successor is ready. Topics stay open until it has the
+"""Transition: delete the lock, since the successor is ready. Topics stay open until it has a
 lock."""
 
 
 def given(state: BundleLock, answer: object) -> Next:
-    """Transition: wait until the successor has a lock, then close the topics; this broker's lock is
-    gone.
-    """
+    """Transition: this broker's lock is gone; await the successor's, then close the topics."""
     if state.version is None:
         return close_topics(state, answer)
     if state.overtaken:
@@ -230,20 +224,21 @@ def given(state: BundleLock, answer: object) -> Next:
 
 
 close_yielded = entering(P.CLOSING, version=None, yielded=True)
-"""Transition: close the topics, then withdraw the announcement; the successor has the lock."""
+"""Transition: the successor has the lock; close the topics, then withdraw the announcement."""
 close_topics = entering(P.CLOSING)
-"""Transition: close the topics, then delete the lock; the successor took too long to prepare."""
+"""Transition: the successor took too long to prepare; close the topics, then delete the lock."""
 close_in_doubt = entering(P.CLOSING, version=None)
-"""Transition: close the topics at once; the lock may be gone, and another broker may own the
-bundle."""
+"""Transition: close the topics at once, since the lock may be gone and another broker may own
+them."""
 close_without_successor = entering(P.CLOSING, destination=None)
-"""Transition: close the topics without a successor, which was not notified or takes no lock. The
-next lookup chooses a broker."""
+"""Transition: close the topics and leave the bundle to the next lookup.
+
+The successor could not be notified, or it has not created a lock."""
 
 
 def topics_closed(state: BundleLock, _: object) -> Next:
-    """Transition: delete the lock, now that topics are closed; or serve again, if the bundle was
-    released to this broker.
+    """Transition: topics are closed; delete the lock, or serve again if this broker is the
+    destination.
     """
     if state.yielded:
         return enter(state, P.WITHDRAWING)
@@ -255,11 +250,11 @@ def topics_closed(state: BundleLock, _: object) -> Next:
 
 
 replaced = entering(P.DELETING, destination=None)
-"""Transition: only delete the lock; the bundle was split, and this broker owns its parts."""
+"""Transition: the bundle was split and this broker owns its parts; only delete the lock."""
 
 
 def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
-    """Transition: delete the lock that was read if it is this broker's."""
+    """Transition: delete the lock just read, if it is this broker's."""
     if answer.value is None:
         return deleted(state, answer)
     if answer.mine:
@@ -268,8 +263,8 @@ def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def deleted(state: BundleLock, answer: object) -> Next:
-    """Transition: wait, if a successor was announced, until it has a lock; this broker's is
-    deleted.
+    """Transition: this broker's lock is deleted; wait for the lock of an announced successor, if
+    any.
     """
     if not state.announced:
         return rest(state, P.FREE)
@@ -282,8 +277,8 @@ def deleted(state: BundleLock, answer: object) -> Next:
 
 
 def taken(state: BundleLock, _: object) -> Next:
-    """Transition: note that a lock appeared during the deletion; it is the successor's if this
-    broker's is gone.
+    """Transition: a lock appeared during the deletion; if this broker's is gone, it is the
+    successor's.
     """
     return replace(state, overtaken=True), ()
 
@@ -293,12 +288,12 @@ withdraw = entering(P.WITHDRAWING)
 
 
 def stop_waiting(state: BundleLock, request: object) -> Next:
-    """Transition: stop waiting for the successor; a lookup chose this broker again."""
+    """Transition: stop waiting for the successor, since a lookup chose this broker again."""
     return enter(replace(state, deferred=request), P.WITHDRAWING)
 
 
 def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
-    """Transition: delete the announcement that was read if it is this broker's."""
+    """Transition: delete the announcement just read, if it is this broker's."""
     hand_over = read_hand_over(answer.value)
     if hand_over is None or hand_over.source != state.me:
         return rest(state, P.FREE)
@@ -307,7 +302,7 @@ def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def free(state: BundleLock, _: object) -> Next:
-    """Transition: rest; this broker does not own the bundle."""
+    """Transition: rest in the phase `FREE`; this broker does not own the bundle."""
     return rest(state, P.FREE)
 
 
@@ -324,8 +319,10 @@ def believing(transition: Transition) -> Transition:
 
 
 def trying(tries: int | None, then: Transition) -> Transition:
-    """Make the transition for a failed command: issue it again; after ``tries`` failures do
+    """Make the transition for a failed command: issue it again, and after ``tries`` failures do
     ``then``.
+
+    ``tries`` None: it is issued again for ever.
     """
 
     def failed(state: BundleLock, event: events.CommandFailed) -> Next:
@@ -344,8 +341,8 @@ def end_pause(state: BundleLock, _: events.TimerFired) -> Next:
 
 
 def distrust(state: BundleLock, event: object) -> Next:
-    """Transition: distrust the known version of the lock and the result of the command in
-    progress.
+    """Transition: read the lock again before it is used, and ignore the result of the current
+    command.
     """
     claimed = state.claimed and not isinstance(event, events.SessionChanged)
     state = replace(state, version=None, claimed=claimed)
@@ -353,7 +350,7 @@ def distrust(state: BundleLock, event: object) -> Next:
 
 
 def unsure(state: BundleLock, _: object) -> Next:
-    """Transition: note that the lock may be gone; it is checked after the topics are closed."""
+    """Transition: note that the lock may be gone. It is read after the topics are closed."""
     return replace(state, version=None), ()
 
 
@@ -363,8 +360,8 @@ def on_node(
     announced: Transition = stay,
     withdrawn: Transition = stay,
 ) -> Transition:
-    """Make the transition for a changed node out of four: for the lock, and for the announcement,
-    that vanished or appeared.
+    """Make the transition for a changed node from four: for the lock's node and for the
+    announcement's, that appeared or vanished.
     """
 
     def changed(state: BundleLock, event: events.NodeChanged) -> Next:

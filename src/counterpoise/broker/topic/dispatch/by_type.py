@@ -1,4 +1,4 @@
-"""Which dispatcher serves which type of subscription."""
+"""Which dispatcher class delivers for each type of subscription."""
 
 from collections.abc import Callable, Mapping
 from typing import Final

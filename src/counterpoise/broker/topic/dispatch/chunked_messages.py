@@ -10,9 +10,10 @@ MESSAGES_MAX: Final = 10_000
 
 
 class ChunkedMessages:
-    """The consumer of each message whose last chunk was not sent yet (``SharedConsumerAssignor``).
+    """Which consumer gets the chunks of each message under way (``SharedConsumerAssignor``).
 
-    Chunks whose consumer is not ready wait for it; consumers with permits are sent what follows.
+    A chunk whose consumer has no permits waits for it; later entries go to other consumers
+    meanwhile.
     """
 
     def __init__(self) -> None:
@@ -23,8 +24,8 @@ class ChunkedMessages:
     def consumer_of(self, entry: bytes, index: int, offered: Recipient) -> Recipient | None:
         """The consumer that has to get this entry now; None if the entry waits for its consumer.
 
-        It is ``offered``, which is ready, if the entry is no chunk, or no consumer has got a chunk
-        of its message.
+        ``offered`` is a consumer with permits. It gets the entry if that is no chunk, or if no
+        chunk of the message was sent to another consumer.
         """
         chunk = chunk_of(entry)
         if chunk is None:

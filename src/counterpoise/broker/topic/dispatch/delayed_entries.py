@@ -4,7 +4,7 @@ from heapq import heapify, heappop, heappush
 
 
 class DelayedEntries:
-    """Entries that were read and are delivered later, by when they are due."""
+    """Entries that were read but are delivered only when they are due, by log index."""
 
     def __init__(self) -> None:
         self._heap: list[tuple[int, int]] = []
@@ -19,7 +19,7 @@ class DelayedEntries:
 
     @property
     def due_ms(self) -> int | None:
-        """When the first one is due; None if there is none."""
+        """When the first entry is due, in milliseconds since 1970; None if there is none."""
         return self._heap[0][0] if self._heap else None
 
     def add(self, due_ms: int, index: int) -> bool:

@@ -10,7 +10,7 @@ from counterpoise.names.callbacks import Notify
 _log = logging.getLogger(__name__)
 
 TURN: Final = 4000
-"""The work of one turn, in entries examined plus kilobytes sent: some five milliseconds."""
+"""The work of one turn: entries examined plus kilobytes sent; it takes some five milliseconds."""
 SHARE_MIN: Final = 200
 """The least work of a turn that one client gets, however many others there are."""
 
@@ -18,11 +18,11 @@ _Waiting = tuple[Notify, int]
 
 
 class DeliveryTurns:
-    """Divides a broker's time for deliveries: ``left`` is the work that dispatchers may still do in
-    this turn of the event loop.
+    """Divides a broker's time for deliveries among its clients.
 
-    When no work is left, dispatchers wait in a queue for a later turn. So the loop serves
-    everything else in between, whatever the backlog and the permits.
+    ``left`` is the work that dispatchers may still do in this turn of the event loop. When none is
+    left, they wait in a queue for a later turn. So the loop serves everything else in between,
+    whatever the backlog and the permits.
 
     Each client has its own queue, and the queues are served round robin: a client with ten thousand
     subscriptions delays its own, not those of other clients.

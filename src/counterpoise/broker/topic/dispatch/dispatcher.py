@@ -1,4 +1,4 @@
-"""The interface of dispatchers, through which a subscription delivers, and what they share."""
+"""The base class of dispatchers, which deliver a subscription's entries to its consumers."""
 
 import sys
 from abc import ABC, abstractmethod
@@ -17,7 +17,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.storage.grouplog import Log
 
 NO_TRANSACTION: Final = sys.maxsize
-"""No transaction is open: all entries may be delivered."""
+"""The value of ``stable_end`` without an open transaction: all entries may be delivered."""
 
 BURST_BYTES = 1 << 20
 """A burst ends after this many bytes, so that one consumer cannot fill a connection's buffer."""
@@ -30,8 +30,8 @@ BURST_ENTRIES = 500
 class DispatcherSpec:
     """What a dispatcher is made from: its subscription's state, and its first consumer's request.
 
-    ``stable_end`` is the index of the first message of an open transaction, ``compacted`` the
-    entries that ``readCompacted`` consumers get.
+    Entries from index ``stable_end`` on are not delivered: an open transaction has a message there.
+    ``compacted`` are the entries that ``readCompacted`` consumers get.
     """
 
     subscription: str
@@ -75,7 +75,7 @@ class Dispatcher(ABC):
 
     @property
     def behind(self) -> int:
-        """The number of entries that were not delivered yet."""
+        """The number of entries of the log that were not delivered to any consumer yet."""
         return self.log.end - self.read_index
 
     def dispatch(self) -> None:
@@ -117,7 +117,7 @@ class Dispatcher(ABC):
 
     @abstractmethod
     def _taker(self, entry: bytes) -> Recipient | None:
-        """The consumer to which an entry would be sent now."""
+        """The consumer to which an entry would be sent now; None if no consumer can take it."""
 
     def serves(self, request: SubscribeRequest) -> bool:
         """Whether a consumer with this request may join, by the subscription's type."""
@@ -162,14 +162,14 @@ class Dispatcher(ABC):
         """Forget an entry whose acknowledging transaction was committed."""
 
     def acked_part(self, recipient: Recipient, index: int, left: int) -> None:  # noqa: B027
-        """Note that messages of a batch were acknowledged, and ``left`` messages of it remain."""
+        """Note that messages of a batch were acknowledged; ``left`` messages of it are not."""
 
     @abstractmethod
     def acked_through(self, index: int) -> None:
         """Note that every entry up to ``index`` was acknowledged."""
 
     def rewind(self, index: int) -> None:
-        """Let the next consumer start at ``index``, since the last one has left."""
+        """Deliver from ``index`` on to the next consumer, since the last one has left."""
         self.read_index = index
 
     def apply(self, rules: TopicRules) -> None:  # noqa: B027  most have no such limit
@@ -187,7 +187,7 @@ class Dispatcher(ABC):
 
     @property
     def blocked(self) -> bool:
-        """Whether nothing is delivered until consumers acknowledge something."""
+        """Whether delivery stopped because too many messages are unacknowledged."""
         return False
 
     def close(self) -> None:

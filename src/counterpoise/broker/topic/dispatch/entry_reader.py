@@ -19,12 +19,12 @@ _RETRY_SECONDS = 5.0
 
 
 class EntryReader:
-    """Reads a log for one dispatcher, in chunks and in the background."""
+    """Reads a log for one dispatcher: at once from memory, or in the background from the store."""
 
     __slots__ = ("_background", "_chunk", "_complaint", "_log", "_reading", "_wake")
 
     def __init__(self, log: Log[Any], wake: Notify) -> None:
-        """``wake`` is called when a chunk has arrived that `at` could not return."""
+        """``wake`` is called when entries have been read for which `at` returned None."""
         self._log = log
         self._background = BackgroundTasks()
         self._wake = wake
@@ -33,7 +33,7 @@ class EntryReader:
         self._reading: asyncio.Task[None] | None = None
 
     def at(self, index: int) -> Chunk | None:
-        """Return the chunk with entry ``index`` if it is in memory.
+        """Return the chunk of entries that contains ``index``, if it is in memory.
 
         Otherwise None: it is read now, and ``wake`` is called when it has been.
         """
@@ -54,7 +54,7 @@ class EntryReader:
         return self._reading is not None
 
     def in_memory(self, index: int) -> Chunk | None:
-        """The chunk with entry ``index`` if in memory; nothing is read for it."""
+        """The chunk of entries that contains ``index``; None if it is not in memory."""
         chunk = self._log.cached(index)
         if chunk is not None:
             return chunk

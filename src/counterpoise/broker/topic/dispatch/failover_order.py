@@ -24,7 +24,7 @@ class FailoverOrder(Generic[M]):
     """
 
     def __init__(self, topic: str, partition: int) -> None:
-        """``partition``: -1 for the ring."""
+        """``partition``: the partition's number, or -1 to use the hash ring."""
         self._topic_hash = murmur3_32(topic.encode())
         self._partition = partition
         self._levels: list[int] = []
@@ -53,7 +53,7 @@ class FailoverOrder(Generic[M]):
             del self._levels[bisect_left(self._levels, priority)]
 
     def first(self) -> M:
-        """The active member; raises if there is none."""
+        """The active member; raises `LookupError` if there is none."""
         line = self._lines[self._levels[0]]
         if self._partition >= 0:
             return line[self._partition % len(line)][2]

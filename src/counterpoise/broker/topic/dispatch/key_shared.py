@@ -126,7 +126,7 @@ class KeySharedDispatcher(SharedDispatcher):
             del self._slots[each]
 
     def _keep_waiting(self, slot: int, left: list[int]) -> None:
-        """Let only the entries ``left`` of a slot wait: the others no longer limit look-ahead."""
+        """Keep only ``left`` of a slot's waiting entries; the others no longer limit look-ahead."""
         done = {*self._waiting[slot]}.difference(left)
         if not done:
             return
@@ -194,7 +194,7 @@ class KeySharedDispatcher(SharedDispatcher):
         return False
 
     def _serve_lane(self, recipient: Recipient) -> bool:
-        """Send a consumer its waiting entries in log order; False if one has to be read first."""
+        """Send a consumer its waiting entries in log order; False if one must be read first."""
         free, room = self.flow.budget()
         lane, most = self._lanes[recipient], min(BURST_BYTES, room)
         burst = _Burst()
@@ -320,7 +320,7 @@ class KeySharedDispatcher(SharedDispatcher):
             del self._waiting[slot]
 
     def _enter_lane(self, slot: int) -> None:
-        """Put a waiting slot into its consumer's lane, unless another consumer must drain it."""
+        """Put a waiting slot into its consumer's lane, unless another still holds entries of it."""
         if self._lanes_stale:
             return
         recipient = self._consumer_of(slot)
@@ -340,7 +340,7 @@ class KeySharedDispatcher(SharedDispatcher):
             self._enter_lane(slot)
 
     def _released(self, index: int) -> None:
-        """Remove an entry from those that its consumer holds: waiting ones with its key may go."""
+        """Note that its consumer holds an entry no longer: waiting ones of its slot may be sent."""
         slot = self._slots[index]
         held = self._holders.get(slot)
         if held is None:

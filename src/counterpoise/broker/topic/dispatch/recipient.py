@@ -1,4 +1,4 @@
-"""An attached consumer, as delivery uses it: its permits, unacknowledged entries and sink."""
+"""An attached consumer as dispatchers see it: its permits and unacknowledged entries."""
 
 import time
 from collections.abc import Sequence
@@ -13,10 +13,9 @@ from counterpoise.wire.encode_runs import Delivery
 class Recipient:
     """An attached consumer, as dispatchers use it.
 
-    ``permits`` counts messages, so a batch can take it below zero. ``pending`` maps the index of
-    each entry that was sent, and is neither acknowledged nor to be redelivered, to its number of
-    messages; ``unacked`` is their sum (only for Shared and Key_Shared, which acknowledge entry by
-    entry).
+    ``permits`` counts messages, so a batch can take it below zero. Messages go to ``sink``, its
+    client's connection. ``unacked`` and ``pending`` are filled for Shared and Key_Shared only,
+    which acknowledge entry by entry.
     """
 
     request: SubscribeRequest
@@ -32,10 +31,10 @@ class Recipient:
     permits: int = field(default=0, init=False)
     """Messages that it may be sent; below zero after a batch that was larger than the permits."""
     pending: dict[int, int] = field(default_factory=dict, init=False)
-    """The number of messages of each entry, by index, that was sent and is neither acknowledged nor
-    to be redelivered."""
+    """By index, each entry that was sent and is neither acknowledged nor to be redelivered: its
+    number of messages."""
     unacked: int = field(default=0, init=False)
-    """How many messages are pending; counted for Shared and Key_Shared only."""
+    """The number of messages in ``pending``."""
     blocked: bool = field(default=False, init=False)
     closed: bool = field(default=False, init=False)
     is_end_notified: bool = field(default=False, init=False)
@@ -58,7 +57,7 @@ class Recipient:
 
     @property
     def ready(self) -> bool:
-        """Whether messages can be sent to the consumer now."""
+        """Whether messages can be sent now: the consumer has permits and its client reads."""
         return self.permits > 0 and not self.blocked and not self.closed and self.sink.writable
 
     def send(self, deliveries: Sequence[Delivery], messages: int, size: int) -> None:

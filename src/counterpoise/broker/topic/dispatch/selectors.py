@@ -1,4 +1,4 @@
-"""Selectors: to which Key_Shared consumer a key belongs, as Pulsar's choose it."""
+"""Maps a message's key to a consumer of a Key_Shared subscription, as Pulsar's selectors do."""
 
 from abc import ABC, abstractmethod
 from bisect import bisect_left, bisect_right, insort
@@ -108,7 +108,7 @@ class HashRing(Selector[M]):
                 del self._sorted[bisect_left(self._sorted, point)]
 
     def select(self, slot: int) -> M | None:
-        """The first owner of the next point at or above the slot."""
+        """The member that owns the next point at or above the slot; None if there is none."""
         points = self._sorted
         if not points:
             return None
@@ -116,7 +116,7 @@ class HashRing(Selector[M]):
 
 
 class _Numbers:
-    """The numbers of members with the same name: each takes the lowest that is free."""
+    """The numbers of members with the same name; each gets the lowest free one."""
 
     def __init__(self) -> None:
         self._free: list[int] = []

@@ -210,7 +210,7 @@ class SharedDispatcher(Dispatcher):
             self._enter(recipient)
 
     def _count(self, messages: int) -> None:
-        """Count unacknowledged messages of the subscription; fewer if negative."""
+        """Add to the number of unacknowledged messages; negative: subtract."""
         self.unacked += messages
         if self.unacked >= self._max_unacked:
             self._blocked = True
@@ -240,7 +240,7 @@ class SharedDispatcher(Dispatcher):
                 return
 
     def _serve(self, recipient: Recipient) -> bool:
-        """Serve one consumer; False if entries must be read first."""
+        """Send one consumer its turn's messages; False if entries must be read first."""
         free, room = self.flow.budget()
         if free <= 0:
             return False
@@ -269,7 +269,7 @@ class SharedDispatcher(Dispatcher):
     def _serve_new(
         self, recipient: Recipient, left: int, burst: list[Delivery]
     ) -> tuple[int, int, bool]:
-        """Fill ``burst`` with new entries of about ``left`` messages.
+        """Fill ``burst`` with new entries, up to ``left`` messages or slightly more.
 
         Returns how many messages are left, the bytes added, and False if the entries have to be
         read from the store first.

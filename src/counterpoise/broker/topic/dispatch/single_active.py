@@ -18,11 +18,11 @@ from counterpoise.wire.errors import ServerError
 
 
 class SingleActiveDispatcher(Dispatcher):
-    """Delivers an Exclusive subscription to its consumer, a Failover one to the first by ``order``.
+    """Delivers an Exclusive subscription to its only consumer, a Failover one to the active one.
 
-    A consumer that becomes active starts at the mark-delete position again. When a Failover
-    switches away from a consumer that is still attached, ``switch_delay`` seconds pass before the
-    new one is served, so that acknowledgements under way still arrive
+    A consumer that becomes active (by ``order``) starts at the mark-delete position again. When a
+    Failover switches away from a consumer that is still attached, ``switch_delay`` seconds pass
+    before the new one is served, so that acknowledgements under way still arrive
     (``activeConsumerFailoverDelayTimeMillis``; no delay if no consumer was active).
 
     A consumer that is active when it attaches is served at once, and notified after the same delay,
@@ -203,7 +203,7 @@ class SingleActiveDispatcher(Dispatcher):
         return hashes is not None and hashes.select(hashes.slot(key_of(entry))) is None
 
     def _choose(self) -> bool:
-        """Choose the active consumer; returns whether it changed."""
+        """Choose the active consumer; returns whether another one is active now."""
         chosen = next(iter(self.consumers)) if self._order is None else self._order.first()
         if chosen is self._active:
             return False

@@ -14,9 +14,9 @@ from counterpoise.load.view import ClusterView, Masks
 
 _USAGE = (CPU, BANDWIDTH_IN, BANDWIDTH_OUT)
 _LEAST_USED = 0.02
-"""From a usage below this, a broker's capacity cannot be estimated."""
+"""Below this usage (a fraction) a broker's capacity cannot be estimated."""
 _SATURATED = 0.99
-"""A usage of this or more is at its maximum, however much the clients send."""
+"""At this usage (a fraction) or more a resource is full, whatever clients send."""
 FULL: Final = 0.92
 """A broker that is being filled counts as full at this part of the others' mean."""
 _ILL, _WELL = 0.5, 0.8
@@ -81,8 +81,8 @@ class LoadColumns:
         """By span and broker: the utilisation below which a broker counts as too empty.
 
         For a broker that is to be filled it is ``full``. For others it is at most their present
-        one: without that, a bundle larger than a broker's share would move from one empty broker to
-        the next.
+        utilisation: otherwise a bundle larger than a broker's share would move from one empty
+        broker to the next.
         """
         if not self.filling.any():
             return np.zeros_like(self.utilisation)

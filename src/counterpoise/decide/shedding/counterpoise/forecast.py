@@ -54,7 +54,7 @@ LARGEST: Final = 1e15
 
 
 def followed(view: ClusterView, memory: CounterpoiseMemory) -> Tracks:
-    """The remembered tracks (load histories) in the order of the view's bundles."""
+    """The remembered load histories, in the order of the view's bundles."""
     if memory.bundles == view.bundles:
         return memory.tracks
     if not memory.bundles:
@@ -83,12 +83,12 @@ def advance(
     times_ms: tuple[int, int],
     held: Masks,
 ) -> Tracks:
-    """The tracks (load histories of bundles) after one more report; owners stay as they are.
+    """The bundles' load histories after one more report; owners stay as they are.
 
     ``average`` is the reported mean of ``averaged`` samples, and ``sample`` the newest sample,
     derived from it. The first report of a bundle counts as ``averaged`` samples. ``times_ms`` are
-    the times of the last sample (0 for none) and of this one. Bundles in ``held`` keep their level,
-    because an ill broker's traffic is less than its clients want.
+    the times of the last sample (0 for none) and of this one. Bundles in ``held`` keep their level:
+    their broker seems slow, so its traffic is less than its clients want.
     """
     # A bundle with level 0 counts as new: its forecast would stay 0, however often it was seen.
     first = (before.count == 0) | (before.level.sum(axis=1) <= 0.0)
@@ -217,7 +217,7 @@ def predicted(tracks: Tracks, minutes: float, sample: Floats32, now_ms: int) -> 
 
 
 def spans(minutes: float) -> Floats:
-    """The two parts of the forecast's time, as fractions: the next minutes, and the rest."""
+    """The two parts of ``minutes`` as fractions: the next `SOON_MINUTES`, and the rest."""
     soon = min(0.5, SOON_MINUTES / minutes)
     return np.array([soon, 1.0 - soon])
 

@@ -48,7 +48,7 @@ class Tracks:
     """The broker that served the bundle, as an index into ``CounterpoiseMemory.brokers``; -1 for
     none."""
     moved_ms: Times
-    """When the bundle was first seen on that broker; 0 if it was always there."""
+    """When the bundle was first seen on that broker (ms since 1970); 0 if it was always there."""
     day: Floats16
     """The logarithm of the bundle's load by hour of the day (UTC); 0 for an hour not seen yet."""
 
@@ -93,9 +93,9 @@ class CounterpoiseMemory:
     waited_min: float = 0.0
     """For how many minutes moves have been postponed because of their price (see `timing.py`)."""
     cold: frozenset[str] = frozenset()
-    """The brokers that were found with less than half of the mean load, until they are full."""
+    """Brokers found with less than half of the mean load, until they have been filled."""
     ill: Mapping[str, int] = field(default_factory=dict)
-    """Since when each suspected broker has seemed slow (see `columns.suspects`)."""
+    """By broker that seems slow (`columns.suspects`): since when, in milliseconds since 1970."""
     capacity: Mapping[str, tuple[float, ...]] = field(default_factory=dict)
     """By broker: the most of each figure that it can carry, as last estimated."""
 

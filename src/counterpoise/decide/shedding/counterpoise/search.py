@@ -20,14 +20,13 @@ CANDIDATES: Final = 64
 DESTINATIONS: Final = 16
 """How many brokers are tried as destinations: the emptiest."""
 STALE: Final = 8
-"""The search ends when this many brokers, from the fullest down, have no useful move."""
+"""The search ends when this many of the fullest brokers have no useful move."""
 HOPE: Final = 12.0
 """The search ends when the moves since its best state have cost this many prices more than they
 gained.
 
-Later moves may gain more: if several brokers are equally full, the fullest has less load only once
-all of them have given bundles away.
-"""
+It is not zero because later moves may gain more: of several equally full brokers, all have to give
+bundles away before the fullest one has less load."""
 LEAST: Final = 1e-9
 CHEAPEST: Final = 0.05
 """The least part of a price that a move costs: even a tiny bundle changes its owner."""
@@ -42,16 +41,16 @@ class Step(NamedTuple):
     destination: int
     objective: float
     lasting: float
-    """The part of the objective for the time after the first span."""
+    """The objective's part for the later span, after the next minutes."""
     fullest: float
     """The largest mean utilisation over the time ahead, 1 being the mean broker's."""
     part: float
-    """What the move costs, as a part of a price (`Prices.parts`)."""
+    """What the move costs, as a fraction of the price of a move (`Prices.parts`)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The moves that the search found, in order, and the cluster's state before them."""
+    """The moves that the search found, in order, and the objective before them."""
 
     steps: tuple[Step, ...]
     objective: float
@@ -63,9 +62,9 @@ class Prices(NamedTuple):
     """By how much a move has to lower the objective to be worth making."""
 
     lasting: float
-    """The price of a move that does not make the later span less even."""
+    """The price of a move that leaves the later span as even as it is, or more."""
     passing: float
-    """The price of a move that does."""
+    """The price of a move that helps now and makes the later span less even."""
     small: float = 0.0
     """A bundle smaller than this, as a part of the mean broker's load, costs less to move, in
     proportion: it has fewer clients.
@@ -202,7 +201,7 @@ def _position(parts: Floats, use: Floats) -> tuple[float, float, float]:
 
 
 def _fullest(top: Floats, weight: Floats, barren: list[int]) -> int:
-    """The broker furthest above the mean that may still have a useful move; -1 if there is none."""
+    """The broker furthest above the mean that is not in ``barren`` (no useful move); -1: none."""
     above = weight @ _cost(top)
     above[barren] = 0.0
     fullest = int(above.argmax()) if len(above) else -1

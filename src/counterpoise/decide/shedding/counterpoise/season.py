@@ -24,7 +24,7 @@ LEAST: Final = 1.0
 
 
 def learnt(day: Floats16, load: Floats32, last_ms: int, now_ms: int) -> Floats16:
-    """The loads by hour of the day, updated once the hour of ``last_ms`` is over.
+    """The loads by hour of the day, updated if the hour of ``last_ms`` is over at ``now_ms``.
 
     ``day`` has the logarithm of each bundle's load in each hour; ``load`` is each bundle's load
     when that hour ended. Times are milliseconds since 1970.

@@ -192,7 +192,7 @@ def _on(view: ClusterView, brokers: Collection[str]) -> Masks:
 
 
 def _cold(view: ClusterView, cluster: LoadColumns, memory: CounterpoiseMemory) -> frozenset[str]:
-    """The brokers that are almost empty, and those that were and are not filled yet."""
+    """The brokers that are almost empty, and those that were and have not been filled since."""
     use = cluster.weight @ cluster.utilisation
     return frozenset(
         name

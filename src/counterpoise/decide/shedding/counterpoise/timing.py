@@ -49,9 +49,7 @@ HOUR_MINUTES: Final = 60.0
 
 
 class Bought(NamedTuple):
-    """The moves that a round makes, chosen by gain and price, and what further moves would have
-    gained.
-    """
+    """The moves that a round makes, and what the best moves would gain and cost."""
 
     steps: tuple[Step, ...]
     best: int
@@ -68,8 +66,10 @@ class Bought(NamedTuple):
 def prices_of(
     move_price: float, brokers: int, horizon_min: float, waited_min: float, excess: float
 ) -> Prices:
-    """By how much a move has to lower the objective now, given the time in which it is assumed
-    to pay off, and how far the fullest broker is above the mean.
+    """By how much a move has to lower the objective now.
+
+    It depends on the time in which a move is assumed to pay off, and on how far the fullest broker
+    is above the mean (``excess``).
     """
     pays = min(horizon_min + waited_min, PATIENCE * horizon_min)
     hourly = move_price * HOUR_MINUTES

@@ -1,5 +1,4 @@
-"""What each route of the admin API requires of its caller, such as to be a superuser or a tenant's
-administrator.
+"""Who may call each route of the admin API, such as super users or a tenant's administrators.
 
 The requirements are those of Pulsar 4.0.7, where each method of each resource makes the same check.
 `counterpoise.security.authorization` knows which roles are administrators;
@@ -46,7 +45,7 @@ class Audience(Enum):
 
 @dataclass(frozen=True, slots=True)
 class AccessRule:
-    """Who may call a route: roles, permissions, and on what."""
+    """Who may call a route: the kind of caller, and the operation that a role must be granted."""
 
     audience: Audience
     operation: str = ""
@@ -78,8 +77,6 @@ TENANT_ADMIN_AFTER_LOOKUP: Final = AccessRule(Audience.TENANT_ADMIN, after=LOOKU
 
 
 def word_of(path: str) -> str:
-    """The last segment of a route's path that is no parameter, such as ``messageTTL``; empty if
-    none is.
-    """
+    """The last part of a route's path that is no parameter (``messageTTL``); empty without one."""
     words = [each for each in path.split("/")[5:] if not each.startswith("{")]
     return words[-1] if words else ""

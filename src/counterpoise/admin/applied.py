@@ -1,4 +1,4 @@
-"""The value of a policy for a topic if neither the topic nor its namespace sets it."""
+"""Policies as the broker's settings give them, where no topic or namespace sets any."""
 
 from operator import attrgetter
 
@@ -29,8 +29,9 @@ _SETTINGS = {
 
 
 def applied_by_broker(config: BrokerConfig, name: str) -> Json:
-    """The value of a policy that follows from the broker's settings, in the policy's JSON shape;
-    None if no setting corresponds to it.
+    """The value that the broker's settings give a policy, in the policy's JSON shape.
+
+    None if no setting corresponds to the policy.
     """
     topics, rates = config.topics, config.rates
     match name:

@@ -1,5 +1,4 @@
-"""Limits on HTTP clients of the admin API: number of connections, time, size of bodies, buffered
-answers.
+"""Limits on HTTP clients of the admin API: connections, seconds, body sizes, unread answers.
 
 A connection that stays open without a whole request occupies a file descriptor, and without
 descriptors the broker can open no ledger; a body that never ends, or an answer that the client does
@@ -71,7 +70,7 @@ class HttpClientLimits:
         they take."""
 
     def receive(self, server: web.Server) -> None:
-        """Set the server that the connections belong to."""
+        """Set the aiohttp server whose connections are limited; called once, before it listens."""
         self._server = server
 
     def make_protocol(self) -> asyncio.Protocol:
@@ -170,7 +169,7 @@ class HttpClientLimits:
 
     @staticmethod
     def _give_up(reader: RequestHandler) -> None:
-        """Disconnect a slow reader; its answer, which fails then, is not counted any more."""
+        """Disconnect a client that reads its answer too slowly; the answer counts no longer."""
         if reader.transport is not None:
             reader.transport.abort()
 

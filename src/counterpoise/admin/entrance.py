@@ -55,7 +55,8 @@ def authenticate(broker: BrokerFace) -> Middleware:
 
 
 async def require(request: web.Request, rule: AccessRule, word: str) -> None:
-    """Return if the caller is permitted to make this request; raises `RestError` if not.
+    """Return if the caller may make this request by ``rule``; otherwise raise `RestError`.
+
     ``word``: the policy's name in the path.
     """
     rules = request[_RULES]

@@ -39,7 +39,7 @@ STATUS_OF_CODE: dict[str, HTTPStatus] = {
     "InvalidTxnStatus": HTTPStatus.CONFLICT,
     "TooManyRequests": HTTPStatus.TOO_MANY_REQUESTS,
 }
-"""The HTTP status for each ``ServerError`` of the binary protocol."""
+"""The HTTP status for the name of each ``ServerError`` of the binary protocol."""
 
 
 class RestError(Exception):

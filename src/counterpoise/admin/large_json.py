@@ -49,7 +49,7 @@ async def each_in_turns(
 
 
 async def encoded(value: Json) -> Packed:
-    """A value's JSON text, encoded in several turns of the event loop."""
+    """A value's JSON text, compressed, encoded in several turns of the event loop."""
     text, turns = Packed(), WorkBudget(3 * IN_A_TURN)
     for piece in _pieces(value):
         text.write(piece)

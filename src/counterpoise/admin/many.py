@@ -1,4 +1,4 @@
-"""Sends one request to many paths, such as each partition of a topic or each bundle."""
+"""Makes one request for many paths, such as those of each partition of a topic or each bundle."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence
@@ -29,9 +29,11 @@ async def ask_each(
     body: Json = None,
     unless_all: HTTPStatus | None = None,
 ) -> list[Json]:
-    """Make a request for each path, and return the answers in order; raises the first failure.
+    """Make the same request for each path, and return the answers in order; raises the first
+    failure.
 
-    A refusal with the status ``unless_all`` has no answer, and is raised only if every path failed.
+    A path refused with the status ``unless_all`` has no answer; the refusal is raised only if every
+    path was refused so.
     """
     answers = await try_each(request, method, paths, body=body)
     failures = [each for each in answers if isinstance(each, Exception)]

@@ -1,4 +1,4 @@
-"""Keeps long text compressed between the moment it is written and the moment it is sent.
+"""Compressed text in memory, for answers of many megabytes.
 
 The metrics of 15,000 subscriptions are 90 MB of repetitive text, which compress to a few.
 """
@@ -89,7 +89,7 @@ class Packed:
 
 
 class PackedAnswer(web.StreamResponse):
-    """An answer with packed text, which `HttpClientLimits` unpacks as the client reads it."""
+    """An HTTP answer with compressed text, which `HttpClientLimits` unpacks as the client reads."""
 
     def __init__(self, text: Packed, content_type: str) -> None:
         super().__init__(headers={CONTENT_TYPE: content_type})

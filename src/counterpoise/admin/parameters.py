@@ -17,7 +17,7 @@ _LONG = range(-(2**63), 2**63)
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One kind of parameter: its description, and the check that refuses impossible values."""
+    """One kind of parameter: its description, its check, and its JSON schema."""
 
     about: str
     check: Callable[[str], None]

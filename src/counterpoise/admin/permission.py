@@ -59,7 +59,7 @@ POLICY_NAMES: Final[dict[str, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class AccessRequest:
-    """The parts of a request that decide who may make it."""
+    """The parts of a request by which it is decided whether its caller may make it."""
 
     method: str
     parameters: dict[str, str]

@@ -1,6 +1,4 @@
-"""The policies of namespaces and topics that are one value each: path, name in the stored JSON,
-shape.
-"""
+"""The policies of namespaces and topics that are one JSON value each, as a table."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -95,7 +93,7 @@ BUNDLES = object_of({"boundaries": list_of(text()), "numBundles": whole()})
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """One field of the policies of a namespace or of a topic, and how it is served."""
+    """One policy of namespaces or topics: its path, its name in the stored JSON, its shape."""
 
     path: str
     name: str
@@ -105,8 +103,9 @@ class Policy:
     unset: Json = None
     """The answer if it was never set; None: an empty body."""
     null: Json = None
-    """The value that a body of ``null`` sets, since Pulsar reads some into Java's ``int``; None: it
-    removes the policy."""
+    """The value that a body of ``null`` sets, where Pulsar reads null as an ``int`` of Java's.
+
+    None: such a body removes the policy."""
     member: str = ""
     """The member of the stored policy that this path reads and sets; empty: the whole policy."""
     low: int | None = None
@@ -129,7 +128,9 @@ class Policy:
 
     @property
     def is_read(self) -> bool:
-        """Whether anything reads the policy; ``docs/UNREAD.md`` lists those that nothing reads."""
+        """Whether anything here acts on it; ``docs/UNREAD.md`` lists the policies that nothing
+        reads.
+        """
         return OF_NAMESPACE.get(self.name, self.name) in READ_POLICIES
 
 

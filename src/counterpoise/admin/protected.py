@@ -1,4 +1,4 @@
-"""Refuses changes of policies while they are read-only, and of the brokers' own topics."""
+"""Refuses to change policies while they are read-only, and the brokers' own topics at all times."""
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase

@@ -17,7 +17,7 @@ from counterpoise.names.topic import TopicName
 from counterpoise.security.client import http_session
 
 PEERS = web.AppKey("peers", aiohttp.ClientSession)
-"""The HTTP client with which this broker asks the others."""
+"""The key of the HTTP client with which this broker asks the others."""
 
 
 async def peers(app: web.Application) -> AsyncIterator[None]:
@@ -48,7 +48,10 @@ def to_broker(
 
 
 async def require_topic_owner(request: web.Request, topic: TopicName) -> None:
-    """Return if this broker owns the topic, after acquiring it if no broker does; 307 otherwise."""
+    """Return if this broker owns the topic; 307 to the owner otherwise.
+
+    If no broker owns the topic's bundle, it is assigned first, perhaps to this broker.
+    """
     broker = broker_of(request)
     if broker.namespaces.owns(topic):
         return
@@ -59,7 +62,7 @@ async def require_topic_owner(request: web.Request, topic: TopicName) -> None:
 
 
 async def require_bundle_owner(request: web.Request, bundle: BundleName) -> bool:
-    """True if this broker owns the bundle, False if no broker does; 307 if another one does."""
+    """True if this broker owns the bundle, False if no broker does; otherwise 307 to the owner."""
     broker = broker_of(request)
     owner = await broker.namespaces.owner(bundle)
     if owner is None:

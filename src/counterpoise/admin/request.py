@@ -1,4 +1,4 @@
-"""What handlers need of a request: broker, names in the path, body; and forms of answers."""
+"""What handlers read from a request (broker, names in the path, body), and how they answer."""
 
 from aiohttp import web
 

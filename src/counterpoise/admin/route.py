@@ -114,10 +114,10 @@ class Decorator(Protocol):
 
 
 class Routes(list[Route]):
-    """The routes of a resource, in the order in which paths are matched; each method decorates a
-    handler.
+    """The routes of one resource, in the order in which paths are matched.
 
-    The second argument is what the route requires of its caller (`access.py`).
+    Each method decorates a handler; its second argument is what the route requires of its caller
+    (`access.py`).
     """
 
     def get(self, path: str, access: AccessRule, query: Query = NO_QUERY) -> Decorator:

@@ -84,8 +84,9 @@ def whole(bounds: tuple[int, int] = INT32) -> Schema:
 
 
 def defaulting(each: Schema, value: Json) -> Schema:
-    """This shape for a member that is read as ``value`` where an object does not have it, and as 0
-    or false where it is null, as Jackson reads Java's primitive types.
+    """The shape of a member that has a default, as Jackson reads Java's primitive types.
+
+    It is read as ``value`` where an object lacks it, and as 0 or false where it is null.
     """
     return {**each, "default": value}
 

@@ -1,4 +1,4 @@
-"""Answers that take long to compute: computed once for all requests that wait for the same one."""
+"""Computes a slow answer once for all requests that wait for it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -44,5 +44,8 @@ class SharedAnswers:
 
 
 SHARED: Final = web.AppKey("shared answers", SharedAnswers)
+"""The key of the answers that this broker computes by itself."""
 PARTITIONS_SHARED: Final = web.AppKey("shared answers about partitions", SharedAnswers)
-"""Separate from `SHARED`, since these computations wait for other brokers."""
+"""The key of answers about partitions.
+
+Separate from `SHARED`, since these computations wait for other brokers."""

@@ -1,1 +1,1 @@
-"""The command line, and the composition root: the only place where objects are wired together."""
+"""The command line, and the only package that wires objects of the others together."""

@@ -24,15 +24,15 @@ from counterpoise.pipeline.collect.words import WHO, error_text, line
 T = TypeVar("T")
 Json = Any
 ANSWERS_WITHIN_S = 10.0
-"""How many seconds a broker may take to answer a GET."""
+"""How many seconds a broker may take to answer a GET request."""
 UNANSWERED = (aiohttp.ClientError, TimeoutError, OSError)
 """The exceptions that a request raises if no response comes, or one that is not HTTP."""
 UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
-"""Those of a request that no broker got."""
+"""Exceptions of a request that no broker received, so that it can be sent again."""
 
 
 class ClusterAdmin:
-    """A client of a cluster's admin API, which uses whichever broker can be reached."""
+    """A client of a cluster's admin API, which uses the first broker that can be reached."""
 
     def __init__(
         self,
@@ -73,7 +73,7 @@ class ClusterAdmin:
         )
 
     async def reach(self, url: str, method: str, path: str) -> Json:
-        """Send a request as `ask_at` does; raise `UserError` also if the broker does not answer."""
+        """Send a request as `ask_at` does, but raise `UserError` if the broker does not answer."""
         try:
             return await self.ask_at(url, method, path)
         except (*UNANSWERED, ValueError) as error:  # ValueError: the host name is invalid

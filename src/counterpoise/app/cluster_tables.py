@@ -126,7 +126,7 @@ def broker_row(broker: str, topics: Sequence[TopicRow], *, leader: bool) -> Brok
 
 
 def unasked(broker: str, error: str, *, leader: bool) -> BrokerRow:
-    """Make the row of a broker that did not answer; ``error`` is the reason."""
+    """The row of a broker that did not answer; ``error`` is the reason."""
     return BrokerRow(broker, leader, 0, 0, 0.0, 0.0, 0.0, 0.0, 0, 0, error)
 
 

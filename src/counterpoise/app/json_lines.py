@@ -16,10 +16,8 @@ def answer_lines(
 ) -> None:
     """Parse each line as JSON, and write what `answer` returns for it as a line of JSON.
 
-    Blank lines are skipped.
-
-    ``source`` None is standard input, ``out`` None standard output. Raises `UserError`, which names
-    the line, the field and what was expected there.
+    Blank lines are skipped. ``source`` None is standard input, ``out`` None standard output. Raises
+    `UserError`, which names the line, the field and what was expected there.
     """
     out = out or sys.stdout
     for number, line in enumerate(_standard_input() if source is None else source, start=1):

@@ -27,7 +27,7 @@ def loading() -> Iterator[None]:
 
 
 def collect_seldom() -> None:
-    """Collect cyclic garbage now, exempt what remains, and collect rarely from now on.
+    """Collect cyclic garbage now, ignore what remains from now on, and collect rarely.
 
     Each message makes a few tuples without cycles. By default a few hundred of them start a
     collection, which slows a broker down.

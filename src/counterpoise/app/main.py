@@ -142,7 +142,7 @@ def _run(words: Sequence[str]) -> int:
 
 
 def _refuse(words: Sequence[str], verb: str | None, parser: argparse.ArgumentParser) -> NoReturn:
-    """Exit with the verb's usage and the arguments that it does not know, and suggest an option."""
+    """Exit with the verb's usage and the arguments it does not know; suggest an option."""
     known = parser if verb is None else _add(_verb(verb), _frame()[1])
     import difflib
     import re

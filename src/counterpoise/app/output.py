@@ -1,4 +1,4 @@
-"""Prints what verbs have to say, safely for a terminal and a closed pipe."""
+"""Prints text safely: for a terminal (control characters), and for a pipe that was closed."""
 
 import contextlib
 import os

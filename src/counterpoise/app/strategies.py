@@ -39,7 +39,7 @@ def find_shedder(name: str | None, conf: Properties) -> Shedder[Any, Any, Any]:
 
 
 def as_load_manager_reads(running: Properties) -> Properties:
-    """Return a cluster's settings with the shedder that its load manager really uses.
+    """A cluster's settings, with the shedder that its load manager really uses.
 
     The extensible load manager uses TransferShedder if the settings name a strategy of the modular
     one (``ExtensibleLoadManagerImpl.createNamespaceUnloadStrategy``).

@@ -145,7 +145,7 @@ def own_settings(config: BrokerConfig) -> list[type]:
 
 
 def shedding_by_others(config: BrokerConfig) -> BrokerConfig:
-    """Return the configuration with shedding turned off, since a balancer on Spark does it."""
+    """The configuration without shedding by the leader, since a balancer on Spark sheds."""
     balance = replace(config.shedding.balance, shedding_enabled=False)
     return replace(config, shedding=replace(config.shedding, balance=balance))
 

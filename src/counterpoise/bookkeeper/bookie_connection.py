@@ -15,7 +15,7 @@ from counterpoise.bookkeeper.errors import BookieError
 
 
 class AnswerListener(Protocol):
-    """Callbacks for a bookie's responses to requests, on the event loop."""
+    """What a connection calls, on the event loop, with a bookie's responses to requests."""
 
     def answered(self, bookie: str, answers: Sequence[BookieAnswer]) -> None:
         """Called with responses of the bookie to this listener's requests; each may be an error."""

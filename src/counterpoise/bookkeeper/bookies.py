@@ -77,7 +77,7 @@ class Bookies:
         self._opening: set[asyncio.Task[None]] = set()
 
     async def read(self, bookie: str, ledger: int, entry: int) -> bytes:
-        """Read an entry from a bookie; raises `BookieError`, `MissingEntry` if it has none."""
+        """Read an entry from this bookie; raises `BookieError`, `MissingEntry` if it has none."""
         slots = self._slots.setdefault(bookie, asyncio.Semaphore(self.options.at_once))
         async with slots:
             connection = await self._connected(bookie)

@@ -1,4 +1,4 @@
-"""The port of a BookKeeper client that writes: create, append, recover, read and delete ledgers.
+"""The interface of a BookKeeper client that writes: create, append, recover, read, delete.
 
 A managed ledger needs only this of BookKeeper. `client/` is the real one, over bookies and a
 metadata store; tests have one in memory.

@@ -1,4 +1,4 @@
-"""Entries as rows: the messages of a topic or of a ledger, in order."""
+"""Messages of a topic or a ledger as rows, in order, for ``counterpoise storage``."""
 
 import asyncio
 import base64

@@ -43,7 +43,7 @@ class DigestType(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class LedgerSegment:
-    """The ensemble of bookies of a ledger's entries from ``first`` up to the next segment."""
+    """From entry ``first`` up to the next segment: the bookies (ensemble) of the entries."""
 
     first: int
     ensemble: tuple[str, ...]

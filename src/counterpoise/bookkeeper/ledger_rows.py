@@ -1,4 +1,4 @@
-"""Ledgers as rows: of one topic, or of the whole cluster."""
+"""Ledgers as rows, for ``counterpoise storage``: those of one topic, or of the whole cluster."""
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
@@ -62,7 +62,7 @@ class ReadCounts:
 
 @dataclass(slots=True)
 class LedgerCluster:
-    """What reading ledgers needs: the metadata store, the bookies, and the ledgers' root."""
+    """What reading ledgers needs: the cluster's metadata store, its bookies, the ledgers' root."""
 
     store: MetadataReader
     bookies: Bookies

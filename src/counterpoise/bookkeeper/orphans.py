@@ -52,7 +52,7 @@ class OrphanRow:
 
 @dataclass(slots=True)
 class UnreferencedCounts:
-    """The number of ledgers that nothing refers to, and why some ledgers are not judged."""
+    """How many of a cluster's ledgers were looked at, and why some of them are not judged."""
 
     pulsar: int = 0
     referenced: int = 0

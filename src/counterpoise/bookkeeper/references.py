@@ -46,9 +46,9 @@ AT_ONCE: Final = 128
 
 
 class LedgerReferences:
-    """The ids of all ledgers that something refers to, and the topics for which that is unknown.
+    """The ids of all ledgers that something in Pulsar refers to.
 
-    A topic in `unknown` may refer to any ledger whose metadata names the topic.
+    A topic in `unknown` could not be read: it may refer to any ledger whose metadata names it.
     """
 
     def __init__(self) -> None:

@@ -59,7 +59,7 @@ class ReplicationRow:
 
 @dataclass(slots=True)
 class BookieSums:
-    """The numbers of ledgers on one bookie, and their bytes."""
+    """How many ledgers are on one bookie, and their bytes."""
 
     ledgers: int = 0
     open_ledgers: int = 0

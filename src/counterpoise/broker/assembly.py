@@ -1,4 +1,4 @@
-"""Builds the parts of a broker, each from those before it."""
+"""Builds the parts of a broker, each from the parts before it."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def _ownership(
 
 
 def _topic_records(context: BrokerContext, addresses: Addresses) -> TopicRecords | None:
-    """The store of bundles' records, if it is not the metadata store."""
+    """The topic with bundles' records; None if they are in the metadata store."""
     if not context.is_extensible or context.config.ownership.table_view != ON_TOPIC:
         return None
     # Imported here: only brokers with these settings need it.

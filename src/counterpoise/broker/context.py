@@ -21,7 +21,7 @@ from counterpoise.security.options import AuthorizationOptions
 from counterpoise.storage.ledger_store import LedgerStore
 
 CLOSE_MARGIN_S: Final = 10.0
-"""What closing a bundle's topics may take beyond ``namespaceBundleUnloadingTimeoutMs``."""
+"""Seconds that closing a bundle's topics may take beyond ``namespaceBundleUnloadingTimeoutMs``."""
 
 _log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class LeadershipProgram(Protocol):
-    """Runs a further program beside a broker for as long as the broker leads."""
+    """Runs another program, such as a balancer, beside a broker for as long as the broker leads."""
 
     def __call__(self, leads: bool) -> None:
         """Start the program, since the broker became leader (True), or end it (False)."""
@@ -55,7 +55,7 @@ class Leadership:
 
 
 class LeaderDuties:
-    """Starts and ends what a leader does, as the election notifies it."""
+    """Starts what only a leader does when this broker wins the election, and ends it afterwards."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""The current settings: those given at the start, and dynamic changes.
+"""A broker's current settings: those of its start, and later dynamic changes.
 
 Some of Pulsar's settings are dynamic: an administrator changes them for all brokers at once. Code
 that needs a setting reads `LiveSettings.config` at that moment; code that has to act on a change

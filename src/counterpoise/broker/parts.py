@@ -1,4 +1,4 @@
-"""The parts of a broker, grouped by purpose; `assembly` builds them."""
+"""Dataclasses that hold the parts of a broker, grouped by purpose; `assembly` builds them."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class OwnershipParts:
-    """The parts of a broker for bundle ownership and leadership."""
+    """A broker's parts for bundle ownership and leadership."""
 
     election: LeaderElection
     leadership: Leadership
@@ -55,7 +55,7 @@ class OwnershipParts:
 
 @dataclass(frozen=True, slots=True)
 class LoadParts:
-    """The parts of a broker that know the cluster's load."""
+    """A broker's parts that know the cluster's load."""
 
     registry: BrokerRegistry
     cluster: ClusterLoad
@@ -67,7 +67,7 @@ class LoadParts:
 
 @dataclass(frozen=True, slots=True)
 class BundleParts:
-    """The parts of a broker for lookup, placement, moves, splits and repair of bundles."""
+    """A broker's parts for lookup, placement, moves, splits and repair of bundles."""
 
     placer: PolicyPlacer
     repairs: OwnershipRepairs
@@ -78,7 +78,7 @@ class BundleParts:
 
 @dataclass(frozen=True, slots=True)
 class TopicParts:
-    """The parts of a broker for topics, with their schemas, limits and transactions."""
+    """A broker's parts for topics, with their schemas, limits and transactions."""
 
     catalog: TopicCatalog
     schemas: SchemaRegistry
@@ -91,7 +91,7 @@ class TopicParts:
 
 @dataclass(frozen=True, slots=True)
 class BalancingParts:
-    """The parts of a broker that report its load and balance the cluster's."""
+    """A broker's parts that report its load and balance the cluster's."""
 
     reporter: LoadReporter
     keeper: LoadKeeper

@@ -1,4 +1,7 @@
-"""Carries out confirmed actions, at most one at a time for each bundle, and logs what happens."""
+"""Carries out the actions that operators confirm on the page, and logs what happens.
+
+For each bundle one action at a time.
+"""
 
 import asyncio
 import itertools
@@ -65,7 +68,7 @@ class BusyError(RuntimeError):
 
 
 class Actions:
-    """Carries out the actions that operators start on all pages of this console."""
+    """Carries out what operators start on any page of this console."""
 
     def __init__(
         self,

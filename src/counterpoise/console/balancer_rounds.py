@@ -1,4 +1,4 @@
-"""Rounds and recorded loads of a balancer in another process, read from its history."""
+"""Rounds and loads from the history of a balancer in another process, for all pages."""
 
 import asyncio
 import logging
@@ -54,7 +54,7 @@ class BalancerRounds:
         return await asyncio.to_thread(self._reader.recorded, what, key, self._clock_ms() - span_ms)
 
     async def say(self, wish: str, why: str) -> str:
-        """Order the balancer to ``go``, ``pause`` or ``stop``, for the reason `why`.
+        """Order the balancer to ``go``, ``pause`` or ``stop``, with the reason `why`.
 
         Returns the consequence, or why the order could not be given, as a sentence.
         """

@@ -43,7 +43,7 @@ NOTHING: Mapping[str, CompletedMove] = MappingProxyType({})
 
 
 class ClusterWatch:
-    """Polls the cluster, and provides the latest result to all pages."""
+    """Polls the cluster, and gives the latest picture of it to all pages."""
 
     def __init__(
         self, session: aiohttp.ClientSession, options: ConsoleOptions, clock_ms: MillisecondClock

@@ -17,7 +17,7 @@ class Text(TextElement):
 
 
 def attributes(element: ui.element, **given: str) -> ui.element:
-    """Set HTML attributes of an element, and return it; ``_`` in a name stands for ``-``."""
+    """Set HTML attributes of an element, and return the element; ``_`` in a name means ``-``."""
     for name, value in given.items():
         element.props[name.replace("_", "-")] = value
     return element

@@ -1,4 +1,4 @@
-"""What the parts of one open page share: data, its user, the selection, notifications."""
+"""The data that the parts of one open page share."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from counterpoise.picture.treemap import Area, Tile, TileKind, treemap
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The data that all open pages share: polls, actions, rounds and backtests."""
+    """What all open pages share: the polls, the actions, the balancer's rounds, backtests."""
 
     watch: ClusterWatch
     actions: Actions
@@ -34,7 +34,7 @@ class Sources:
 
 @dataclass(eq=False, slots=True)
 class PageSession:
-    """The state of one page that is open in an operator's browser."""
+    """The state of one open page: its operator, and the broker or bundle that is selected."""
 
     sources: Sources
     operator: Operator

@@ -1,4 +1,4 @@
-"""Finds out who uses a console page (their role), and what the cluster authorises them to do."""
+"""Who uses a page of the console, and whether the cluster lets them move and split bundles."""
 
 import base64
 import binascii
@@ -57,7 +57,7 @@ class Operator:
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """What a cluster permits an operator."""
+    """Whether a cluster lets an operator act."""
 
     may: bool | None
     """Whether the operator may act; None: the cluster did not answer."""

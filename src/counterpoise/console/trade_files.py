@@ -12,7 +12,7 @@ from counterpoise.pipeline.backtest.report import best_trades, ranked
 
 
 class TradeFiles:
-    """Reads the results of backtests from files, again whenever a file has changed."""
+    """The results of backtests in files, each read again whenever it has changed."""
 
     def __init__(self, paths: Sequence[str]) -> None:
         self._paths = [Path(each) for each in paths]

@@ -37,7 +37,7 @@ class SetFault:
         return times is not None and self.struck >= times
 
     def on(self, occurrence: Occurrence) -> FaultEffect | None:
-        """Return the fault's effect on an operation that it strikes; None for any other operation.
+        """The fault's effect on an operation, if it strikes it; otherwise None.
 
         Counts the operation if it matches the fault's target, and if the fault strikes it.
         """
@@ -59,7 +59,7 @@ class SetFault:
 
 
 class FaultEngine:
-    """The faults that are set, oldest first; the first one that strikes an operation takes effect.
+    """All faults that are set. The oldest that strikes an operation takes effect.
 
     Later ones do not count this operation.
     """

@@ -1,4 +1,4 @@
-"""The metadata store: its port, and stores in memory, in an SQLite file and on ZooKeeper."""
+"""The metadata store: its interface, and stores in memory, in an SQLite file and on ZooKeeper."""
 
 from counterpoise.metadata.errors import (
     BadVersion,

@@ -1,4 +1,4 @@
-"""A set of callbacks that can be removed."""
+"""Lists of callbacks, from which each can be removed."""
 
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar

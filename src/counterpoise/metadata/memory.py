@@ -53,7 +53,7 @@ class MemoryTree:
         return session
 
     def restore(self, path: str, value: bytes, version: int, numbered: int) -> None:
-        """Add a node that was stored earlier, without notifications. Add parents first."""
+        """Add a node that was read from a file, without notifications. Add parents first."""
         self._nodes[path] = Node(value, version, numbered=numbered)
         self._nodes[parent_of(path)].children.add(path.rpartition("/")[2])
 
@@ -263,7 +263,7 @@ class MemoryStore:
         self._notify(SessionEvent.SESSION_REESTABLISHED)
 
     def hear(self, notification: Notification) -> None:
-        """Pass a notification of the tree to the listeners, after the write has returned."""
+        """Queue a notification for the listeners, who get it after the write has returned."""
         if self._listeners and not self._lost:
             asyncio.get_running_loop().call_soon(self._listeners.notify, notification)
 

@@ -7,11 +7,10 @@ from counterpoise.metadata.port import MUST_NOT_EXIST, MetadataStore
 
 
 async def put_own(store: MetadataStore, path: str, value: bytes) -> None:
-    """Write an ephemeral node that ends with this session, even if one exists; raises
-    `StoreUnavailable`.
+    """Write an ephemeral node that ends with this session, even if the path exists already.
 
     A node left by this process before it restarted is deleted first, since it would vanish when its
-    old session times out.
+    old session times out. Raises `StoreUnavailable`.
     """
     stored = await store.get(path)
     if stored is not None and not stored.mine:

@@ -1,4 +1,4 @@
-"""The metadata store port: a small tree of versioned values, with sessions and watches.
+"""The interface of metadata stores: a small tree of versioned values, with sessions and watches.
 
 It has ZooKeeper's semantics with the interface of Pulsar's ``MetadataStore``: writing a node
 creates its parents, an expected version makes the write a compare-and-set, and an ephemeral node

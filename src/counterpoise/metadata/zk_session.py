@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class SessionWatch:
-    """Translates connection states of the kazoo client into session events, on the event loop."""
+    """Turns the connection states that kazoo reports into `SessionEvent`s, on the event loop."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class SessionWatch:
 
     @property
     def connected(self) -> bool:
-        """Whether the session and its watch on the tree are established."""
+        """Whether the session is established, and its watch on all nodes is set."""
         return self._connected
 
     def stop(self) -> None:

@@ -44,7 +44,7 @@ class AddWatch:
 
 
 class SubtreeWatch:
-    """Watches all nodes below the client's root; calls ``hear`` from kazoo's thread."""
+    """A watch on all nodes below the client's root; calls ``hear`` from kazoo's thread."""
 
     def __init__(self, client: Any, hear: Callable[[Notification], None]) -> None:
         self._client = client

@@ -1,4 +1,4 @@
-"""Types of callbacks: clocks, listeners, and functions that show sentences to a person."""
+"""Types of callbacks: clocks, listeners, and sinks for sentences."""
 
 from typing import Protocol
 

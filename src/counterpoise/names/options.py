@@ -1,6 +1,6 @@
-"""How a room declares its settings: frozen dataclasses whose fields know their broker.conf name.
+"""How settings are declared: frozen dataclasses whose fields know their names in broker.conf.
 
-A room writes::
+A package writes::
 
     @dataclass(frozen=True, slots=True)
     class SplitOptions:

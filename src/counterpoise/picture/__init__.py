@@ -1,1 +1,1 @@
-"""Values that the console and reports show of a cluster, made from frozen views."""
+"""What the console and reports show of a cluster, computed from frozen views, without a page."""

@@ -1,4 +1,4 @@
-"""Plans of an operator's actions: each broker's load afterwards, and objections.
+"""Plans of an operator's actions on the page: what happens, loads afterwards, objections.
 
 The plan that is shown is the frozen value that is carried out.
 """

@@ -1,4 +1,4 @@
-"""Tiles and series as options of Apache ECharts, which the page's library contains.
+"""Options for Apache ECharts, which draws the console's charts, made of tiles and curves.
 
 A name from the cluster is only ever a value, never a key: the library runs some keys as programs.
 """
@@ -182,8 +182,9 @@ def _axis(name: str, gap: int) -> Options:
 
 
 def _node(tile: Tile, whole: float) -> Options:
-    """A tile as a node of the series. A small one gets no label, or only its first line, because
-    measuring text to cut it takes long.
+    """A tile as a node of the chart's series.
+
+    A small tile gets no label, or only its first line: measuring text to cut it takes long.
     """
     named = tile.value >= NAMED * whole
     node: Options = {

@@ -1,4 +1,4 @@
-"""A picture of a cluster: everything that a page needs at one moment."""
+"""A snapshot of a cluster with everything that a page shows at one moment."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""The cluster as a line of key figures, and as a sentence for screen readers."""
+"""A picture of a cluster as key figures, and as a sentence for screen readers."""
 
 from collections.abc import Sequence
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""What the console has observed: recent loads, and every change of an owner.
+"""What the console has observed since it started: recent loads, and changes of owners.
 
 A fold of pictures, whose memory is bounded however long a page stays open and however large the
 cluster is.
@@ -20,7 +20,7 @@ Narrow = npt.NDArray[np.float32]
 
 SAMPLES_MOST: Final = 300
 CELLS_MOST: Final = 4_000_000
-"""The most figures that are kept in all: of a huge cluster fewer samples are kept."""
+"""The most figures that are kept in all; of a huge cluster fewer samples are kept."""
 SAMPLES_LEAST: Final = 8
 SAMPLE_EVERY_MS: Final = 5_000
 CHANGES_MOST: Final = 500

@@ -1,4 +1,4 @@
-"""Decisions and rejections as sentences; repeated ones are merged."""
+"""Rounds of balancing in sentences for a person; equal rounds are merged."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ REASONS_MOST: Final = 50
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Why one bundle or broker was acted on or left as it is, as a sentence."""
+    """Why a round moved, or left alone, one bundle or broker, as a sentence."""
 
     subject: str
     sentence: str

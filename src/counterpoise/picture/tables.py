@@ -1,4 +1,4 @@
-"""The picture as rows of tables, for keyboard users, screen readers, and exact figures."""
+"""A picture of a cluster as rows of tables, for keyboards, screen readers and exact figures."""
 
 from dataclasses import dataclass
 from typing import Generic, TypeVar

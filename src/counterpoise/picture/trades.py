@@ -1,4 +1,4 @@
-"""Backtests as trade-offs: how even the brokers were, and how much was moved for it."""
+"""The results of backtests: how even brokers were, against how much load was moved for it."""
 
 from dataclasses import dataclass
 

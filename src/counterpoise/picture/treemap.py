@@ -20,10 +20,10 @@ browser down."""
 TILES_LEAST: Final = 3
 """At least this many bundles of each broker are drawn, however many brokers there are."""
 FLOOR: Final = 0.004
-"""The area of an idle bundle, as a part of the mean broker's, so that it can be seen."""
+"""The area of a bundle without load, as a part of the mean broker's, so that it can be seen."""
 
 EMPTY: Final = 0.08
-"""The least area of a broker, as a part of the mean broker's, so that idle ones can be clicked."""
+"""The least area of a broker, as a part of the mean broker's, so that it can be clicked."""
 
 CROWD: Final = 60
 """With more brokers than this, a broker's headline is its load ratio alone."""
@@ -79,7 +79,7 @@ def treemap(picture: ClusterPicture, area: Area = Area.BYTES, only: str = "") ->
 
 @dataclass(frozen=True, slots=True)
 class _Brush:
-    """The settings with which one treemap is drawn."""
+    """What all tiles of one treemap share: the picture, bundles' values, their format, limits."""
 
     picture: ClusterPicture
     values: Floats

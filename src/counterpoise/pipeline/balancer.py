@@ -1,4 +1,4 @@
-"""One step of balancing, the same on Spark and in a plain process.
+"""One step of balancing: decide a round, carry it out; the same on Spark and in a plain process.
 
 A step decides a round, commits the decisions, carries them out, commits each outcome, and commits
 the memory, in this order. Before each of these it checks what has been committed, so an interrupted
@@ -94,7 +94,7 @@ class Balancer:
         return not waits and is_time(poll_id, memory, options)
 
     def not_yet(self, state: FoldState) -> str:
-        """If only `--decide-every` delays the next round, a sentence that says so; else empty."""
+        """A sentence if nothing but `--decide-every` delays the next round; otherwise empty."""
         poll_id, options = newest_poll(state), self._strategy.balance
         memory = self._history.memory_before(poll_id)
         if waits_for(state, memory, options) or is_time(poll_id, memory, options):
@@ -169,10 +169,10 @@ class Balancer:
 
 @dataclass(frozen=True, slots=True)
 class _RoundInputs:
-    """What a round is decided by."""
+    """What a round is decided on: folded reports, policies, operators' moves."""
 
     state: FoldState
-    """Without the brokers that operators drained, and without slow ones."""
+    """The folded reports without brokers that operators drained, and without slow ones."""
     memory: RoundMemory
     by_hand: Sequence[action_trail.ActionMove]
     """Recent moves by operators."""

@@ -32,7 +32,7 @@ NAMESPACES_MOST: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class TopicRing:
-    """A namespace's topics sorted by their hash."""
+    """A namespace's topics, sorted by the hash that decides their bundle."""
 
     points: tuple[int, ...]
     topics: tuple[str, ...]

@@ -54,7 +54,7 @@ class ExecutorOptions:
     failed_most: int = FAILED_MOST
     """If this many of the last five moves failed, no further one begins; 0: no limit."""
     unloads: int = 2
-    """How often a bundle is unloaded if it comes back to its source each time."""
+    """How often a bundle is unloaded at most, if each time its source owns it again."""
     back_after_s: float = 3.0
     """How long after the unload brokers may still name the source as the owner."""
     unload_within_s: float = 60.0
@@ -62,8 +62,9 @@ class ExecutorOptions:
     again_after_s: float = 2.0
     """Seconds before a failed move is tried again; twice as long before each further attempt."""
     send_within_s: float = 5.0
-    """The longest time from the check whether moves are withheld until the unload is sent. If this
-    process was suspended in between, another may have taken over and moved the bundle."""
+    """The longest time from the check whether moves are withheld until the unload is sent.
+
+    If this process was suspended in between, another may have taken over and moved the bundle."""
     latency: LatencyWatchOptions = field(default_factory=LatencyWatchOptions)
     """How far the brokers' publish latency may rise before no further move begins."""
     warm_up_s: float = 0.0
@@ -142,7 +143,7 @@ class Executor:
         return rises[-1] if rises else None
 
     def _touched(self, moves: Sequence[Move]) -> list[str]:
-        """The sources and destinations of moves, sorted; empty in a dry run."""
+        """The brokers that these moves concern, sorted; empty in a dry run."""
         free = [each for each in moves if not is_left_in_place(namespace_of(each.bundle))]
         touched = {each for move in free for each in (move.source, move.destination) if each}
         return sorted(touched) if self._options.execute else []
@@ -300,7 +301,7 @@ class Executor:
     async def _came_back(self, move: Move) -> None:
         """Raise `_CameBackError` if the source itself confirms that it owns the bundle.
 
-        Other brokers may learn late that it released it.
+        Other brokers may still name it for a while after it released the bundle.
         """
         owner = ""
         with contextlib.suppress(*NO_ANSWER):
@@ -326,7 +327,7 @@ async def _all_or_none(works: Iterable[Coroutine[Any, Any, None]]) -> None:
 
 
 class _MoveTurns:
-    """Lets as many moves run concurrently as their pace allows."""
+    """Limits how many moves run at the same time, as their pace (`MovePace`) allows."""
 
     def __init__(self, pace: MovePace) -> None:
         self.pace = pace

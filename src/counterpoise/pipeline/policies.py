@@ -1,4 +1,5 @@
-"""Reads a cluster's placement policies: isolation, groups, domains and settings.
+"""Reads a cluster's placement policies: isolation, anti-affinity groups, domains, filters'
+settings.
 
 A missing policy or group is answered with 204 or 404. Anything else that cannot be read raises: a
 bundle placed without its policy may end where it must not be.

@@ -17,7 +17,7 @@ _COUNTS: Final = re.compile(
     rb"^pulsar_broker_publish_latency_(count|sum)(?:\{[^}\n]*\})?[ \t]+(\S+)", re.MULTILINE
 )
 REMEMBERED_S: Final = 600.0
-"""The greatest age of measurements that new ones are compared with: load changes with time."""
+"""Older measurements are not compared with new ones, since load changes with time (seconds)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,7 @@ class RoundEnd(NamedTuple):
 
 
 class RoundRunner:
-    """Carries out the rounds of one history."""
+    """Carries out the rounds of one balancer, and commits their outcomes to its history."""
 
     def __init__(
         self,

@@ -57,7 +57,7 @@ class RunSettings(history_keeper.WatchSettings):
 
 @dataclass(frozen=True, slots=True)
 class _Spark:
-    """A running Spark, and the fold that uses it."""
+    """A running Spark context, and the fold that uses it."""
 
     context: "SparkContext"
     job: JobWatch
@@ -65,7 +65,7 @@ class _Spark:
 
 
 class SparkBalancer(history_keeper.HistoryKeeper):
-    """Runs one history's balancer: collects, folds on Spark, decides, moves.
+    """The balancer of one history: collects reports, folds them on Spark, decides, moves bundles.
 
     Without `spark` it starts Spark, and stops it together with its JVM; one passed in is left
     running.

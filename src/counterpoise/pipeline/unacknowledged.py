@@ -1,4 +1,4 @@
-"""Messages that consumers have not acknowledged: when a bundle moves, they are delivered again."""
+"""How many delivered messages are unacknowledged: they are delivered again if the bundle moves."""
 
 import asyncio
 from collections.abc import Iterator, Mapping

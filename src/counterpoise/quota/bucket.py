@@ -166,7 +166,7 @@ class Bucket:
         return missing * self._period_ns // self._rate
 
     def is_full(self, now: int) -> bool:
-        """Whether the bucket holds as many tokens as it can."""
+        """Whether the bucket holds as many tokens as it can at ``now`` (ns)."""
         return self.update_balance(now, consistent=True) >= self._capacity
 
     def keep_at_most(self, capacity: int) -> None:

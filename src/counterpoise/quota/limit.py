@@ -13,8 +13,9 @@ RELEASE_NS: Final = 4_000_000
 a timer at most 250 times a second."""
 
 LATE_NS: Final = 100_000_000
-"""How late a timer may fire before waiting flows lose tokens that were earned meanwhile. (The
-timers of a busy event loop are late, which must not lower the rate.)"""
+"""How late a timer may be before flows that wait lose what was earned in the meantime.
+
+The timers of a busy event loop are late, which must not lower the rate."""
 
 NO_LIMIT: Final = 1 << 62
 """More messages or bytes than can ever pass."""
@@ -33,7 +34,7 @@ class LimitLevel(StrEnum):
 
 
 class Queued(Hashable, Protocol):
-    """A producer's or subscription's flow, as the rate limit for which it waits uses it."""
+    """A producer's or subscription's flow, as the limit that it waits for uses it."""
 
     finished: "dict[RateLimit, int]"
     """By limit where the flow had to wait: how far its fair-queuing clock has advanced there."""
@@ -69,17 +70,17 @@ class RateLimit:
     """Messages that have passed this limit since it was made."""
     passed_bytes: int = field(default=0, init=False)
     resume_at: int | None = field(default=None, init=False)
-    """When the waiting flows get their next turns (ns); None while none waits."""
+    """When waiting flows get their next turns, in nanoseconds; None while none waits."""
     waiting: dict[Queued, int] = field(default_factory=dict, init=False)
     """The flows that wait for this limit, in order of arrival, each with its ticket number."""
     throttled_count: int = field(default=0, init=False)
     """How often flows began to wait while no other waited."""
     throttled_ns: int = field(default=0, init=False)
-    """How long flows have waited in total."""
+    """How long any flow has waited for this limit, in nanoseconds in all."""
     throttled_since: int | None = field(default=None, init=False)
-    """When flows began to wait; None while none waits."""
+    """When flows began to wait, in nanoseconds of the clock; None while none waits."""
     rested_at: int = field(default=0, init=False)
-    """When the last wait ended."""
+    """When the last wait ended, in nanoseconds of the clock."""
     _heap: list[tuple[int, int, Queued]] = field(default_factory=list, init=False)
     _tickets: int = field(default=0, init=False)
     _clock: int = field(default=0, init=False)

@@ -33,14 +33,14 @@ class LimitedFlow(ABC):
     waits_at: RateLimit | None = field(default=None, init=False)
     """The limit for which the flow waits."""
     turn_at: RateLimit | None = field(default=None, init=False)
-    """The limit at which the flow has its turn."""
+    """The limit at which the flow has its turn just now; None: it has none."""
     finished: dict[RateLimit, int] = field(default_factory=dict, init=False)
     throttled_count: int = field(default=0, init=False)
     """How often the flow began to wait."""
     throttled_ns: int = field(default=0, init=False)
-    """How long the flow has waited in total."""
+    """How long the flow has waited for limits, in nanoseconds in all."""
     throttled_since: int | None = field(default=None, init=False)
-    """When the flow began to wait; None while it does not wait."""
+    """When the flow began to wait, in nanoseconds of the clock; None while it does not."""
 
     @property
     @abstractmethod
@@ -122,7 +122,7 @@ class Throttle:
             self._lent.clear()
 
     def wait(self, flow: LimitedFlow, limit: RateLimit, now: int) -> None:
-        """Put a flow into a limit's queue."""
+        """Put a flow into the queue of a limit that it exceeds."""
         if flow.throttled_since is None:
             flow.throttled_count += 1
             flow.throttled_since = now
@@ -130,7 +130,7 @@ class Throttle:
         self.alarms.add(limit)
 
     def release(self, limit: RateLimit, now: int) -> None:
-        """Let the flows that wait for a limit go on, one after the other, while it has tokens."""
+        """Let the flows that wait for a limit go on in turn, as long as it has tokens."""
         self.return_reserved()
         try:
             while limit.waiting and limit.has_tokens(now):

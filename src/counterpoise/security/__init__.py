@@ -1,1 +1,1 @@
-"""TLS, credentials, roles and permissions."""
+"""TLS, authentication and authorization: of a broker's clients, and of brokers as clients."""

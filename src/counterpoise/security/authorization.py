@@ -85,7 +85,7 @@ class Caller:
 
 
 class SubscriptionRefused(Exception):
-    """A role may not use a subscription of this name, whatever it is granted; the text says why."""
+    """A role may not use a subscription of this name, whatever grants it has; the text says why."""
 
 
 class TenantMissing(Exception):

@@ -1,4 +1,4 @@
-"""Credentials, and the principal that a provider makes of them."""
+"""Credentials that a client presents, and the principal that a provider makes of them."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

@@ -1,1 +1,3 @@
-"""Ledger stores: the port, and stores in memory, in files and on BookKeeper."""
+"""Where topics' messages are stored: the interface of ledger stores, and those in memory, in files
+and on BookKeeper.
+"""

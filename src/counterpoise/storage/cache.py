@@ -15,7 +15,7 @@ _OVERHEAD = 120
 
 
 class EntryCache:
-    """The memory budget shared by the caches of all logs."""
+    """Limits the bytes that the caches of all logs take together; evicts the oldest chunks."""
 
     def __init__(self, max_bytes: int) -> None:
         self._max_bytes = max_bytes
@@ -59,7 +59,7 @@ class EntryCache:
 
 
 class LogCache:
-    """One log's cached chunks, in order and without gaps."""
+    """The newest entries of one log in memory, as chunks in order and without gaps."""
 
     __slots__ = (
         "_budget",

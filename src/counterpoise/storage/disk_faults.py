@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class DiskFaults:
-    """The injected faults of one broker's disk: it refuses writes, or delays them."""
+    """The faults that a test set for one broker's disk: it refuses writes, or delays them."""
 
     is_full: bool = False
     delay_s: float = 0.0

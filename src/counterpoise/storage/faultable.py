@@ -28,7 +28,7 @@ class FaultableLedgers:
         ids: LedgerIds | None = None,
         persistence: Persistence | None = None,
     ) -> Log[C]:
-        """Fence the former owner of log ``name``, recover what it committed, take it over."""
+        """Open a log of the wrapped store, with this broker's disk faults."""
         log = await self._store.open(name, owner, listener, ids, persistence)
         log.disk = self.disk
         return log

@@ -1,4 +1,4 @@
-"""A log, whichever store it is in: collects appends into groups, notifies the listener, closes."""
+"""The base class of logs in every store: groups appended entries, and reports what was stored."""
 
 import asyncio
 import logging
@@ -227,7 +227,7 @@ class Log(ABC, Generic[C]):
             self._listener.refused(error, self._drop_waiting())
 
     def _drop_waiting(self) -> list[C]:
-        """Drop all entries that are appended and not stored; returns their contexts."""
+        """Drop all entries that are not stored yet; returns the contexts that came with them."""
         # Nothing that was appended after the failed group may be stored: entries keep their order.
         waiting = [each for group in self._submitted for each in group.contexts]
         waiting += self._gathering.contexts
@@ -347,7 +347,7 @@ class Log(ABC, Generic[C]):
 
     @abstractmethod
     def _remember(self, group: EntryGroup[C]) -> None:
-        """Keep a committed group for `cached`."""
+        """Cache a committed group, for `cached`."""
 
     @abstractmethod
     def _state_changed(self) -> None:
@@ -359,7 +359,7 @@ class Log(ABC, Generic[C]):
 
     @abstractmethod
     async def _persist(self) -> None:
-        """Save cursors and the list of ledgers."""
+        """Store cursors and the list of ledgers now."""
 
     @abstractmethod
     async def _write_final_state(self) -> None:

@@ -1,4 +1,4 @@
-"""Maps between an entry's index and its position."""
+"""Converts between an entry's index in a log and its position (ledger id, entry id)."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
@@ -67,7 +67,7 @@ class LedgerIndex:
         return self.last
 
     def holding(self, index: int) -> IndexedLedger:
-        """The ledger that contains ``index`` (the last one for a future index)."""
+        """The ledger that contains ``index``; the last one for an index that is not written yet."""
         if index >= self.last.base:
             return self.last
         # Empty ledgers share their base with the next one: the rightmost has the entries.

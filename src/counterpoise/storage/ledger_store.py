@@ -1,4 +1,4 @@
-"""The port of the ledger stores: where the brokers of a cluster store their topics' logs."""
+"""The interface of ledger stores: where the brokers of a cluster store their topics' logs."""
 
 from typing import Protocol, TypeVar
 
@@ -14,7 +14,7 @@ class LedgerStore(Protocol):
 
     @property
     def topics(self) -> TopicCodec:
-        """Encodes topics' metadata in the layout of this store."""
+        """Encodes topics' metadata as this store lays them out in metadata nodes."""
 
     async def open(
         self,

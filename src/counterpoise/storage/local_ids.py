@@ -1,4 +1,4 @@
-"""Ledger ids of a store that no other broker writes to: in a test or a tool."""
+"""Ledger ids for a store that only one broker writes to: in a test or a tool."""
 
 import threading
 

@@ -30,7 +30,10 @@ def merged(lost: Iterable[Lost]) -> tuple[Lost, ...]:
 
 
 def lost_from(lost: Sequence[Lost], ledger_id: int, entry_id: int) -> int:
-    """How many entries from this one on are known to be lost; ``lost`` must be `merged`."""
+    """How many entries in a row, from this one on, are known to be lost (0: it is not lost).
+
+    ``lost`` must be sorted by `merged`.
+    """
     at = bisect_right(lost, (ledger_id, entry_id), key=itemgetter(0, 1))
     if not at:
         return 0

@@ -1,6 +1,6 @@
-"""The port every ledger store implements: append in groups, read, fence, recover, remember acks.
+"""The interface of ledger stores: append in groups, read, fence, recover, store cursors.
 
-Laws of this room:
+Rules that hold for every store:
 
 * A **log** is one topic's messages: an ordered list of *ledgers*. Opening a log starts a new
   ledger and fences the broker that had it open before; a fenced owner acknowledges nothing more.
@@ -29,11 +29,11 @@ class StorageError(Exception):
 
 
 class LogFencedError(StorageError):
-    """Another owner opened this log; nothing appended since was acknowledged."""
+    """Another broker has taken this log over; entries appended since were not acknowledged."""
 
 
 class LogClosedError(StorageError):
-    """The log has been closed by its own owner."""
+    """The log has been closed by this broker itself."""
 
 
 class Lost(NamedTuple):

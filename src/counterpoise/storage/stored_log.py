@@ -1,4 +1,4 @@
-"""The base of logs whose entries are not in memory: the newest are cached, some may be lost."""
+"""The base class of logs on a disk or on bookies: caches new entries, skips lost ones."""
 
 import logging
 from abc import abstractmethod
@@ -23,7 +23,7 @@ _log = logging.getLogger(__name__)
 
 
 class StoredLog(Log[C]):
-    """Base of logs on a disk or on bookies, with a cache of the newest entries."""
+    """Base of logs that are not in memory, with a cache of the newest entries."""
 
     def __init__(
         self,

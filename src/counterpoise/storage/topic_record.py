@@ -1,4 +1,4 @@
-"""What the metadata node of a persistent topic holds, in the ledger store's layout."""
+"""A persistent topic's metadata, and how a ledger store writes them into the topic's node."""
 
 import json
 from collections.abc import Mapping

@@ -1,4 +1,4 @@
-"""Splits batches into their messages, each with metadata of its own, and compacts batches.
+"""Cuts batches into their messages, and rewrites batches for compaction.
 
 A compacted batch keeps its position and its number of messages: removed messages are marked as
 ``compacted_out`` and have no payload (``RawBatchConverter`` of Pulsar 4.0.7).

@@ -41,7 +41,7 @@ _SEQUENCE_ID_AT = 15
 _SHORTEST_FRAME = 8 + 8 + ENTRY_HEADER_SIZE
 """The fewest bytes of a frame that this module decodes: sizes, command, entry without metadata."""
 _HEADS = 1024
-"""How many heads of frames are remembered, of all connections: a producer has few."""
+"""How many distinct frame heads are cached, over all connections: a producer has few."""
 _ONE_BYTE = 127
 """The largest number whose varint has one byte."""
 _VARINT_BITS = 70

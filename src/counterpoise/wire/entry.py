@@ -71,7 +71,7 @@ def split(entry: bytes) -> tuple[bytes, memoryview]:
 
 
 def _metadata_in(entry: bytes) -> tuple[int, int]:
-    """Where the metadata begins and ends; raises `BadEntry` if the entry ends before it does."""
+    """The offsets where the metadata begins and ends; raises `BadEntry` if it is cut off."""
     start = _MAGIC_AND_CHECKSUM_SIZE if entry[:2] == MAGIC_CRC32C else 0
     begin = start + _SIZE.size
     if len(entry) < begin:

@@ -1,4 +1,4 @@
-"""Cuts the bytes that a broker sends into frames."""
+"""Cuts bytes of the binary protocol into frames: for clients, recordings and replays."""
 
 import struct
 from collections.abc import Iterator

@@ -1,6 +1,6 @@
-"""The server's end of a connection, without any I/O: bytes in, events out.
+"""The server's end of a client connection, without any I/O: bytes in, events out.
 
-Laws of this file:
+Rules that hold here:
 
 - `ServerProtocol.receive` never raises for what a peer sent. A frame that breaks the protocol
   becomes a `Violation`, the last event there will ever be; the events before it stand.
@@ -42,13 +42,14 @@ from counterpoise.wire.states import (
 )
 
 _Pieces = tuple[Iterator[Event], Any, int, int]
-"""The events that are left of a command, the command, its type, and where its frame begins."""
+"""What is left of a command read in pieces: events, the command, its type, its frame's offset."""
 _ALL = 1 << 62
 PIECE_WEIGHT: Final = 64
 """As how many frames a piece of a long list counts towards ``most`` of `ServerProtocol.receive`."""
 FRAME_SHIFT: Final = 12
-"""A frame counts as one more for every four kilobytes: ten thousand properties take long to
-decode."""
+"""A frame counts as one more for every 2 to this power bytes (four kilobytes).
+
+Ten thousand properties take long to decode."""
 _Type = BaseCommand.Type
 # Looked up once: they are compared at every read, and looking up an enum's member costs a call.
 _CONNECTING: Final = ConnectionState.CONNECTING

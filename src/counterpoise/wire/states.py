@@ -26,7 +26,7 @@ class ConnectionState(Enum):
 
 
 class PeerState(Enum):
-    """The states of a producer or consumer on a connection."""
+    """The states of a producer or consumer on a connection, as the broker knows it."""
 
     ABSENT = auto()
     OPENING = auto()
@@ -89,7 +89,7 @@ _WHEN_OPEN = (
     Type.TC_CLIENT_CONNECT_REQUEST,
     Type.AUTH_RESPONSE,
 )
-"""What a client may send once it is connected."""
+"""The commands that a client may send once it is connected."""
 
 CONNECTION: dict[tuple[ConnectionState, int], ConnectionState] = {
     (ConnectionState.AWAITING_CONNECT, Type.CONNECT): ConnectionState.OPEN,

@@ -14,7 +14,7 @@ _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
 async def gathered(of: BrokerFace) -> AsyncIterator[MetricSample]:
-    """All metric samples of a broker, the most general first.
+    """All metric samples of a broker, those about the whole broker first.
 
     The broker goes on serving in between, but samples of one subject are taken at the same moment.
     """

@@ -15,9 +15,7 @@ _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": 
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:
-    """The samples of rate limits: how often each delayed a client, and how many wait now. Limits
-    that never delayed any are left out.
-    """
+    """The samples of rate limits that ever delayed a client: how often, and how many wait now."""
     cluster, limits = cluster_of(broker), broker.limits()
     yield from _connections(broker, limits)
     for limit in limits:

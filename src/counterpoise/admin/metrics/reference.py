@@ -1,7 +1,7 @@
-"""The meaning of each series of `/metrics`, for its HELP line and the documentation's page.
+"""What each series of `/metrics` means, for its HELP line and for the documentation.
 
-They are in ``reference.tsv``. A test compares it with what brokers serve: every series is listed
-with its labels, and no series that no broker serves.
+The texts are in ``reference.tsv``. A test compares it with what brokers serve: every series is
+listed with its labels, and no series that no broker serves.
 """
 
 from collections.abc import Mapping

@@ -21,7 +21,7 @@ _REASONS = {
 
 
 def pieces(broker: face.BrokerFace) -> Iterator[Iterator[MetricSample]]:
-    """The samples by topic or by namespace, as ``exposeTopicLevelMetricsInPrometheus`` says.
+    """The samples of topics, in pieces; by ``exposeTopicLevelMetricsInPrometheus`` of namespaces.
 
     Each piece is consistent in itself; the broker may serve clients between two pieces.
     """

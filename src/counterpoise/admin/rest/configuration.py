@@ -68,7 +68,7 @@ def _dynamic(request: web.Request) -> dict[str, Option]:
 
 
 def _all(settings: object) -> Iterator[tuple[str, object]]:
-    """The name and value of every setting, those of nested sections included."""
+    """The name and value of every setting, including those of nested sections."""
     for field, each in options_of(type(settings)):
         value = getattr(settings, field)
         yield each.conf, HIDDEN if each.secret and value else value

@@ -55,26 +55,26 @@ EXPECT: Final = Shape(
 
 
 class FaultControl(Protocol):
-    """The faults of a cluster, as JSON.
+    """Sets a test cluster's faults, by values in JSON.
 
-    Methods raise ValueError for an impossible request, LookupError for a broker or topic that
-    does not exist, and AssertionError if what was expected did not happen.
+    Methods raise ValueError for an impossible request, LookupError for a broker or topic that does
+    not exist, and AssertionError if what was expected did not happen.
     """
 
     def faults(self) -> Sequence[Json]:
-        """Every fault of operations that is set, and how often it struck."""
+        """Every fault of client operations that is set, and how often it struck."""
 
     def events(self) -> Sequence[Json]:
         """What has happened in the cluster since its start, in order."""
 
     async def set(self, requested: Mapping[str, Json]) -> Json:
-        """Set a fault of operations."""
+        """Set a fault of client operations; returns it with its number."""
 
     async def remove(self, number: int) -> None:
-        """Remove a fault of operations; ignored if there is none with this number."""
+        """Remove the fault with this number; ignored if there is none."""
 
     async def clear(self) -> None:
-        """Remove every injected fault: those of operations and those of brokers."""
+        """Remove every fault: those of client operations and those of whole brokers."""
 
     async def at_broker(self, requested: Mapping[str, Json]) -> None:
         """Begin or end a fault of a broker."""

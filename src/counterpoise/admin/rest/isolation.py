@@ -1,5 +1,5 @@
-"""Isolation policies (which brokers may serve which namespaces) and failure domains (which brokers
-fail together).
+"""Isolation policies (brokers for certain namespaces), and failure domains (brokers that fail
+together).
 
 Below ``/admin/v2/clusters/{cluster}``: ``namespaceIsolationPolicies`` and ``failureDomains``.
 """

@@ -49,7 +49,7 @@ async def _each(request: web.Request, method: str, tail: str) -> None:
 
 
 async def _once(request: web.Request, method: str, path: str) -> None:
-    """Send a request to one topic; a topic or subscription that does not exist counts as done."""
+    """Send a request to one topic; a missing topic or subscription counts as success."""
     try:
         await ask(request, method, path)
     except RestError as error:

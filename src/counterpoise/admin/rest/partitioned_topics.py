@@ -35,7 +35,7 @@ from counterpoise.broker.face import PARTITIONS_MAX, BadVersion, BrokerError, No
 from counterpoise.names.topic import TopicName
 
 PARTITIONS = Shape(ANYTHING)
-"""A number, or ``PartitionedTopicMetadata``; what is neither is refused with Pulsar's 406."""
+"""The body: a number, or ``PartitionedTopicMetadata``; anything else gets Pulsar's 406."""
 CREATED_AT_ONCE = 64
 UNPROCESSABLE = HTTPStatus.UNPROCESSABLE_ENTITY
 

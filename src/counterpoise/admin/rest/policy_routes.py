@@ -31,7 +31,7 @@ BACKLOG_QUOTA_TYPE = {"backlogQuotaType": text("destination_storage", "message_a
 
 
 class PolicyHolder(ABC):
-    """Base class of the policy routes of namespaces and of topics."""
+    """Base class of the routes that read and change policies, of namespaces or of topics."""
 
     LEVEL: str
     """What has the policies: "topic" or "namespace"."""
@@ -48,7 +48,7 @@ class PolicyHolder(ABC):
         access: AccessRule,
         per_cluster: frozenset[str] = frozenset(),
     ) -> None:
-        """Make the routes' description.
+        """Describe the routes to be made.
 
         ``base``: the path before the policy's; ``query``: the parameters that every request may
         have; ``access``: what a request requires of its caller. ``per_cluster``: the policies that
@@ -248,7 +248,10 @@ def _is_on_bookkeeper(request: web.Request) -> bool:
 def in_place(
     change: Callable[[dict[str, Json]], object],
 ) -> Callable[[dict[str, Json]], dict[str, Json]]:
-    """Turn a change in place into one of a copy, which can be repeated after a conflict."""
+    """Turn a function that changes policies in place into one that returns a changed copy.
+
+    So it can be repeated after a conflict.
+    """
 
     def changed(policies: dict[str, Json]) -> dict[str, Json]:
         fresh = copy.deepcopy(policies)

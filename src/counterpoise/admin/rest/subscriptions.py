@@ -178,8 +178,9 @@ async def require_subscription(request: web.Request, topic: TopicName) -> Subscr
 
 
 async def storing_topic(request: web.Request, what: str) -> TopicName:
-    """The topic in the path, as `topic_in_namespace`. A topic that stores no messages is refused:
-    405, or 404 if it does not exist.
+    """The topic in the path, as `topic_in_namespace`; refused if it stores no messages.
+
+    The refusal is 405, or 404 if the topic does not exist.
     """
     topic = await topic_in_namespace(request)
     if not topic.is_persistent:

@@ -220,7 +220,7 @@ async def _coordinator(
     number: int,
     absent: str = "Transaction coordinator not found! coordinator id : {}",
 ) -> face.Coordinator:
-    """A coordinator that this broker has, opened if no client has used it yet; 307 elsewhere."""
+    """The coordinator with this number, opened if no client has used it yet; 307 to its broker."""
     if not 0 <= number < await _count(request):
         raise not_found(absent.format(number))
     await require_topic_owner(request, _ASSIGNMENT.partition(number))

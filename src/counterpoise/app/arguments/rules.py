@@ -1,4 +1,4 @@
-"""Limits on moves without approval: `--max-moves-a-round` …"""
+"""Options that limit the moves a balancer makes without approval, such as `--max-moves-a-round`."""
 
 import argparse
 from collections.abc import Iterable
@@ -121,5 +121,5 @@ def refuse_idle(args: argparse.Namespace, idle: dict[str, Any], why: str) -> Non
 
 
 def usual(parser: argparse.ArgumentParser, names: Iterable[str]) -> dict[str, Any]:
-    """Return the default values of these options, by name."""
+    """The default values of these options, by name."""
     return {name: parser.get_default(name) for name in names}

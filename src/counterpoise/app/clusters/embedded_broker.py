@@ -1,4 +1,4 @@
-"""One broker of an embedded cluster, as a test sees it."""
+"""One broker of an embedded cluster, as a test uses it."""
 
 from counterpoise.broker.broker import Broker
 from counterpoise.storage.disk_faults import DiskFaults

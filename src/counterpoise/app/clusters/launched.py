@@ -24,7 +24,7 @@ def nth_port(port: int | None, number: int) -> int | None:
 
 
 def together(urls: Sequence[str]) -> str:
-    """Join URLs into one service URL that lists the hosts of all; empty without URLs."""
+    """Join service URLs into one that lists the hosts of all; empty without URLs."""
     if not urls:
         return ""
     scheme = urls[0].partition("://")[0]

@@ -12,7 +12,7 @@ class RestartSchedule:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """``clock``: seconds."""
+        """``clock`` returns seconds."""
         self._clock = clock
         self._due: dict[str, float] = {}
         self._pause_s: dict[str, float] = {}

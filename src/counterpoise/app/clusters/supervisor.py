@@ -1,4 +1,4 @@
-"""Keeps one program running while this broker leads."""
+"""Runs one program as long as this broker is the leader."""
 
 import asyncio
 import contextlib

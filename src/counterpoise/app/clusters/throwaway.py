@@ -1,4 +1,4 @@
-"""Makes TLS certificates for a test cluster."""
+"""Makes TLS certificates for a test cluster, from a certificate authority of its own."""
 
 import datetime as dt
 from dataclasses import dataclass

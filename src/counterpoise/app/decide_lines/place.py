@@ -27,7 +27,7 @@ def place_line(
     memory: Any,
     rng: Random | None = None,
 ) -> tuple[dict[str, Any], Any]:
-    """Place the bundle of one parsed line of ``decide place``.
+    """Choose a broker for the bundle in one parsed line of ``decide place``.
 
     Returns the answer, and what the strategy remembers for the next line (``memory``). The answer
     is ``{"broker", "admissible", "reason", "sentence", "rejections"}``; ``broker`` is null if no

@@ -17,7 +17,7 @@ TICK_S = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many messages the demo's clients have sent and received so far."""
+    """Counts of the messages that the demo's clients have sent and received so far."""
 
     sent: int
     acknowledged: int
@@ -33,7 +33,7 @@ class Tally:
 
 
 class _Counts:
-    """What happened to each message of one topic, by the message's number from 0 on."""
+    """The counts of each message of one topic, by the message's number from 0 on."""
 
     def __init__(self) -> None:
         self.sent = 0

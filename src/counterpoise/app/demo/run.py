@@ -23,7 +23,7 @@ from counterpoise.app.demo.watch import DemoRecord, DemoWatcher
 
 SAMPLE_EVERY_S = 1.0
 FALL = 0.5
-"""The imbalance has to fall to this fraction of what it was before the first move."""
+"""The fraction of its first value to which the imbalance has to fall."""
 
 
 @dataclass(frozen=True, slots=True)

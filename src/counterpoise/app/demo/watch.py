@@ -53,7 +53,7 @@ class Moment:
 
 @dataclass
 class DemoRecord:
-    """What the demo has sampled and read since its load began: loads, decisions, outcomes."""
+    """What the demo has measured and read since its load began: loads, decisions, outcomes."""
 
     began_s: float
     """When the load began, by `time.monotonic`."""
@@ -108,7 +108,7 @@ class DemoRecord:
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """The decisions, outcomes and log lines that are new since the last sample."""
+    """What has happened since the last sample: decisions, outcomes, log lines."""
 
     decisions: list[Mapping[str, Any]]
     outcomes: list[Mapping[str, Any]]
@@ -117,7 +117,7 @@ class News:
 
 
 class DemoWatcher:
-    """Samples the demo's cluster on request, and reads what is new in the balancer's history."""
+    """Measures the demo's cluster on request, and reads what is new in the balancer's history."""
 
     def __init__(self, brokers: Sequence[str], history: Path) -> None:
         self._brokers = brokers
@@ -127,7 +127,7 @@ class DemoWatcher:
         self.record = DemoRecord(time.monotonic())
 
     def sample(self) -> News:
-        """Sample the cluster, and return what is new since the last call."""
+        """Measure the cluster once, and return what is new since the last call."""
         record = self.record
         now = time.monotonic() - record.began_s
         loads = {}

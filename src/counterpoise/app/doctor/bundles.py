@@ -22,7 +22,7 @@ BUNDLES_PER_BROKER = 4
 """Fewer bundles per broker than this leave a shedder little to choose from."""
 
 OVERFLOW_MBYTES = 2048
-"""From this many MiB/s on, the limit in bytes overflows Pulsar's 32-bit integer."""
+"""From this many MiB/s on, the limit in bytes/s overflows Pulsar's 32-bit integer."""
 
 
 def fewer_than_brokers(setup: Setup) -> Iterator[Diagnosis]:
@@ -94,7 +94,7 @@ def flow_not_default(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def maximum(setup: Setup) -> Iterator[Diagnosis]:
-    """Find a maximum of bundles that a namespace has from the start, so that none is ever split."""
+    """Find a maximum of bundles that new namespaces already have, so that none is ever split."""
     start = setup.get(_BUNDLES) if setup.bundles is None else setup.bundles
     limit = setup.get(_MAXIMUM)
     if setup.get(_AUTO) and start >= limit:
@@ -108,7 +108,7 @@ def maximum(setup: Setup) -> Iterator[Diagnosis]:
 
 
 def split_without_unload(setup: Setup) -> Iterator[Diagnosis]:
-    """Find automatic splits whose parts stay on the broker, and one broker, which never splits."""
+    """Find automatic splits whose parts stay on the broker; a cluster of one never splits."""
     if setup.get(_AUTO) and not setup.get(_UNLOAD) and setup.manager == "modular":
         yield finding("split-stays", setup.show(_AUTO, _UNLOAD), {_UNLOAD: "true"})
     if setup.get(_AUTO) and setup.brokers == 1 and setup.manager == "modular":

@@ -17,6 +17,7 @@ from counterpoise.app.doctor.setup import (
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 
 EVEN = "loadBalancerDistributeBundlesEvenlyEnabled"
+"""The setting by which brokers with the fewest bundles of a namespace get its next one."""
 
 
 def load_manager(setup: Setup) -> Iterator[Diagnosis]:

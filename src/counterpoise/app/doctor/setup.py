@@ -35,7 +35,7 @@ MANAGER = "loadManagerClassName"
 
 @dataclass(frozen=True)
 class Setup:
-    """The configuration to examine: a broker.conf with ``--set``, and the cluster's size."""
+    """The configuration to be examined: a broker.conf with ``--set``, and the cluster's size."""
 
     properties: Properties
     brokers: int | None = None
@@ -113,7 +113,7 @@ class Setup:
 
     @property
     def modular_failure(self) -> bool:
-        """Whether the modular manager fails to start because of its strategies."""
+        """Whether the modular manager would fail to start, because of its strategies' names."""
         shedder, placement = self.get(SHEDDER), self.get(PLACEMENT)
         if placement == AVG_SHEDDER and shedder != AVG_SHEDDER:
             return True
@@ -121,19 +121,19 @@ class Setup:
 
     @property
     def shedder(self) -> str:
-        """The short name of the effective shedder."""
+        """The short name of the shedder that the load manager really uses."""
         if self.manager == "extensible":
             return "TransferShedder"
         return str(self.get(SHEDDER)).rpartition(".")[2]
 
     @property
     def placement(self) -> str:
-        """The short name of the effective placement strategy."""
+        """The short name of the placement strategy that the load manager really uses."""
         if self.manager == "extensible":
             return "LeastResourceUsageWithWeight"
         return str(self.get(PLACEMENT)).rpartition(".")[2]
 
     @property
     def sheds(self) -> bool:
-        """Whether any shedder is used: the leader's, or that of a balancer beside the cluster."""
+        """Whether anything sheds load: the cluster's leader, or a balancer beside the cluster."""
         return bool(self.get("loadBalancerEnabled"))

@@ -35,7 +35,7 @@ SENTENCES: Final[Mapping[BrokerFault, str]] = {
 
 
 def switch(broker: EmbeddedBroker, fault: BrokerFault, *, on: bool, seconds: float = 0) -> None:
-    """Begin a fault of a broker, or end it if ``on`` is False.
+    """Begin a fault of a broker; with ``on`` False, end it.
 
     ``seconds`` is by how much a slow disk delays each write. Raises `InvalidFault` if it is out of
     range, or the metadata store cannot have the fault.

@@ -45,7 +45,7 @@ class BrokerInterceptor:
 
 
 class ClusterFaults:
-    """The faults that a test has set, and the log of events."""
+    """The faults that a test has set in an embedded cluster, and the log of their effects."""
 
     def __init__(self, brokers: EmbeddedBrokers) -> None:
         self.brokers = brokers

@@ -1,4 +1,4 @@
-"""The events of a cluster while a test watches it, and expectations that a test awaits."""
+"""The log of a test cluster's events, and what a test expects to find in it."""
 
 import asyncio
 from collections import deque
@@ -81,7 +81,7 @@ class ClusterLog:
         return list(self._kept)
 
     def name(self, broker: str) -> str:
-        """Return the name of a broker id in the log: ``broker 1`` for the first one asked for."""
+        """The name of a broker id in the log: ``broker 1`` for the first one asked for."""
         return self._names.setdefault(broker, f"broker {len(self._names) + 1}")
 
     def add(
@@ -104,9 +104,9 @@ class ClusterLog:
         self.add(EventKind.FAULT, text, occurrence.topic, occurrence.broker, occurrence.client)
 
     def begun(self, occurrence: Occurrence, *, arrives: bool) -> None:
-        """Note what an operation shows: that a broker stored or delivers a message, and where.
+        """Note that a client's operation began, such as a SEND, and on which broker.
 
-        ``arrives``: no fault prevents the operation.
+        ``arrives``: no fault prevents it, so its message is stored or delivered.
         """
         if occurrence.topic is None:
             return
@@ -223,7 +223,7 @@ class NothingLost:
 
 
 def story(missing: str, happened: Iterable[ClusterEvent]) -> str:
-    """Write the message of a failed expectation: what is missing, then the latest events."""
+    """The message of a failed expectation: what is missing, then the latest events."""
     events: Sequence[ClusterEvent] = list(happened)
     if not events:
         return f"{missing}. Nothing happened that is recorded."

@@ -24,7 +24,7 @@ EXPECT_MAX_S = 60.0
 
 
 class EmbeddedFaultControl:
-    """Sets the faults of an embedded cluster by JSON, for the HTTP API."""
+    """Sets an embedded cluster's faults by JSON, for the HTTP API (a `FaultControl`)."""
 
     def __init__(self, brokers: EmbeddedBrokers) -> None:
         self._brokers = brokers

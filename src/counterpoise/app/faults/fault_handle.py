@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class WatchedCluster(Protocol):
-    """The methods of a cluster that its faults call."""
+    """What faults call on the cluster that they are set in."""
 
     def watch(self) -> ClusterFaults:
         """Start intercepting the cluster's operations, if they are not intercepted yet."""
@@ -65,7 +65,7 @@ class Scheduled:
 
 
 class FaultChoice(Scheduled):
-    """A fault whose effect is not chosen yet: the operations that it can strike, and how often.
+    """The operations that a fault strikes, and how often, before its effect is chosen.
 
     The fault is set when one of `error`, `delay`, `drop` and `disconnect` is called. They raise
     `InvalidFault` if the operation cannot have this effect.
@@ -98,7 +98,7 @@ class FaultChoice(Scheduled):
 
 
 class FaultHandle(Scheduled):
-    """A fault that is set. As a context manager it removes the fault at the end of the block."""
+    """A fault that is set; as a context manager it removes the fault at the end of its block."""
 
     def __init__(self, cluster: WatchedCluster, fault: Fault) -> None:
         self._cluster = cluster

@@ -1,4 +1,4 @@
-"""The brokers' responses on one connection, in the recording and in the replay."""
+"""A broker's responses on one connection, recorded and replayed, to be compared."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
@@ -9,7 +9,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.proto.base_pb2 import BaseCommand
 
 AnswerKey = tuple[str, int, int]
-"""What a response is about, so that the recorded and the replayed one can be matched.
+"""What a response is about, by which the recorded and the replayed one are matched.
 
 One of ``("send", producer id, sequence id)``, ``("message", consumer id, 0)`` and ``("request",
 request id, 0)``; CONNECTED has ``("request", 0, -1)``."""
@@ -43,7 +43,7 @@ class AnswerLog:
         self._names: dict[tuple[str, int], str] = {}
 
     def name_peers(self, command: BaseCommand) -> None:
-        """Remember the topic or subscription of a producer or consumer that a command opens."""
+        """Remember the topic or subscription of the producer or consumer that a command opens."""
         if command.type == BaseCommand.PRODUCER:
             opened = command.producer
             self._names["send", opened.producer_id] = f"a producer of {opened.topic}"
@@ -58,7 +58,7 @@ class AnswerLog:
         return len(self.now[key]) < len(self.then[key]) - self._given_up[key]
 
     def give_up(self, key: AnswerKey) -> None:
-        """Do not wait any longer for the missing responses with this key."""
+        """Stop waiting for the missing responses with this key."""
         if self.missing(key):
             self._given_up[key] = len(self.then[key]) - len(self.now[key])
 

@@ -1,4 +1,4 @@
-"""The table of broker.conf names, and the packages whose options they set."""
+"""The table of broker.conf's names: which package reads each, and what it means."""
 
 import ast
 import difflib

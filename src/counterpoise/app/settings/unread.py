@@ -1,4 +1,7 @@
-"""Pulsar's settings for balancing and rates that no package reads: checked and explained."""
+"""Options for Pulsar's settings of balancing and rates that no package here reads.
+
+They are declared so that their values are checked, and so that their lack of effect is explained.
+"""
 
 from dataclasses import make_dataclass
 from importlib.resources import files

@@ -136,7 +136,7 @@ def _balancer(args: argparse.Namespace, broker: Broker) -> ChildSpec:
 
 
 def _asked_at(broker: Broker) -> str:
-    """Return the broker's admin URL for the balancer: HTTPS if brokers use TLS among themselves."""
+    """The admin URL by which the balancer asks this broker; HTTPS if brokers use TLS themselves."""
     tls = broker.addresses.web_url_tls
     return tls if tls is not None and broker.config.client.tls else broker.web_url
 

@@ -49,7 +49,7 @@ async def _split(cluster: ClusterAdmin, target: Target, args: argparse.Namespace
 
 
 async def _edges(cluster: ClusterAdmin, namespace: str, whole: BundleRange) -> list[str]:
-    """Return the boundaries within the former bundle ``whole``, in order.
+    """The boundaries within the bundle ``whole`` after the split, in order.
 
     The broker that is asked may learn of the split late, so it is asked until there are more than
     two, for at most `HEARD_WITHIN_S` seconds.

@@ -131,7 +131,7 @@ def _gone(move: ActionMove) -> str:
 
 
 def _ends(counts: Mapping[str, int]) -> str:
-    """Return the number of moves for each status, as a text."""
+    """How many moves ended with each status, as text."""
     return ", ".join(f"{count} {MoveStatus(status).words}" for status, count in counts.items())
 
 

@@ -109,7 +109,7 @@ def screen(
     everything: bool = False,
     answered: int = 1,
 ) -> list[str]:
-    """Return the lines that ``top`` shows of these limits; without ``everything``, of those in use.
+    """The lines that ``top`` shows of these limits: of those in use, or with ``everything`` of all.
 
     A limit is in use if a client waits at it. Rates are the difference to the counters of messages
     and bytes in ``before``, ``seconds`` ago; ``answered`` is how many brokers listed their limits.

@@ -1,4 +1,4 @@
-"""A BookKeeper client that writes: ledgers created, appended to, recovered, read and deleted."""
+"""A BookKeeper client that can also write: creates, appends to, recovers and deletes ledgers."""
 
 from counterpoise.bookkeeper.client.ledger_client import BookieLedgerClient, LedgerClientOptions
 

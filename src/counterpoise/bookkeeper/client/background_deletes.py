@@ -1,4 +1,4 @@
-"""Deletes metadata nodes in the background."""
+"""Deletes metadata nodes without waiting for it."""
 
 import asyncio
 import contextlib

@@ -32,7 +32,7 @@ class NotEnoughBookies(BookKeeperError):
 
 
 class BookieDirectory:
-    """The list of registered bookies, read again when it changes. Call `close` at the end."""
+    """A cluster's registered bookies, read again when they change. Call `close` at the end."""
 
     def __init__(
         self, store: MetadataStore, root: str, rng: Random, policy: RackPolicy = _POLICY
@@ -88,9 +88,8 @@ class BookieDirectory:
     async def choose(self, quorums: Quorums, bookies: Bookies) -> tuple[str, ...]:
         """Choose the ensemble of a new ledger: different writable bookies, at random and by racks.
 
-        Bookies that failed recently are chosen only if there are not enough others.
-
-        Raises `NotEnoughBookies` and `MetadataError`.
+        Bookies that failed recently are chosen only if there are not enough others. Raises
+        `NotEnoughBookies` and `MetadataError`.
         """
         await self.refresh()
         writable = bookies.in_order(self._writable())

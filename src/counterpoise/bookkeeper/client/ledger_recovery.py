@@ -48,7 +48,7 @@ class RecoveredEnd:
 
 
 class LedgerRecoveryActions(Protocol):
-    """The requests of a ledger's recovery, which its caller carries out."""
+    """What a ledger's recovery asks its caller to do: requests, replacements, results."""
 
     def send(self, bookie: str, request: BookieRequest) -> None:
         """Send a request. Its response follows, or `LedgerRecovery.unanswered`."""

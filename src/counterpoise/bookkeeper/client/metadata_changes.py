@@ -1,9 +1,9 @@
-"""Changes of a ledger's metadata, each decided on the present metadata and written by
-compare-and-set.
+"""Changes of a ledger's metadata: open to closed, other bookies, recovery.
 
-Every change is a compare-and-set on the version of the ledger's node (Java's
-``MetadataUpdateLoop``). After a conflict, or a write whose response was lost, it reads and decides
-again. A ledger's state goes from open to in recovery to closed, or from open to closed.
+Every change is decided on the present metadata, and written by a compare-and-set on the version of
+the ledger's node (Java's ``MetadataUpdateLoop``). After a conflict, or a write whose response was
+lost, it reads and decides again. A ledger's state goes from open to in recovery to closed, or from
+open to closed.
 """
 
 from collections.abc import Generator, Sequence
@@ -33,7 +33,7 @@ class MetadataChange(Protocol):
 def change_metadata(
     change: MetadataChange, known: VersionedMetadata | None
 ) -> Generator[VersionedMetadata | None, VersionedMetadata | None, VersionedMetadata]:
-    """Generate the steps of a change for a caller that reads and writes; returns the metadata after
+    """The steps of a change, as a generator whose caller does the I/O; returns the metadata after
     it.
 
     Yields None to have the metadata read, or metadata to be written if the node still has their
@@ -55,7 +55,7 @@ def change_metadata(
 
 @dataclass(frozen=True, slots=True)
 class EnsembleChange:
-    """The change to other bookies from an entry on, made by the ledger's writer."""
+    """The change by which a ledger's writer continues on other bookies from an entry on."""
 
     before: LedgerSegment
     """The last segment as the writer knows it."""

@@ -24,7 +24,7 @@ from counterpoise.bookkeeper.stored_entry import EntryDigest, master_key
 
 
 class AddActions(Protocol):
-    """The requests of `PendingAdds`, which a ledger's writer carries out."""
+    """What `PendingAdds` asks the ledger's writer to do."""
 
     def send(self, bookie: str, *requests: BookieRequest) -> None:
         """Send entries to a bookie. Its responses follow, or `PendingAdds.bookie_failed`."""
@@ -54,7 +54,7 @@ class _PendingAdd:
 
 
 class PendingAdds:
-    """Sends the entries of one new ledger, handles responses, and acknowledges in order."""
+    """The entries of one new ledger that are sent and not acknowledged, as a state machine."""
 
     def __init__(self, created: LedgerMetadata, actions: AddActions) -> None:
         self.ledger = created.ledger
@@ -180,7 +180,7 @@ class PendingAdds:
         self._actions.change_ensemble(self.last_confirmed + 1, self._segment, self._replacing)
 
     def _write_in(self, segment: LedgerSegment) -> None:
-        """Send entries to the bookies of this segment from now on."""
+        """Send all further entries to the bookies of this segment."""
         ensemble = segment.ensemble
         self._segment = segment
         self._places = {bookie: place for place, bookie in enumerate(ensemble)}

@@ -34,7 +34,7 @@ async def recover_ledger(
 
 
 class _Recovering:
-    """The actions of a `LedgerRecovery`, and the listener of its requests."""
+    """Carries out the requests of one `LedgerRecovery`, and passes it the responses."""
 
     def __init__(
         self, metadata: LedgerMetadata, bookies: Bookies, directory: BookieDirectory

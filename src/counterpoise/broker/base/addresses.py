@@ -20,7 +20,7 @@ class Addresses:
     web_url_tls: str | None = None
     """``https://host:port``."""
     listeners: Listeners = field(default_factory=dict, hash=False)
-    """The addresses for clients that name a listener."""
+    """The addresses for clients that name an advertised listener, by its name."""
 
     @property
     def service(self) -> str:

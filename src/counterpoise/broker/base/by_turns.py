@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 PIECE: Final = 500
-"""Names that one part of `in_pieces` holds: some two milliseconds of work."""
+"""How many items one part of `in_pieces` has: some two milliseconds of work."""
 
 
 class WorkBudget:
@@ -28,7 +28,7 @@ class WorkBudget:
 
 
 class OnePerTurn:
-    """Lets one caller start long work in each turn of the event loop, in the order of calls."""
+    """Lets one caller begin long work in each turn of the event loop, in the order of calls."""
 
     __slots__ = ("_one",)
 

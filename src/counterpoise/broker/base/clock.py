@@ -1,4 +1,4 @@
-"""The wall clock in Pulsar's unit, and one that a test can advance."""
+"""The wall clock in milliseconds, as Pulsar uses it, and one that tests can advance."""
 
 import time
 

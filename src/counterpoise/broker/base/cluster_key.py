@@ -58,7 +58,10 @@ class ClusterKey:
 
 
 class SystemTopicGuard:
-    """Allows brokers and super users, or everyone if configured, to write to `SYSTEM_NAMESPACE`."""
+    """Decides which producers may write to `SYSTEM_NAMESPACE`: brokers and super users.
+
+    If ``systemTopicsWritableByClients`` is set, every client may.
+    """
 
     def __init__(
         self, key: ClusterKey, authorization: Authorization, *, open_to_clients: bool

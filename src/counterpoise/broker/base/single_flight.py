@@ -41,7 +41,7 @@ class SingleFlight(Generic[K, T]):
 
 
 class _Flights(Generic[T]):
-    """The queries of one key, for as long as a caller waits for one."""
+    """The queries under one key, kept as long as a caller waits for one of them."""
 
     def __init__(self) -> None:
         self.one = asyncio.Lock()
@@ -55,7 +55,7 @@ class _Flights(Generic[T]):
 
 
 class FlightTicket(Generic[T]):
-    """One caller's claim to a result of `SingleFlight`."""
+    """One caller's place among those that wait for a result of `SingleFlight`."""
 
     def __init__(self, known: _Flights[T], find: Callable[[], Awaitable[T]]) -> None:
         self._known = known

@@ -1,1 +1,1 @@
-"""Rate limits of a broker: the sources of their rates, and their enforcement."""
+"""Rate limits of a broker: where their rates come from, and how they are enforced."""

@@ -24,7 +24,7 @@ from counterpoise.quota import LimitLevel
 
 @dataclass(frozen=True, slots=True)
 class _DeliveringTopic:
-    """A topic's dispatch limits, besides the broker's."""
+    """One topic's dispatch limits: its own, and those of its subscriptions."""
 
     limit: DispatchLimit
     subscription: Rate
@@ -38,7 +38,7 @@ class _DeliveringTopic:
 
 
 class DispatchLimits:
-    """The rate limits on one broker's deliveries to consumers."""
+    """All rate limits on one broker's deliveries to consumers."""
 
     def __init__(self, broker: str, runner: LimitRunner) -> None:
         self._runner = runner

@@ -34,7 +34,7 @@ class PublishRate(Protocol):
 
 
 class DispatchLimit(RateLimit):
-    """A rate limit on deliveries, whose rate may be an addition to the topic's publish rate."""
+    """A rate limit on deliveries, whose rate may be relative: added to the topic's publish rate."""
 
     __slots__ = ("_published", "_rate", "_renewed")
 
@@ -80,7 +80,7 @@ class DispatchCounting:
 
 
 class Dispatches(Protocol):
-    """The methods of a dispatcher that its dispatch limits call."""
+    """What dispatch limits call on a subscription's dispatcher."""
 
     @property
     def behind(self) -> int:
@@ -156,13 +156,13 @@ class DispatchFlow(LimitedFlow):
             self.events[limit.level, "bytes"] += 1
 
     def took(self, messages: int, entries: int, size: int) -> None:
-        """Charge what was delivered since the last `budget` to the limits."""
+        """Charge the limits for what was delivered since the last `budget`."""
         if not self._exempt and self.limits:
             count = entries if self._counting.whole_batches else messages
             self.charge(count, size, self._runner.now())
 
     def go_on(self, now: int) -> None:
-        """Deliver as much as the limits allow now."""
+        """Deliver as much as the limits allow at ``now`` (nanoseconds), the subscription's turn."""
         self._dispatcher.dispatch()
 
     def clear(self) -> None:

@@ -47,7 +47,7 @@ _NO_RATE: Final = Rate()
 
 
 _Needs = tuple[int, int, bool]
-"""Messages and bytes a second that passed, and whether producers or subscriptions had to wait."""
+"""Messages/s and bytes/s that passed at one broker, and whether anything had to wait there."""
 _NOTHING: Final[_Needs] = (0, 0, False)
 _NEWCOMER: Final[_Needs] = (0, 0, True)
 _Uses = Mapping[Use, _Needs]
@@ -64,7 +64,7 @@ class _GroupUse:
 
 
 class _Group:
-    """The share of one resource group at this broker."""
+    """One resource group at this broker: its definition, and this broker's use of it."""
 
     __slots__ = ("is_read", "is_reported", "readers", "uses")
 
@@ -107,7 +107,7 @@ class ResourceGroupShares:
         self._busy = asyncio.Event()
 
     async def know(self, name: str) -> None:
-        """Set a group's limits here before a topic of the group is loaded."""
+        """Set a group's limits on this broker, before a topic of the group is loaded."""
         group = self._groups.get(name)
         if group is None:
             group = self._groups[name] = _Group()
@@ -224,7 +224,7 @@ class ResourceGroupShares:
             self._publish.dispatch.set_group_rate(name, rate)
 
     async def _leave(self, name: str) -> None:
-        """Forget a group without topics here; if the store is away, the next round tries again."""
+        """Withdraw from a group without topics here; if that fails, the next round tries again."""
         group = self._groups[name]
         await self._withdraw(name, group)
         if group.is_reported or group.readers or name in self._served():

@@ -1,4 +1,4 @@
-"""Rates from policies in the metadata store and from settings, followed as they change."""
+"""Keeps a broker's rates as policies and settings say, when these change."""
 
 import asyncio
 import time
@@ -29,7 +29,7 @@ class RatePolicies(GroupSource, Protocol):
 
 
 class PolicyFollower(Protocol):
-    """Applies changes of topics' policies other than rates."""
+    """Applies changes of topics' policies that are not about rates."""
 
     async def policies_changed(self, names: Iterable[TopicName]) -> None:
         """Called when the policies of these topics may have changed."""

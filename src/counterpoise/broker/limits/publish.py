@@ -25,7 +25,7 @@ from counterpoise.quota import LimitLevel, PublishFlow, RateLimit
 
 
 class LimitedTopic(Protocol):
-    """The methods of a topic that publish limits call."""
+    """What publish limits call on a topic."""
 
     @property
     def meter_in(self) -> PublishRate:
@@ -41,16 +41,16 @@ class LimitedTopic(Protocol):
 
 @dataclass(slots=True)
 class _PublishedTopic:
-    """A topic's own publish limit, and its resource group."""
+    """One topic's publish limit, its resource group, and counts."""
 
     limit: RateLimit
     group: str | None = None
     throttled: int = 0
-    """How often the topic's producers were throttled, without those under limits now."""
+    """How often producers of this topic were throttled that no limit applies to any more."""
 
 
 class PublishLimits:
-    """All rate limits on publishing to one broker. Those not reached cost only counting."""
+    """All rate limits on publishing to one broker; one that is not reached costs counting only."""
 
     def __init__(
         self,
@@ -107,7 +107,7 @@ class PublishLimits:
         return count
 
     def _remember(self, topic: LimitedTopic, flow: PublishFlow) -> None:
-        """Keep the count of a producer to which limits no longer apply, in its topic's count."""
+        """Add the count of a producer to which limits no longer apply to its topic's count."""
         known = self._topics.get(topic)
         if known is not None:
             known.throttled += flow.throttled_count

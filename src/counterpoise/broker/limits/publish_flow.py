@@ -8,18 +8,18 @@ from counterpoise.names.topic import TopicName
 from counterpoise.quota import PublishFlow, RateLimit
 
 GoOn = Callable[[], None]
-"""Publishes an entry that was throttled."""
+"""Publishes one entry that was throttled."""
 
 
 class ThrottledConnection(Protocol):
-    """The methods of a connection that publish limits call."""
+    """What publish limits call on a producer's connection."""
 
     def count_throttled(self, entries: int, size: int) -> None:
         """Count throttled entries and their bytes; negative: that many wait no longer."""
 
 
 class ProducerOrigin(Protocol):
-    """The command that created a producer, and its client."""
+    """The PRODUCER command of a producer, of which limits need the client's address."""
 
     @property
     def address(self) -> str:

@@ -23,7 +23,7 @@ class _Episode:
 
 
 class LimitEpisodes:
-    """Logs when a limit is reached, and when nothing has waited for it for `QUIET_S`."""
+    """Logs when a limit is reached, and when it is over: nothing has waited for `QUIET_S`."""
 
     def __init__(self, clock_ns: NanosecondClock, quiet_s: float = QUIET_S) -> None:
         self._now = clock_ns
@@ -31,7 +31,7 @@ class LimitEpisodes:
         self._open: dict[RateLimit, _Episode] = {}
 
     def began(self, limit: RateLimit, label: str) -> None:
-        """Log that a limit is reached, for which ``label`` waits, unless it was reached before."""
+        """Log once that a limit is reached; ``label`` names what waits for it."""
         if limit in self._open:
             return
         rates = rates_text(limit)
@@ -87,8 +87,9 @@ TIMER_S: Final = 0.001
 """The shortest timer: event loops count in milliseconds."""
 
 RETURN_AFTER_S: Final = 0.008
-"""After how long tokens that are set aside for producers are returned: half of a bucket's
-resolution."""
+"""Seconds after which unused tokens that were set aside for producers are returned.
+
+It is half of a bucket's resolution."""
 
 
 class LimitRunner:

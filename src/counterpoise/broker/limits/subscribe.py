@@ -28,7 +28,7 @@ class ConsumerIdentifier(NamedTuple):
 
 
 class _SubscribedTopic:
-    """One topic's rate, and a bucket for each consumer that subscribed lately."""
+    """The subscribe rate of one topic, and a bucket for each consumer that subscribed lately."""
 
     __slots__ = ("_buckets", "_sweep_at", "rate")
 

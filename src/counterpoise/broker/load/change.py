@@ -1,4 +1,6 @@
-"""Whether a new measurement is published (``ModularLoadManagerImpl.needBrokerDataUpdate``)."""
+"""Whether load has changed enough to be published
+(``ModularLoadManagerImpl.needBrokerDataUpdate``).
+"""
 
 import math
 

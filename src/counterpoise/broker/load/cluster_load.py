@@ -63,7 +63,7 @@ log = logging.getLogger(__name__)
 
 
 class ClusterLoad:
-    """All brokers' load reports and bundles' averages; up to date after `refresh`.
+    """The load reports of all brokers and the averages of all bundles, as of the last `refresh`.
 
     Derived values are cached until the next change, since every placement needs them.
     """
@@ -218,7 +218,7 @@ class ClusterLoad:
 
 
 class _Derived:
-    """Values derived from a state and the assignments, computed on first use."""
+    """Values that follow from the averages and the assignments, each computed on first use."""
 
     def __init__(
         self,

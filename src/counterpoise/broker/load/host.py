@@ -55,7 +55,7 @@ class HostUsage(Protocol):
 
 
 class SampledUsage:
-    """Measures resources at an interval of its own, and repeats the last measurement in between.
+    """Repeats another `HostUsage`'s measurement until its interval is over.
 
     A broker that has just started measures for its second report, and at its intervals from then
     on: its first measurement has no rates.
@@ -87,7 +87,7 @@ class _Sample:
 
 
 class ProcessUsage:
-    """Measures the resources of a broker that is alone in its process or shares it."""
+    """Measures a broker's use of its process (or of its part of it) and of the network."""
 
     def __init__(
         self,

@@ -44,7 +44,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class LoadDataTerms:
-    """How a broker measures and publishes its load data, by Pulsar's settings."""
+    """The settings by which a broker measures and publishes its load data."""
 
     weights: npt.NDArray[np.float64]
     """The weights of the five resources (``ResourceWeights.extensible``)."""
@@ -174,7 +174,7 @@ class LoadDataExchange:
         )
 
     def report_from(self, reporter: LoadReporter) -> None:
-        """Publish what ``reporter`` measures; before this call nothing is published."""
+        """Set the reporter whose measurements are published; before this call nothing is."""
         self._reporter = reporter
 
     def start(self) -> None:

@@ -17,7 +17,7 @@ from counterpoise.metadata.own_node import put_own
 log = logging.getLogger(__name__)
 
 LEAVING: Final = "counterpoise.leaving"
-"""A property of a registration: the broker hands its bundles over, and gets no more."""
+"""A property in a broker's registration: it is handing its bundles over, and gets no more."""
 
 
 class BrokerRegistry:

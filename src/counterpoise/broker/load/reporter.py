@@ -22,7 +22,7 @@ RETRY_S: Final = 0.5
 
 
 class LoadReporter:
-    """Measures and publishes one broker's load; `report` is the last measurement."""
+    """Measures one broker's load at intervals, and publishes the report; `last` returns it."""
 
     def __init__(
         self,

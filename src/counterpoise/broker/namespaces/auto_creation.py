@@ -1,4 +1,4 @@
-"""Settings of creation and deletion: limits, automatic creation of topics, forced deletion."""
+"""Settings for creating and deleting tenants, namespaces and topics."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -1,4 +1,4 @@
-"""The topics that exist, and those that clients may create by using them."""
+"""Which topics exist, and which ones clients create by using them."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final

@@ -1,4 +1,4 @@
-"""A broker as a client of other brokers: the system topics that all of them read and write."""
+"""A broker as a client of other brokers, to read and write the topics that all of them share."""
 
 from counterpoise.broker.peers.connection import PeerError
 from counterpoise.broker.peers.system_topic import (

@@ -66,7 +66,7 @@ class SystemTopicListener:
 
 
 class SystemTopicLink:
-    """Reads and writes one system topic through a connection to its broker."""
+    """Reads and writes one system topic, over a connection to the broker that owns it."""
 
     def __init__(
         self,

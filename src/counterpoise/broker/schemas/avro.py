@@ -42,7 +42,7 @@ class NotAvro(ValueError):
 
 
 class _Type(NamedTuple):
-    """A type in a schema: its kind, its declaration, and the namespace inside it."""
+    """One type of a schema: its kind, its declaration, and the namespace of names inside it."""
 
     kind: str
     declared: Any
@@ -62,7 +62,7 @@ class _Type(NamedTuple):
 
 
 class _Types:
-    """The types of one schema, the named ones by full name."""
+    """The types of one schema; named ones can be found by full name."""
 
     def __init__(self, schema: Any) -> None:
         self._named: dict[str, Mapping[str, Any]] = {}
@@ -206,7 +206,7 @@ def _wrong_parts_as_not_avro() -> Iterator[None]:
 
 
 class _Resolution:
-    """One comparison of two schemas.
+    """The comparison of a reader's schema with a writer's.
 
     Two records that are being compared already count as matching, so that recursive schemas end.
     """

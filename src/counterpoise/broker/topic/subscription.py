@@ -258,10 +258,7 @@ class Subscription(SubscriptionCursor):
     async def seek_to(
         self, position: Position, ack_set: Sequence[int] = (), who: object = None
     ) -> None:
-        """Move the cursor to ``position``, on behalf of the client ``who``.
-
-        ``ack_set``: the messages of the batch there that are to be delivered, as 64-bit words.
-        """
+        """Move the cursor to ``position``, in a batch to messages ``ack_set``; ``who`` asked."""
         async with self._seeking(who):
             index = index_of(self.log, position)
             self._reset(index, ack_set if self.log.find(position) == index else ())

@@ -114,9 +114,7 @@ class TopicTransactions:
 
     @property
     def stable_end(self) -> int:
-        """The index of an open transaction's first message; only entries before it may be
-        delivered.
-        """
+        """The index of an open transaction's first message; only entries before it are sent."""
         return self.buffer.stable_end(NO_TRANSACTION)
 
     def committed(self, group: EntryGroup[Any]) -> None:

@@ -14,7 +14,7 @@ PRODUCER: Final = "pulsar.txn.marker"
 ENDED_MAX: Final = 10_000
 """How many ended transactions are remembered besides those below their coordinator's watermark."""
 _MOST_TAG: Final = b"\xb8\x01"
-"""The first bytes of field 23 (``txnid_most_bits``) of the metadata, rarely there by chance."""
+"""The tag of field 23 (``txnid_most_bits``) of the metadata; other bytes are rarely equal to it."""
 
 
 class Marker(IntEnum):
@@ -32,7 +32,7 @@ class EntryOfTransaction(NamedTuple):
 
 
 class HiddenEntries(Protocol):
-    """A set of entries, by index in the log."""
+    """Collects the entries that are never delivered, by index in the log."""
 
     def ack_range(self, first: int, last: int) -> bool:
         """Add the entries ``first`` to ``last``; returns whether any was new."""
@@ -87,7 +87,8 @@ def marker_entry(marker: Marker, transaction: TransactionId, number: int, now_ms
 
 
 class TransactionBuffer:
-    """The transactions that have messages in one topic, and which entries they keep from delivery.
+    """The transactions with messages in one topic, and which entries may be delivered because of
+    them.
 
     Nothing at or after the first message of an open transaction is delivered (Pulsar's
     ``maxReadPosition``). ``hidden`` collects what is never delivered: markers, aborted messages.

@@ -13,7 +13,7 @@ _Written = asyncio.Future[None]
 
 
 class CoordinatorLog:
-    """The log of one coordinator's records; a record is durable once `append` returns."""
+    """The log of one coordinator; a record is stored durably once `append` returns."""
 
     log: Log[_Written]
 

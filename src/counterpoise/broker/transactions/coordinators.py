@@ -1,4 +1,4 @@
-"""The transaction coordinators of one broker, whose partitions of the assignment topic it owns."""
+"""The transaction coordinators that one broker runs: of the partitions that it owns."""
 
 import asyncio
 from typing import Final

@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from counterpoise.wire.values import TransactionId
 
 WHOLE: Final = -1
-"""All messages of an entry, as bits."""
+"""Stands for all messages of an entry, where a batch has a bit for each message."""
 
 
 class EntryAck(NamedTuple):

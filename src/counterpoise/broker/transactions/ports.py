@@ -1,4 +1,4 @@
-"""The methods of the rest of the broker that transaction coordinators call."""
+"""What transaction coordinators call on the rest of the broker."""
 
 from typing import Protocol
 

@@ -1,4 +1,7 @@
-"""A coordinator's transactions: open → committing or aborting → gone. Records in, no I/O."""
+"""The transactions of one coordinator as a state table without I/O: open, ending, gone.
+
+Every change is a record, which is applied both when it is made and when the log is read again.
+"""
 
 import json
 from dataclasses import dataclass, field

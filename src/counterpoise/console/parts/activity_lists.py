@@ -1,4 +1,4 @@
-"""Lists that change in place: decisions, running actions, throttled producers."""
+"""Lists on the page that change in place: decisions, running actions, throttled producers."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -145,9 +145,7 @@ class Decisions:
 
 
 class Activities:
-    """The section with this console's actions, bundles that are being moved, and moves that the
-    console observed.
-    """
+    """The section with this console's actions, bundles on the move, and changes of owner."""
 
     def __init__(self, session: PageSession) -> None:
         self._session = session

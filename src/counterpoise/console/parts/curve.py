@@ -23,7 +23,7 @@ SPANS = {
 
 0: as far as the console itself has observed the load."""
 Asked = tuple[TileKind | None, str, int]
-"""What was read from the history: kind and name of the selection, and seconds back."""
+"""Which load was read from the history: kind and name of the selection, and seconds back."""
 
 
 class Curve:
@@ -74,9 +74,9 @@ class Curve:
             self._changed()
 
     def show(self, seen: LoadCurve, name: str) -> None:
-        """Draw the load that the history recorded, then `seen`, which the console observed.
+        """Draw the load that the history recorded, followed by `seen`, which the console observed.
 
-        `name` is the broker's or bundle's.
+        `name` is that of the broker or bundle.
         """
         curve = self.recorded.with_seen(seen)
         if curve == self._drawn:

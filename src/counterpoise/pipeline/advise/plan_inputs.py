@@ -1,6 +1,4 @@
-"""Reads the inputs of a plan, from a cluster or a history: loads, owners, and the balancer's
-memory.
-"""
+"""Reads what a plan is computed from, of a cluster or a history: loads, owners, past moves."""
 
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -46,7 +44,7 @@ TopicLoads = Mapping[str, Mapping[str, TopicLoad]]
 async def topics_of(
     admin: Admin, addresses: Mapping[str, str], bundles: Mapping[str, str]
 ) -> tuple[TopicLoads, tuple[str, ...]]:
-    """The load of the topics of some bundles, and a sentence for each broker that did not answer.
+    """The loads of the topics of some bundles, and a sentence for each broker that did not answer.
 
     `bundles` has the owner of each bundle, `addresses` the admin URL of each broker.
     """
@@ -89,8 +87,10 @@ class NothingToAdviseOnError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class AdviceInputs:
-    """What a plan is computed from: a snapshot of the cluster, the memory of the balancer's rounds,
-    and the load of topics, by which splits are advised.
+    """What a plan is computed from.
+
+    That is a snapshot of the cluster, what the balancer remembers of its rounds, and the loads of
+    topics, by which splits are advised.
     """
 
     snapshot: ClusterSnapshot
@@ -102,14 +102,14 @@ class AdviceInputs:
 
 @dataclass(frozen=True, slots=True)
 class LookOptions:
-    """How often a live cluster is polled before a plan is made, and which brokers are left out."""
+    """How often a live cluster is polled before a plan is made; which brokers get no bundles."""
 
     looks: int = 1
     """The number of polls."""
     every_s: float = 5.0
     splitting: SplitOptions = field(default_factory=SplitOptions)
     cordoned: Mapping[str, str] = field(default_factory=dict)
-    """The brokers that are left out of the plan, each with the reason."""
+    """The brokers that get no bundles, each with the reason."""
 
 
 async def inputs_from_cluster(
@@ -187,8 +187,7 @@ def _cordons(options: LookOptions) -> list[str]:
 
 
 def state_of(reader: TablesReader) -> FoldState:
-    """The averages of load at the newest poll: the last committed state, with the later polls
-    folded in.
+    """The averages of load at the newest poll: the last committed ones, with later polls added.
 
     Without a committed state (`counterpoise watch` stores none), the averages of the last hour.
     """

@@ -16,7 +16,7 @@ THRASH_WITHIN_MS = 3_600_000
 """A bundle that moves again within this time counts as thrash."""
 HOUR_MS = 3_600_000
 NEAR = 0.05
-"""Brokers have converged once largest ÷ mean is at most this above the median of what follows."""
+"""Brokers have converged once largest ÷ mean is within this of the median of what follows."""
 UNEVEN = 1.25
 """Brokers count as uneven if the largest one's bytes/s ÷ their mean is above this."""
 
@@ -59,15 +59,16 @@ class BacktestResult:
     """The least load that had to move to make brokers even at the start and whenever one joined,
     as a part of the whole load; 1 is the whole load once."""
     converged_min: float = 0.0
-    """Minutes from the last change of brokers, or the start, until the largest ÷ mean first was
-    within 0.05 of the median of what followed."""
+    """Minutes until brokers were even, from the start or the last time that brokers joined or left.
+
+    That is until largest ÷ mean first was within 0.05 of the median of what followed."""
     usage: float = 0.0
     """The 95th percentile over time of the fullest broker's usage of processor or network, in per
     cent."""
     as_recorded: bool = False
     """Whether the figures are of the moves that were recorded, and not of a strategy."""
     begins_ms: int = 0
-    """How long after the start of the replay its first round was due."""
+    """How many milliseconds after the start of the replay its first round was due."""
     beginnings: int = 1
     """How many replays of a leader were made, which differ in when the first round was due. If
     several, each figure is their median, and the fields below are their least and greatest
@@ -96,7 +97,7 @@ class BacktestResult:
 
 
 class Measure:
-    """Accumulates the figures of one replay under a strategy, step by step.
+    """Adds up the figures of one replay under a strategy, step by step.
 
     A bundle that moves is assumed to be unavailable for `move_s` seconds.
     """

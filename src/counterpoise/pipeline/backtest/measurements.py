@@ -1,4 +1,4 @@
-"""What brokers measure of their bundles' loads, and the averages of these measurements."""
+"""What simulated brokers report of their bundles' loads, and the averages of these reports."""
 
 from typing import Any
 
@@ -13,9 +13,7 @@ _TERMS = (SHORT_TERM_SAMPLES, LONG_TERM_SAMPLES)
 
 
 class Measurements:
-    """What simulated brokers reported of each bundle, which broker reported it last, and the short
-    and long averages of the reports.
-    """
+    """The last report about each bundle from simulated brokers, and the averages of the reports."""
 
     def __init__(self, owners: Indices, *, sampled_together: bool) -> None:
         """``owners`` is the broker of each bundle; the caller changes it as bundles move.

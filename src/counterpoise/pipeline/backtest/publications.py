@@ -12,9 +12,9 @@ from counterpoise.load.view import Integers, Masks
 
 
 class Publications:
-    """The load figures that each simulated broker published last, and when.
+    """The load data that each simulated broker published last, and when.
 
-    A broker publishes only figures that have changed enough
+    A broker publishes its figures only if they have changed enough
     (`BrokerLoadDataReporter.needBrokerDataUpdate`).
     """
 

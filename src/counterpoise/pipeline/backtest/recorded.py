@@ -1,4 +1,4 @@
-"""A recorded history as a trace: the load of each bundle, independent of its broker.
+"""Makes a trace for replay of a recorded history: each bundle's load, whichever broker had it.
 
 Every recording is replayed in steps of five seconds, because brokers measure and bundles move at
 any time within a minute. A minute is a whole number of steps, so rounds are exactly a minute apart.
@@ -101,7 +101,7 @@ class RecordedTrace:
         self._now = np.zeros((len(self.bundles), 4))
 
     def _at(self, moments: Integers) -> Integers:
-        """For each of these times (milliseconds since 1970), the first step after it."""
+        """For each of these times (ms since 1970), the index of the first step after it."""
         return (moments - self.start_ms) // self.step_ms + 1
 
     def loads(self, step: int) -> Rates:
@@ -171,8 +171,9 @@ class RecordedHosts(Hosts):
         return np.maximum(used, 0.0)
 
     def averages(self, usage: Floats, weights: Floats, step: int) -> Floats:
-        """The brokers' own averages of their weighted usage at a step, shifted by how much
-        `usage` differs from the recorded usage; 0 where unknown.
+        """The brokers' own averages of their weighted usage at a step, 0 where unknown.
+
+        They are the recorded ones, shifted by how much `usage` differs from the recorded usage.
         """
         own: Floats = self.own[step, :, 0].astype(np.float64)
         then = weighted_max(self.used[step], weights)

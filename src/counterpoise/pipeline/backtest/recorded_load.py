@@ -1,4 +1,4 @@
-"""Loads and owners over time, from measurements that each cover the time before them.
+"""Finds when bundles' loads and owners changed, from reports that each cover the time before them.
 
 A broker measures rates once a minute by default, and reports the rates since the measurement
 before. So the load of a moment is in a later report. The first report of a bundle after a move

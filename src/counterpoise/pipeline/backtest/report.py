@@ -48,10 +48,9 @@ def ranked(results: Sequence[BacktestResult]) -> list[BacktestResult]:
 
 
 def best_trades(results: Sequence[BacktestResult]) -> list[BacktestResult]:
-    """The Pareto-optimal results: no other result has at most their imbalance with less load moved.
+    """The Pareto-optimal results: no other one is at least as even and moved less load.
 
-    A result counts only if it moved something and left the brokers more even than no moves
-    would.
+    A result counts only if it moved something and left the brokers more even than no moves would.
     """
     idle = _still(results)
     tried = [one for one in results if _helped(one, idle) and not one.as_recorded]
@@ -76,7 +75,7 @@ def _helped(result: BacktestResult, idle: float) -> bool:
 
 
 def calibration(results: Sequence[BacktestResult]) -> list[str]:
-    """Sentences on how far each replay differs from what was recorded.
+    """Sentences on how far each replay differs from what really happened in the recording.
 
     The difference is the simulation's error if the replayed strategy was the recorded balancer.
     Empty without recorded moves.

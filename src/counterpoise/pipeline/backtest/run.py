@@ -1,6 +1,4 @@
-"""Runs replays, one for each strategy, configuration and span: in this process, or as one Spark
-job.
-"""
+"""Runs replays of strategies, configurations and spans: in this process, or as one Spark job."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -22,11 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 LITTLE = 5_000_000
-"""The product of bundles, steps and replays that takes one core as long as starting Spark."""
+"""A smaller product of bundles, steps and replays is done by one core before Spark would start."""
 
 
 FOLLOWED_MOST = 4
-"""Before a replay begins, at most a quarter of the recording (1 ÷ this) is followed."""
+"""At most this part (one in so many steps) of a recording is repeated before results count."""
 BEGINNINGS = 3
 """The number of replays of a simulated leader; their first rounds are spread over an interval.
 
@@ -101,11 +99,11 @@ def _beginnings(candidate: BacktestCandidate, source: Source) -> list[int]:
 def followed_steps(
     candidates: Iterable[BacktestCandidate], trace: LoadTrace, parts: int = 1
 ) -> int:
-    """The number of steps in which a replay first repeats the recorded moves, so that a simulated
-    leader begins with the recorded leader's knowledge.
+    """For how many steps a replay first repeats the recorded moves, before results count.
 
-    They last for a grace period and the interval of one measurement, or a quarter of the span if
-    that is less. 0 if no candidate simulates Pulsar's own leader.
+    So a simulated leader begins with the recorded leader's knowledge. They last for a grace period
+    and the interval of one measurement, or a quarter of the span if that is less. 0 if no candidate
+    simulates Pulsar's own leader.
     """
     leaders = [one.strategy for one in candidates if one.strategy and one.strategy.as_leader]
     balances = [leader.balance for leader in leaders]
@@ -185,9 +183,7 @@ def replay_on_spark(
 def _awaited(
     running: "Future[pa.Table]", watch: JobWatch, replays: int, log: ReplayLog
 ) -> pa.Table:
-    """Wait for the Spark job's result; log how many replays have ended, and if no executor runs
-    any.
-    """
+    """Wait for the Spark job's result, and report progress to ``log``."""
     began, done, is_alone = monotonic(), 0, False
     while not running.done():
         wait([running], LOOK_EVERY_S)
@@ -200,7 +196,7 @@ def _awaited(
 
 
 class _Replays:
-    """Runs in a Spark task the replays whose numbers its partition has; yields results as rows."""
+    """In a Spark task, runs the replays whose numbers its partition has; yields result rows."""
 
     def __init__(self, tasks: Sequence[Task]) -> None:
         self._tasks = tasks

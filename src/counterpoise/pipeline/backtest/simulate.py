@@ -59,12 +59,11 @@ def simulate(
     followed: int = 0,
     begins_ms: int = 0,
 ) -> BacktestResult:
-    """Replay steps `first` up to `last` of a trace under a strategy; a moved bundle is unavailable
-    for `move_s` seconds.
+    """Replay steps `first` up to `last` of a trace under a strategy, and measure the result.
 
-    In the first ``followed`` steps the recorded moves are repeated, and nothing counts: this gives
-    the strategy realistic averages and grace periods. Its first round is due ``begins_ms`` after
-    them.
+    A moved bundle is unavailable for `move_s` seconds. In the first ``followed`` steps the recorded
+    moves are repeated, and nothing counts: this gives the strategy realistic averages and grace
+    periods. Its first round is due ``begins_ms`` after them.
     """
     replay = _Simulation(candidate, trace, first, move_s, seed)
     counted = first + followed

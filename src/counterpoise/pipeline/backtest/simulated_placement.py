@@ -13,9 +13,7 @@ from counterpoise.names.bundle import namespace_of
 
 
 class SimulatedPlacement:
-    """Places bundles one by one, as lookups would; at random for the baseline, which has no
-    strategy.
-    """
+    """Places bundles whose broker left, as lookups would; without a strategy at random."""
 
     def __init__(self, strategy: BalancingStrategy | None, seed: int) -> None:
         self._strategy = strategy

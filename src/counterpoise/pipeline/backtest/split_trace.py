@@ -27,7 +27,7 @@ class SplitSource:
 
     source: Source
     parts: int
-    """Into how many."""
+    """Into how many parts each bundle is split."""
 
     def open(self) -> "SplitTrace":
         """Return the trace with split bundles, which is built once per process."""

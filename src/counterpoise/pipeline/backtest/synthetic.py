@@ -35,7 +35,7 @@ WANDERS = 0.2
 """The amplitude of each of the three sine waves in the logarithm of a bundle's load."""
 SYSTEM_NAMESPACE = "pulsar/system"
 START_MS = 1_735_689_600_000
-"""2025-01-01, chosen arbitrarily."""
+"""When every synthetic trace begins: 2025-01-01, chosen arbitrarily."""
 MINUTES_AWAY = 3
 
 

@@ -13,7 +13,7 @@ from counterpoise.pipeline.backtest.topic_shares import TopicShares
 
 @dataclass(frozen=True)
 class Hosts:
-    """The usage of processor and network, in per cent, that load causes on each broker.
+    """How much of brokers' processors and networks a load uses, in per cent.
 
     The network's usage is bytes ÷ `bytes_most`; the processor's is `cpu_idle` plus `cpu_of_rate`
     for each message/s.
@@ -53,7 +53,7 @@ class Hosts:
 
 
 class LoadTrace(Protocol):
-    """The load of a cluster's bundles, step by step, for replay; the steps can be read in any
+    """The loads of a cluster's bundles, step by step, to be replayed; steps can be read in any
     order.
 
     Bundles and brokers are sorted by name, and a bundle's load does not depend on its owner.

@@ -1,4 +1,4 @@
-"""Requests to brokers, with a limit on concurrent ones and a time-out for the broker's time alone.
+"""Requests to brokers' admin API, with limits, and time-outs that count only a broker's own delay.
 
 A broker has `timeout_s` from the moment its request is sent. The time a request waits for its turn
 does not count, nor the time this process's event loop was busy: neither is due to the broker. A
@@ -55,9 +55,10 @@ class AdminOptions:
     at_once: int = 32
     """The most requests at a time, without those that have taken longer than `turn_s`."""
     aside: int = 32
-    """The most requests at a time that have taken longer than `turn_s`, and again as many to
-    brokers that hung the last time. All together are fewer than the hundred connections that
-    aiohttp opens."""
+    """The most requests at a time that have taken longer than `turn_s`, and as many to brokers that
+    hung.
+
+    All together are fewer than the hundred connections that aiohttp opens."""
     turn_s: float = 1.0
     """Seconds without an answer after which a request no longer keeps others waiting."""
     timeout_s: float = 10.0
@@ -68,7 +69,7 @@ class AdminOptions:
 
 
 class Admin:
-    """GET requests to a cluster's admin API by one `aiohttp` session (with its TLS and tokens)."""
+    """GET requests to a cluster's admin API over one `aiohttp` session (its TLS and tokens)."""
 
     def __init__(self, session: aiohttp.ClientSession, options: AdminOptions) -> None:
         self._session = session
@@ -85,7 +86,7 @@ class Admin:
 
     @property
     def aside(self) -> "Admin":
-        """A client with its own limit of requests, for brokers that hang: they delay no others."""
+        """A client for brokers that hang, with a limit of its own, so that they delay no others."""
         return Admin(self._session, replace(self._options, at_once=self._options.aside, aside=0))
 
     def slow(self) -> frozenset[str]:
@@ -137,7 +138,7 @@ class Admin:
 
 
 class _Turns:
-    """A semaphore that stops counting a holder that keeps its place for too long."""
+    """A semaphore that frees the place of a holder that keeps it for too long."""
 
     def __init__(self, at_once: int, given_away_most: int, turn_s: float) -> None:
         self._free = asyncio.Semaphore(at_once)

@@ -1,4 +1,4 @@
-"""Asks brokers that timed out separately from the polls, so that they do not delay every poll.
+"""Asks brokers that timed out in their own time, so that they do not delay every poll.
 
 A broker that timed out delays that one poll, which records a gap. From then on a poll does not wait
 for it, and its response counts for the next poll. Once it responds in half of the time-out, polls
@@ -13,13 +13,12 @@ from counterpoise.load.poll_rows import Fetched, Gap
 from counterpoise.names.callbacks import MillisecondClock
 
 AT_LEAST_S = 1.0
-"""The least seconds that a poll waits for brokers that timed out before, even if all others are
-quicker."""
+"""A poll waits at least so many seconds for such a broker, even if all others are quicker."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hung:
-    """The result of a request to a broker that did not respond within the time-out."""
+    """Stands for the answer of a broker that did not respond within the time-out."""
 
     reason: str
     until_asked: str = "no answer yet: it hung, and is asked beside the others"
@@ -32,7 +31,7 @@ Ask = Callable[[str], Awaitable[Fetched | Hung]]
 
 @dataclass(slots=True)
 class _Asked:
-    """A broker that is asked separately from the polls."""
+    """The pending request to one such broker."""
 
     task: asyncio.Task[Fetched | Hung]
     since: float
@@ -41,7 +40,7 @@ class _Asked:
 
 
 class Beside:
-    """Asks brokers that timed out, separately from the polls, so that no poll has to wait."""
+    """Asks brokers that timed out, independently of the polls."""
 
     def __init__(self, ask: Ask, timeout_s: float, clock_ms: MillisecondClock) -> None:
         self._ask = ask
@@ -53,14 +52,12 @@ class Beside:
         return broker in self._asked
 
     def keep(self, brokers: Collection[str]) -> None:
-        """Cancel the requests to all brokers that are not among these."""
+        """Cancel the requests to all brokers that are not among ``brokers``."""
         for broker in self._asked.keys() - set(brokers):
             self._asked.pop(broker).task.cancel()
 
     def hung(self, broker: str, hung: Hung) -> Fetched:
-        """Begin to ask a broker that timed out separately from the polls; returns its gap for this
-        poll.
-        """
+        """From now on ask this broker beside the polls; returns its gap for this poll."""
         self._begin(broker, hung)
         return self._gap(broker, hung.reason)
 

@@ -1,4 +1,4 @@
-"""One poll of a cluster: asks every listed broker, according to the load manager that it runs.
+"""Polls a cluster: asks every listed broker for its load, in the way of its load manager.
 
 A poll makes a row about the cluster's list of brokers, and for each broker either the rows of its
 report or one row with the reason why it cannot be read.
@@ -141,7 +141,7 @@ class Collector:
         return tuple(sorted(await self._brokers()))
 
     async def look_at(self, broker: str) -> ReportRows:
-        """Poll a single broker, and return its rows."""
+        """Poll this broker alone, and return its rows."""
         self._last_poll = poll_id = max(self._clock_ms(), self._last_poll + 1)
         seen = self._answered(broker, await self._seen(broker, self._admin))
         rows = await self._rows(poll_id, "", [seen])

@@ -1,5 +1,4 @@
-"""Reads the load of a broker under Pulsar's extensible load manager (PIP-192), which has no load
-report.
+"""Reads the load of a broker under the extensible load manager (PIP-192), without a load report.
 
 `ExtensibleLoadManagerWrapper.generateLoadReport` throws `UnsupportedOperationException` (4.0.7).
 Other endpoints have the same figures, and of all bundles, while the load-data topics have only the
@@ -50,8 +49,7 @@ async def fetch_topics(admin: Admin, address: str) -> bytes:
 
 
 async def fetch_usage(admin: Admin, address: str) -> Row:
-    """Read a broker's usage and limits of host resources, and its own average of its weighted
-    usage.
+    """Read a broker's usage of its host, the limits, and the broker's own average of that usage.
 
     The keys are names of `rows.COLUMNS`. The leader decides by that average: a fraction, 0 if the
     broker reports none.

@@ -1,4 +1,4 @@
-"""Which load manager a broker runs, and other facts from its settings."""
+"""Which load manager a broker runs, its version, and how often it measures."""
 
 from dataclasses import dataclass
 

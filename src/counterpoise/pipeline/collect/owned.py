@@ -38,7 +38,7 @@ NOT_HERE: Final = (204, 404, 412)
 
 @dataclass(frozen=True, slots=True)
 class Whose:
-    """What a broker answers to the question who owns a bundle."""
+    """What a broker answers when it is asked which broker owns a bundle."""
 
     owner: str = ""
     """The owner; empty if no broker owns the bundle."""
@@ -71,7 +71,7 @@ def owner_url(address: str, bundle: str) -> str:
 
 
 class Ownership:
-    """Asks a cluster's brokers for the owners of bundles."""
+    """Asks brokers which bundles they own, or which broker owns a bundle."""
 
     def __init__(self, admin: Admin, where: Callable[[str], str]) -> None:
         """`where` returns the admin address of a broker by its id."""

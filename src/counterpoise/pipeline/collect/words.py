@@ -8,6 +8,7 @@ import aiohttp
 LONGEST = 300
 """The most characters that are kept of another program's text."""
 WHO = "say who you are by --auth-plugin and --auth-params"
+"""Advice that is added when a broker refuses a request without credentials."""
 
 
 def error_text(error: BaseException) -> str:

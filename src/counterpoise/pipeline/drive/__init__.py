@@ -1,5 +1,4 @@
-"""Operators' actions on a cluster, through its admin API alone: drain, approved plans, rolling
-restart.
+"""Operators' actions on a cluster by its admin API: drains, approved plans, rolling restarts.
 
 `snapshot.py` reads what a decision needs; the decision itself is in `decide/balancing/`.
 """

@@ -141,11 +141,11 @@ class ActionTrail:
         write_plain(self.place, action.name, json.dumps(action.to_json()).encode())
 
     def withheld(self) -> str:
-        """Why `counterpoise control` currently forbids moves; empty if it does not."""
+        """Why an order by `counterpoise control` forbids moves now; empty if none does."""
         return read_control(self.place).withholds(0)
 
     def roll(self) -> RollState | None:
-        """The history's last rolling restart, under way or ended; None without one."""
+        """The state of the last rolling restart that the history recorded; None without one."""
         return read_roll(self.place)
 
     def keep_roll(self, state: RollState) -> None:
@@ -247,7 +247,7 @@ class ActionRefusedError(ExplainedError):
 
 
 class ActionLog:
-    """Records one action while it is carried out; without a trail nothing is recorded.
+    """Records one action while it is carried out; does nothing if there is no history.
 
     Its methods wait for the disk, and may be called from several threads. They raise
     `HistoryFaultError`: an action that cannot be recorded does not continue.
@@ -296,7 +296,7 @@ class ActionLog:
 
 @dataclass(frozen=True, slots=True)
 class NewAction:
-    """An action about to begin, by whom and why; it is recorded if there is a trail."""
+    """An action that is about to begin, by whom and why; recorded if there is a `trail`."""
 
     trail: ActionTrail | None
     kind: ActionKind

@@ -33,7 +33,7 @@ from counterpoise.pipeline.tables.journal import JournalWriter
 from counterpoise.pipeline.tables.reports import land, newest_poll
 
 SPAN_MOST_MS = 24 * HOUR_MS
-"""How long the memory keeps a plan's moves, to recognise thrash by."""
+"""For how long a plan's moves are remembered, so that later rounds do not undo them."""
 
 
 class PlanRefusedError(ExplainedError):
@@ -65,9 +65,7 @@ class ApprovedOptions:
 
 @dataclass(frozen=True, slots=True)
 class CarriedOut:
-    """The result of carrying out a plan: outcomes of moves, which steps were not carried out, and
-    why.
-    """
+    """The result of carrying out a plan: moves' outcomes, and the steps left out with reasons."""
 
     before: float
     """The imbalance when the plan was begun."""
@@ -81,8 +79,8 @@ class CarriedOut:
 
 
 class ApprovedPlan:
-    """Compares one approved plan with its cluster and carries it out; `log` gets a sentence for
-    each outcome.
+    """Carries out one approved plan if it still fits the cluster; `log` gets a sentence per
+    outcome.
 
     The caller must be the history's writer (`writer`).
     """
@@ -152,8 +150,9 @@ class ApprovedPlan:
         return CarriedOut(before, tuple(outcomes), done_before, left, refused)
 
     async def _measured(self, number: int, last: int) -> tuple[ClusterReading, PlanCheck]:
-        """Check the plan before round `number`, once brokers have measured the effect of the round
-        before.
+        """Read the cluster again and check the plan before round `number`.
+
+        It waits until brokers have measured the effect of the round before.
         """
         balance, last_reason = self._options.balance or await self._balance(), ""
         while True:

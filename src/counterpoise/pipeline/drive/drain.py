@@ -24,7 +24,7 @@ class DrainRefusedError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class DrainOptions:
-    """How a broker is drained: attempts, concurrent moves, time-outs."""
+    """How a broker is drained: how often moves are tried, how many at a time, time-outs."""
 
     attempts: int = 3
     """How often a bundle's move is tried, each time to the broker where it fits best by then."""

@@ -49,7 +49,7 @@ class RollStoppedError(ExplainedError):
 
 @dataclass(frozen=True, slots=True)
 class RollOptions:
-    """How brokers are restarted in turn: target version, waiting times, drains."""
+    """How a cluster's brokers are restarted in turn: target version, waiting times, drains."""
 
     to_version: str = ""
     """The version that each broker is to have afterwards; one that has it already is left out."""
@@ -118,7 +118,7 @@ class RollingRestart:
         return await self._keep(state)
 
     async def take_over(self, state: RollState) -> RollState:
-        """Continue the interrupted rolling restart of the history.
+        """Continue the rolling restart that the history says is under way.
 
         Raises `RollStoppedError` if another process carries it out, or if it was given up.
         """
@@ -348,7 +348,7 @@ class RollingRestart:
         return ""
 
     async def _beating(self, state: RollState, work: Awaitable[T]) -> T:
-        """Await `work`; until it ends, record regularly that this process is alive."""
+        """Await `work`, and meanwhile record regularly that this process is alive."""
 
         async def beat() -> None:
             while True:
@@ -367,7 +367,7 @@ class RollingRestart:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _keep(self, state: RollState) -> RollState:
-        """Record the progress; raises `RollStoppedError` if another process took it over."""
+        """Record the progress; raises `RollStoppedError` if another process took over."""
         if state.runner == self._runner:
             now = await asyncio.to_thread(self._trail.roll)
             if now is None or now.runner != self._runner or now.abandoned:

@@ -1,1 +1,1 @@
-"""Several clusters side by side: their state, read from all of them concurrently."""
+"""Several clusters side by side: the state of each, read from all of them concurrently."""

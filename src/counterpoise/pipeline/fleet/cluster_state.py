@@ -12,7 +12,7 @@ LATE_AFTER_MS: Final = 60_000
 
 
 class BalancerState(StrEnum):
-    """Whether a cluster's balancer runs, is paused, or is late, according to its history."""
+    """Whether a cluster's balancer runs, is paused, or has stopped polling, by its history."""
 
     NONE = "no history named"
     UNREADABLE = "history cannot be read"
@@ -24,7 +24,7 @@ class BalancerState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PolledCluster:
-    """What the brokers of a cluster reported at one poll."""
+    """What the brokers of one cluster reported at one poll, summed up."""
 
     brokers: int
     """How many brokers reported their load."""

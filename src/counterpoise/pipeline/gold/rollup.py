@@ -24,10 +24,10 @@ DAYS_AT_ONCE: Final = 7
 AROUND_MS: Final = 600_000
 """How long before and after a move loads are compared to see its effect."""
 WEEK_MS: Final = 6 * DAY_MS
-"""The shape of a bundle's load on a day is computed from that day and the six before it."""
+"""How long before a day rows are read for it: a bundle's daily shape needs the six days before."""
 HOURS: Final = "gold_bundle_hours"
 SHARED: Final = frozenset({HOURS, "gold_bundle_days", "gold_namespace_hours", "gold_imbalance"})
-"""Gold tables from which other gold tables are made."""
+"""Gold tables that are also inputs of other gold tables."""
 OF_DAYS: Final = (
     "bundle_loads",
     "broker_loads",
@@ -48,11 +48,12 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class DaysToRollUp:
-    """The days for which gold tables are out of date, with these tables."""
+    """The days whose gold tables are out of date, and which tables."""
 
     sources: Mapping[str, int]
-    """For each day of the history the version of its sources: a number that grows whenever rows
-    are added, and when the day is over."""
+    """For each day of the history a version of its rows.
+
+    It is a number that grows whenever rows are added, and when the day is over."""
     old: Mapping[str, frozenset[str]]
     """The tables to be replaced, by day; days without any are omitted."""
 

@@ -34,9 +34,7 @@ _MADE_OF: Final = "made-of-"
 
 
 class _DayFiles:
-    """Writes the rows of a Spark task into one file per day, and yields what a commit needs of
-    each.
-    """
+    """In a Spark task, writes rows to one file per day; yields what a commit needs of each."""
 
     def __init__(self, location: Location, table: str) -> None:
         self._location, self._table = location, table
@@ -112,7 +110,7 @@ def made_of_sources(location: Location, table: str, days: Iterable[str]) -> Mapp
 
 
 def clean_up(location: Location, table: str) -> None:
-    """Delete files of replaced days a week after they were replaced, when no reader needs them."""
+    """Delete the files of replaced days once they are a week old: no reader needs them by then."""
     with trouble(location, table):
         handle = open_table(location, table)
         handle.vacuum(dry_run=False)

@@ -1,4 +1,4 @@
-"""The events that an operator is notified of."""
+"""What an operator is notified of."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,7 +46,7 @@ class Notice:
 
 
 NoticeSink = Callable[[Notice], None]
-"""Takes a notice and returns at once, without waiting for it to be sent."""
+"""Takes a notice; returns at once, and sends it later."""
 
 
 def discard(notice: Notice) -> None:

@@ -1,1 +1,1 @@
-"""Imports histories from the metrics of brokers and topics in a Prometheus."""
+"""Makes histories of the metrics of brokers and topics that a Prometheus has kept."""

@@ -71,7 +71,10 @@ def _parse_plain(body: bytes, grid: TimeGrid) -> RangeAnswer | None:
 
 @dataclass(slots=True)
 class _Sections:
-    """The offsets in a response of each series' values: ``seconds,"value"],[seconds,"value"``."""
+    """Where in a response the values of each series are, as offsets.
+
+    A section reads ``seconds,"value"],[seconds,"value"``.
+    """
 
     labels: list[bytes] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
@@ -140,8 +143,9 @@ def _figures(text: bytes, quotes: Integers) -> Floats:
 
 
 class _Spans:
-    """Compares the first and last time of sections with a grid's; caches times that it parsed,
-    since nearly all sections have the same.
+    """Checks whether sections begin and end at the times of the grid.
+
+    Times that were parsed are cached, since nearly all sections have the same.
     """
 
     def __init__(self, body: bytes, grid: TimeGrid) -> None:

@@ -77,7 +77,7 @@ class PrometheusApi:
         return await self._asked(_selector(name, self._match, *wanted), grid)
 
     async def _asked_coarsely(self, query: str, grid: TimeGrid) -> tuple[RangeAnswer, TimeGrid]:
-        """Query some of the grid's times, fewer if the server refuses so many.
+        """Query only some of the grid's times, fewer if the server refuses so many.
 
         Returns the answer, and the grid of the times that were queried.
         """
@@ -185,7 +185,7 @@ class PrometheusApi:
 
 
 class _PassingError(Exception):
-    """The server failed in a way that a retry may help against."""
+    """The server failed in a way that may pass: the request is retried."""
 
 
 async def _body(reply: aiohttp.ClientResponse) -> bytes:

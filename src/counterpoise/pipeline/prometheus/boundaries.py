@@ -1,8 +1,8 @@
-"""The bundle boundaries of namespaces, by which a topic's bundle is found: from a cluster, a file
-or a default.
+"""The bundle boundaries of namespaces: read from a cluster or a file, or assumed.
 
-They are the present ones. A bundle that was split in the imported time is imported as its present
-parts, all on the broker that owned the bundle.
+Topics' series do not name bundles, so a topic's bundle is found by them. They are the present ones:
+a bundle that was split in the imported time is imported as its present parts, all on the broker
+that owned the bundle.
 """
 
 from collections.abc import Mapping

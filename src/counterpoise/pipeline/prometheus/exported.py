@@ -29,7 +29,7 @@ _KINDS = {TOPICS: "topic", BUNDLES: "bundle"}
 
 @dataclass(frozen=True, slots=True)
 class _File:
-    """A summary of the series that a file contains."""
+    """What one file of responses contains, in summary."""
 
     path: Path
     grid: TimeGrid

@@ -1,4 +1,4 @@
-"""What an imported history records about itself: `HISTORY/imported.json`, beside its tables.
+"""What an imported history says about its origin: `HISTORY/imported.json`, beside its tables.
 
 The record has the source of the figures, the time between two of them, and what was left out. How
 far the import got is in the table `reports`, committed with the rows.

@@ -1,4 +1,4 @@
-"""Imports a cluster's past into a history, piece by piece; resumable.
+"""Imports a cluster's past from Prometheus into a history, in pieces; it can be resumed.
 
 While a piece is written the next one is queried. A piece is one commit of `reports`, with the
 import's position, so that a run that was killed continues after the last piece.
@@ -37,8 +37,9 @@ COUNTS_EVERY: Final = 10
 """The numbers of producers and consumers are read once in this many moments; no strategy uses
 them."""
 CONTESTED_MOST: Final = 0.05
-"""The part of the bundles that may be on several brokers at once in the first piece; if more are,
-the bundles' boundaries are wrong."""
+"""If more than this part of the bundles is on several brokers at once, boundaries are wrong.
+
+This is checked in the first piece."""
 TOPIC_LOADS_EVERY_MS: Final = 6 * 3_600_000
 """Time between two pieces with the loads of topics, whose shares of a bundle change slowly."""
 REPORT_EVERY_S: Final = 5.0
@@ -128,7 +129,7 @@ class HistoryImport:
             return await self._imported(writer, reader, reports, grid, record)
 
     def _left_of(self, grid: TimeGrid, before: ImportRecord | None) -> TimeGrid:
-        """The part of the grid that has not been imported."""
+        """The part of the requested times that has not been imported yet."""
         if before is None:
             return grid
         step = grid.step_ms
@@ -258,7 +259,7 @@ class HistoryImport:
         return await asyncio.to_thread(groups.summed, answer.values, by_topic=by_topic)
 
     async def _groups_of(self, name: str, labels: Sequence[bytes]) -> SeriesGroups:
-        """The series of a metric by broker and bundle; cached for pieces with the same series."""
+        """How a metric's series are grouped by broker and bundle; cached for the same series."""
         known = self._groups.get(name)
         if known is None or known[0] != labels:
             known = labels, SeriesGroups(await self._labels.places(labels))

@@ -1,4 +1,4 @@
-"""A piece of a cluster's past: the sums of each broker's bundles, from the series of topics."""
+"""A piece of a cluster's past: what each broker's bundles carried, summed from topics' series."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,8 +18,9 @@ Pair = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class SeriesSums:
-    """The series of one metric, summed by broker and bundle; the bundle is empty for a broker's own
-    metrics.
+    """The series of one metric, summed by broker and bundle, for each moment.
+
+    In metrics of brokers themselves the bundle's name is empty.
     """
 
     pairs: tuple[Pair, ...]
@@ -34,7 +35,7 @@ class SeriesSums:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPiece:
-    """A cluster's load at some times; arrays are by (broker, bundle) or by broker, and time."""
+    """A cluster's load at some times; arrays have a row per broker, or per broker and bundle."""
 
     grid: TimeGrid
     brokers: tuple[str, ...]
@@ -160,7 +161,7 @@ def _mean(each: SeriesSums, pairs: Sequence[Pair]) -> Floats:
 
 
 def _laid(names: Sequence[Pair], table: Column, pairs: Sequence[Pair]) -> Column:
-    """The rows of `table`, which belong to `names`, in the order of `pairs`; 0 for missing ones."""
+    """The rows of `table`, which belong to `names`, in the order of `pairs`; 0 where missing."""
     if tuple(names) == tuple(pairs):
         return table
     place = {pair: at for at, pair in enumerate(pairs)}

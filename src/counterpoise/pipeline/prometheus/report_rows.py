@@ -1,5 +1,4 @@
-"""Turns a piece of a cluster's past into the rows that a collector would have written
-(`load/rows.py`).
+"""Turns a piece of a cluster's past into the rows that a collector would have stored.
 
 Each moment is a poll. A broker's report is fresh if it differs from the one before, as for a
 collector. If there is no series of a broker at a moment, the broker is a gap for ten minutes, and
@@ -32,7 +31,7 @@ _COUNTS: Final = ("topics", "producers", "consumers")
 
 @dataclass(slots=True)
 class PieceFacts:
-    """Counts over an import, which are shown to the operator."""
+    """Counts that are shown to the operator at the end of an import."""
 
     moments: int = 0
     empty_moments: int = 0
@@ -54,13 +53,15 @@ class PieceFacts:
 
 @dataclass(frozen=True)
 class PieceReports:
-    """The load reports made of one piece of an import; rows are made on demand."""
+    """The load reports that are made of one piece; their rows are made on demand."""
 
     piece: ClusterPiece
     reported: Masks
     """Whether there is a report, by broker and moment."""
     gap: Masks
+    """By broker and moment: whether it has no series then, and had some not long before."""
     fresh: Masks
+    """Whether the report is a new measurement, by broker and moment."""
     reported_ms: Integers
     """When the newest fresh report was made, by broker and moment."""
     served: Masks
@@ -94,7 +95,7 @@ class PieceReports:
 
 
 class PieceReader:
-    """Turns consecutive pieces of an import into reports; remembers the end of the last one."""
+    """Turns consecutive pieces of an import into reports; remembers the last poll between them."""
 
     def __init__(self) -> None:
         self._since: dict[Pair, int] = {}
@@ -174,8 +175,9 @@ class PieceReader:
     def _fresh(
         self, piece: ClusterPiece, reported: Masks, served: Masks, owner: Integers
     ) -> tuple[Masks, Integers]:
-        """Whether a report differs from the one before, and the time of the newest such report;
-        both by broker and moment.
+        """Which reports differ from the one before, and when the newest such report was made.
+
+        Both are by broker and moment.
         """
         moments = piece.grid.moments
         fresh = reported.copy()

@@ -1,4 +1,4 @@
-"""The Pulsar series from which a history is made, and their labels: broker, topic, bundle.
+"""Which Prometheus series of Pulsar a history is made of, and their labels.
 
 Topics have `pulsar_rate_in` and so on (`exposeTopicLevelMetricsInPrometheus`, on by default), and
 bundles `pulsar_bundle_msg_rate_in` and so on (`exposeBundlesMetricsInPrometheus`, off by default;
@@ -51,7 +51,7 @@ _NO_PARTITION: Final = ("", "-1")
 
 @dataclass(frozen=True, slots=True)
 class SeriesPlace:
-    """The broker, bundle and topic whose figures a Prometheus series has."""
+    """Which broker, bundle and topic a Prometheus series is about."""
 
     broker: str
     bundle: str = ""

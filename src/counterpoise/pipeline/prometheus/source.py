@@ -1,4 +1,4 @@
-"""The port of a source of series: a Prometheus, or files of its responses."""
+"""The interface of what series are read from: a Prometheus server, or files of its responses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

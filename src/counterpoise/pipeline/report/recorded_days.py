@@ -19,6 +19,7 @@ UNEVEN: Final = 1.25
 """Largest ÷ mean above which brokers count as uneven."""
 HOTTEST: Final = 15
 MOVED: Final = "moved"
+"""The status of a successful move in the gold tables."""
 
 Rows = list[dict[str, Any]]
 Numbers = NDArray[np.float64]

@@ -15,7 +15,7 @@ LOOK_EVERY_S: Final = 1.0
 
 
 class JobWatch:
-    """Counts the tasks of jobs, and cancels those that still run when it is closed."""
+    """Watches Spark jobs: counts their tasks, and on `close` cancels those that still run."""
 
     def __init__(self, spark: SparkContext, name: str) -> None:
         self._spark = spark

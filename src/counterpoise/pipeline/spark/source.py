@@ -165,7 +165,7 @@ class HistorySourceReader(DataSourceReader):
 
 
 class _Parts:
-    """Reads in a Spark task the partitions whose numbers its rows have."""
+    """In a Spark task, reads the partitions whose numbers are in its rows."""
 
     def __init__(self, reader: HistorySourceReader, parts: Sequence[FilesPartition]) -> None:
         self._reader = reader

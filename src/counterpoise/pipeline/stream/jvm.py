@@ -58,7 +58,7 @@ def _not_by_py4j(record: logging.LogRecord) -> bool:
 
 
 def hush(spark: "SparkContext") -> None:
-    """Keep PySpark's server from printing a traceback when its JVM ends first."""
+    """Keep PySpark's callback server from printing a traceback when its JVM ends first."""
     server = spark._accumulatorServer
     server.handle_error = lambda request, client_address: None  # type: ignore[method-assign]
 

@@ -1,9 +1,8 @@
-"""Runs the balancer's fold on Spark, and repeats a batch after a transient failure.
+"""Runs the balancer's fold on Spark, and repeats a batch that failed for a passing reason.
 
-A machine that is too busy and a lost executor are transient; ten failures in a row are not. A
+A machine that is too busy and a lost executor are passing reasons; ten failures in a row are not. A
 failure loses nothing, since only a completed batch is committed. Spark gives each Python process
-that it starts ten seconds to connect back, so a machine may be too busy for that for some
-minutes.
+that it starts ten seconds to connect back, so a machine may be too busy for that for some minutes.
 """
 
 import re
@@ -28,7 +27,7 @@ class StreamFailedError(RuntimeError):
 
 
 class PatientFold:
-    """Retries failed batches of a `ReportFold`; `log` gets a sentence for each failure."""
+    """A `ReportFold` that repeats failed batches; `log` gets a sentence for each failure."""
 
     def __init__(self, fold: ReportFold, writer: TablesWriter, log: SentenceSink) -> None:
         self._fold = fold

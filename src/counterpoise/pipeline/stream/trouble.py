@@ -29,7 +29,7 @@ _KNOWN = (
 
 
 def sentence_of(message: str) -> str:
-    """The essential sentence of Spark's message: a history's fault, a known failure, an error."""
+    """What a Spark error comes down to, as one sentence: a history's fault, a known failure, …"""
     if fault := fault_from_spark(message):
         return str(fault)
     for pattern, sentence in _KNOWN:

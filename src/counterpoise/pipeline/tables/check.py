@@ -75,7 +75,7 @@ def check(reader: TablesReader, now_ms: int) -> HistoryCheck:
 
 
 def repair(writer: TablesWriter, now_ms: int) -> HistoryCheck:
-    """Set damaged files, and those dated in the future, aside; returns what was found.
+    """Move damaged files, and those dated in the future, out of the tables; returns what was found.
 
     If a shard's state is damaged, all shards' states are dropped, and the fold starts again with
     the first poll. Files dated in the future would delay all rounds until then.
@@ -102,11 +102,11 @@ def repair(writer: TablesWriter, now_ms: int) -> HistoryCheck:
 
 
 def repair_logs(location: Location) -> list[str]:
-    """Set unreadable checkpoints, and an unreadable newest log entry, aside; returns their names.
+    """Move unreadable checkpoints, and an unreadable newest log entry, out of the Delta logs.
 
-    The newest entry was cut off before its commit was acknowledged; a checkpoint only repeats
-    earlier entries. For other entries it raises `HistoryFaultError`: without one, the table's
-    content is unknown.
+    Returns their names. The newest entry was cut off before its commit was acknowledged; a
+    checkpoint only repeats earlier entries. For other entries it raises `HistoryFaultError`:
+    without one, the table's content is unknown.
     """
     gone = []
     for table in TABLES:

@@ -28,7 +28,7 @@ from counterpoise.pipeline.tables.schema import (
 ROWS_MOST = 1_000_000
 """The most rows of a compacted file (but files are never divided)."""
 GROUP_ROWS = 131_072
-"""About how many rows a row group has: they are in memory at once while it is written."""
+"""About how many rows a row group of a Parquet file has; they are in memory while it is written."""
 PER_LEVEL = 100
 """How many files of one level are merged into one."""
 

@@ -21,7 +21,7 @@ STOP_TAKES_MS = 120_000
 
 
 class Wish(StrEnum):
-    """What the operator ordered the balancer to do."""
+    """What the operator wants the balancer to do."""
 
     GO = "go"
     PAUSE = "pause"
@@ -40,7 +40,7 @@ class Control:
     why: str = ""
 
     def withholds(self, began_ms: int) -> str:
-        """Why a balancer that started at `began_ms` may not move anything; empty if it may."""
+        """Why a balancer that started at `began_ms` may move nothing; empty if it may move."""
         if self.wish is Wish.GO or (self.wish is Wish.STOP and self.since_ms < began_ms):
             return ""
         verb = "paused" if self.wish is Wish.PAUSE else "ordered to stop"

@@ -24,7 +24,7 @@ from counterpoise.pipeline.tables.schema import FOLD_STATE, JOURNAL, REPORTS, da
 SLOTS = 16
 """The most row groups for a file's bundles; each has a range of the digests of bundles' names."""
 SLOT_BITS = 28
-"""A digest shifted right by this many bits is its slot: the first four bits."""
+"""A 32-bit digest shifted right by this many bits is its slot: its first four bits."""
 DIGEST_BITS = 32
 SLOT_ROWS = 8192
 """About the fewest rows of a row group: otherwise it has several slots, since each row group costs

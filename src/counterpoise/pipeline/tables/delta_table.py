@@ -117,7 +117,7 @@ def later_layout(handle: DeltaTable) -> int:
 
 @contextmanager
 def trouble(location: Location, table: str) -> Iterator[None]:
-    """Turn delta-rs's errors in the block into `HistoryFaultError`s that name the table."""
+    """In the block, turn delta-rs's errors into `HistoryFaultError`s that name the table."""
     try:
         yield
     except HistoryFaultError:

@@ -1,4 +1,4 @@
-"""The faults of a history, each as one sentence that ends with the next step."""
+"""What can be wrong with a history: exceptions whose text is a sentence with the next step."""
 
 import errno
 import re
@@ -115,6 +115,6 @@ def brief(error: Exception) -> str:
 
 
 def fault_from_spark(message: str) -> HistoryFaultError | None:
-    """The `HistoryFaultError` that a Spark error message contains; None without one."""
+    """The `HistoryFaultError` that failed a Spark task, from Spark's message; None without one."""
     found = _MARK.search(message)
     return _KINDS[found.group(1)](found.group(2).strip()) if found else None

@@ -44,7 +44,7 @@ class HeartbeatOptions:
     """How long to wait for another running writer to end."""
 
     def after_an_outage(self) -> "HeartbeatOptions":
-        """The options after an outage, when this writer's own heartbeat may remain."""
+        """The options after an outage, when this writer's own heartbeat may still be there."""
         return replace(self, wait_s=max(self.wait_s, 2 * self.lasts_s))
 
 

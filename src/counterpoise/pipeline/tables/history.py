@@ -154,7 +154,7 @@ class TablesWriter(TablesReader):
             return self._transactions[table, name]
 
     def expect_held(self) -> None:
-        """Raise `SupersededError` if another writer has taken the history over."""
+        """Raise `SupersededError` if another process has become the history's writer."""
         with self._current(JOURNAL) as handle:
             self._expect_newest(handle)
 
@@ -171,7 +171,7 @@ class TablesWriter(TablesReader):
 
     @contextmanager
     def _held(self, table: str) -> Iterator[DeltaTable]:
-        """The table at its newest version, for maintenance.
+        """The newest version of a table, for maintenance in the block.
 
         Raises `SupersededError` before or after the block if another writer has taken over.
         """

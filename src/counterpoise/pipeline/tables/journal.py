@@ -47,7 +47,7 @@ JournalRow = Mapping[str, Any]
 
 
 class Journal:
-    """Reads a history's journal: rounds, moves, their outcomes; raises `HistoryFaultError`."""
+    """Reads a history's table `journal`: rounds, moves, outcomes. Raises `HistoryFaultError`."""
 
     def __init__(self, reader: TablesReader) -> None:
         self._reader = reader
@@ -165,7 +165,7 @@ _OF_A_ROUND = (JournalKind.ROUND, JournalKind.DECISION, JournalKind.REJECTION)
 
 
 class JournalWriter(Journal):
-    """Writes a history's journal; raises `SupersededError` and `HistoryFaultError`."""
+    """Writes a history's table `journal`; raises `SupersededError` and `HistoryFaultError`."""
 
     def __init__(self, writer: TablesWriter) -> None:
         super().__init__(writer)

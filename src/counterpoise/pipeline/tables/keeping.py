@@ -33,7 +33,7 @@ class KeepingOptions:
 
 
 class Keeping:
-    """Compacts, retains and vacuums one history in the background.
+    """Compacts a history, drops old days and deletes unneeded files, in the background.
 
     `log` gets a sentence when that fails, once for each reason; it is retried later.
     """

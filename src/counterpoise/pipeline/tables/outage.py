@@ -14,11 +14,11 @@ PAUSES_S: Final = (5.0, 10.0, 20.0, 40.0, 60.0)
 
 
 class Keeper(Protocol):
-    """The interface of a watcher or a balancer, which writes a history."""
+    """A program that writes a history: a watcher or a balancer."""
 
     @property
     def is_under_way(self) -> bool:
-        """Whether the keeper has written anything since it started."""
+        """Whether it has written anything since it started."""
 
     async def run(self, stop: asyncio.Event) -> None:
         """Run until `stop` is set; raises `OutageError` if the history's storage fails."""

@@ -1,4 +1,4 @@
-"""Reads and writes the files of a history that are no tables, such as a heartbeat.
+"""Reads and writes the files of a history that are not tables, such as its heartbeat.
 
 They are synced to disk; small ones are replaced atomically.
 """

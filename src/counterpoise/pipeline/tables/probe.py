@@ -19,8 +19,9 @@ from counterpoise.pipeline.tables.plain_files import names_below
 from counterpoise.pipeline.tables.schema import REPORTS
 
 RIVALS = 6
-"""How many commits of one version are tried at once: delta-rs first looks whether the version
-exists, so only writes that overlap test the store's condition."""
+"""How many commits of the same version are tried at the same time.
+
+delta-rs first looks whether the version exists, so only writes that overlap test the store."""
 _SCHEMA = pa.schema({"probe": pa.string()})
 
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # executors do without delta-rs
     from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 
 LANDED = "counterpoise-poll"
-"""The application transaction whose version is the newest poll."""
+"""The application transaction whose version is the newest poll of the table."""
 ROWS_MOST = 1_000_000
 """The most rows of a slice, unless a single file has more."""
 
@@ -33,7 +33,7 @@ _OF_ALL = list(dict.fromkeys((*SAMPLE, *REPORT, "digest")))
 
 @dataclass(frozen=True, slots=True)
 class ReportSlice:
-    """Consecutive polls of the table `reports`: those after poll `after`, up to `up_to`."""
+    """The consecutive polls of the table `reports` after poll `after`, up to `up_to`, as files."""
 
     after: int
     up_to: int

@@ -1,4 +1,4 @@
-"""Selections of a data file of reports; only the row groups that may match are read."""
+"""Reads parts of a data file of reports: only those row groups that may have matching rows."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from counterpoise.pipeline.tables.location import Location
 
 @dataclass(frozen=True, slots=True)
 class ReportPart:
-    """A selection of a data file's rows: those of some bundles, and those not about bundles."""
+    """Which rows of a data file are read: those of some bundles, and perhaps those of no bundle."""
 
     others: bool
     """Whether rows that are not about a bundle are selected."""

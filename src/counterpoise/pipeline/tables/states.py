@@ -136,7 +136,7 @@ def _part(state: FoldState, shard: int, shards: int) -> FoldState:
 
 
 def state_to_bytes(state: FoldState) -> bytes:
-    """A fold state as bytes: three consecutive Arrow streams, without a checksum of their own."""
+    """A fold state as bytes: its three tables as consecutive Arrow streams, without a checksum."""
     sink = pa.BufferOutputStream()
     for table in (state.averages, state.served, state.brokers):
         batch = _batch(table)

@@ -1,4 +1,4 @@
-"""What a watcher and a balancer share: each polls a cluster and is its history's only writer."""
+"""The base class of watcher and balancer: polls a cluster and is its history's only writer."""
 
 import asyncio
 import contextlib
@@ -61,7 +61,7 @@ class WatchSettings:
 
 @dataclass(frozen=True, slots=True)
 class OpenedHistory:
-    """The objects that the only writer of a history uses while it is open."""
+    """What a history's only writer works with while the history is open."""
 
     writer: TablesWriter
     keeping: Keeping

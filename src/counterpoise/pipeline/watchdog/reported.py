@@ -1,10 +1,10 @@
-"""Finds the bundles of brokers that must not be asked for all of them at once
-(`pipeline/collect/owned.py`).
+"""Finds out which bundles brokers own without `ownedNamespaces`, which could make them hang.
 
-Load reports list a broker's bundles, up to a minute late. In each observation brokers are asked for
-the owner of each bundle that two brokers report or none reports any more, and of each for which the
-last answer differed from the reports. The other bundles are asked for in turn, to find any that is
-owned and not served, which no report shows. `MOST` limits the bundles that are asked for.
+Load reports list a broker's bundles, up to a minute late (see `pipeline/collect/owned.py`). In each
+observation brokers are asked for the owner of each bundle that two brokers report or none reports
+any more, and of each for which the last answer differed from the reports. The other bundles are
+asked for in turn, to find any that is owned and not served, which no report shows. `MOST` limits
+the bundles that are asked for.
 """
 
 import asyncio
@@ -53,7 +53,7 @@ class _Bundle:
 
 
 class Reported:
-    """Finds which bundles a cluster's brokers own, from their load reports and their answers."""
+    """Which bundles a cluster's brokers own, by their load reports and by asking."""
 
     def __init__(self, ownership: Ownership, most: int = MOST) -> None:
         self._ownership = ownership

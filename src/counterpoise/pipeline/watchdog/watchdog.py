@@ -23,7 +23,7 @@ from counterpoise.pipeline.watchdog.observer import Observer
 
 @dataclass(slots=True)
 class Watchdog:
-    """Judges one cluster at each poll; calls `report` when an alert begins and when it is over."""
+    """Judges a cluster at each poll; calls `report` when a fault begins and when it is over."""
 
     session: aiohttp.ClientSession
     lookup: BundleLookup
@@ -108,7 +108,7 @@ def guard(
     options: observation.WatchdogOptions | None = None,
     notices: BalancerNotices | None = None,
 ) -> Watchdog:
-    """A watchdog that only alerts, for a command that polls the cluster anyway."""
+    """Make a watchdog that only reports, for a command that polls the cluster anyway."""
     admin = Admin(session, AdminOptions())
     where = partial(web_address, addresses=addresses)
     return Watchdog(

@@ -1,9 +1,9 @@
-"""A note beside the open ledger that says up to which entry it was committed.
+"""A small file beside a ledger that is being written: up to which entry it was committed.
 
-Nothing waits for this note and nothing is lost without it. With it a recovery notices that stored
-entries are missing at the end of a ledger; without it they would look like a group that was never
-finished. It is not synced: it survives a killed process, and after a power failure it may be old,
-so that fewer missing entries are noticed.
+No write waits for it and nothing is lost without it. With it a recovery notices that stored entries
+are missing at the end of a ledger; without it they would look like a group that was never finished.
+It is not synced: it survives a killed process, and after a power failure it may be old, so that
+fewer missing entries are noticed.
 """
 
 import os
@@ -21,14 +21,14 @@ _PREFIX = "committed-"
 
 
 class Committed(NamedTuple):
-    """A note that the first ``entries`` entries of a ledger were on disk."""
+    """The content of that file: the first ``entries`` entries of the ledger were on disk."""
 
     ledger_id: int
     entries: int
 
 
 def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) -> None:
-    """Overwrite the owner's note of the committed entries; raises `OSError`."""
+    """Overwrite the file for the owner of ``epoch``; raises `OSError`."""
     descriptor = disk.open(_path(directory, epoch), os.O_WRONLY | os.O_CREAT)
     try:
         write_all(disk, descriptor, [_packed(committed)], 0)
@@ -37,7 +37,7 @@ def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) ->
 
 
 def noted(directory: Path, epoch: int, disk: LedgerDisk) -> Committed | None:
-    """Read the note that the owner of ``epoch`` wrote; None if there is none or it is damaged."""
+    """Read what the owner of ``epoch`` noted last; None if there is nothing or it is damaged."""
     try:
         content = read_file(disk, _path(directory, epoch))
         _, ledger_id, entries, _ = _NOTE.unpack(content)
@@ -48,7 +48,7 @@ def noted(directory: Path, epoch: int, disk: LedgerDisk) -> Committed | None:
 
 
 def remove_before(directory: Path, epoch: int, disk: LedgerDisk) -> None:
-    """Delete the notes of former owners, those of epochs before this one."""
+    """Delete the files of former owners, those of epochs before this one."""
     for path in list(directory.glob(_PREFIX + "*")):
         if path.name < f"{_PREFIX}{epoch:016x}":
             disk.remove(path)

@@ -1,4 +1,4 @@
-"""A few threads that do blocking work and wait for the disk, so that the event loop never does."""
+"""Threads for blocking disk work, whose callbacks run on the event loop."""
 
 import asyncio
 import logging

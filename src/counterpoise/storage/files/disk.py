@@ -1,4 +1,4 @@
-"""Every system call by which file ledgers access the disk.
+"""The system calls by which file ledgers access the disk, in one class that tests can replace.
 
 Tests substitute a disk that fails, is full, does not respond, or writes fewer bytes than it is
 given.

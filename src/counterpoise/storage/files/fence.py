@@ -31,7 +31,10 @@ class Fence:
         self.epoch = epoch
 
     def holds(self) -> bool:
-        """Whether no later owner has fenced the log; raises `OSError` if that cannot be read."""
+        """Whether this owner is still the last one: no later owner has overwritten the epoch.
+
+        Raises `OSError` if the file cannot be read.
+        """
         try:
             return self._disk.first(self._path, _WIDTH) == self._mine
         except FileNotFoundError:
@@ -46,7 +49,7 @@ class Fence:
             self._disk.close(descriptor)
 
     def holder(self) -> str:
-        """The name of the log's present owner, for a message."""
+        """The name of the broker that wrote the fence last, for a message."""
         try:
             return Path(self._path).read_bytes()[16:].decode(errors="replace").strip()
         except FileNotFoundError:

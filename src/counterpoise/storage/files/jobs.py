@@ -1,4 +1,4 @@
-"""The job by which a thread of the `Committer` writes a group of entries."""
+"""Writes a group of entries to a log in files, in a thread of the `Committer`."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +11,7 @@ if TYPE_CHECKING:
 
 
 class WriteGroup:
-    """Writes a group of entries. ``seal``: the state of the log (and its number) to save first, or
-    None.
-    """
+    """One such write. ``seal``: a state of the log, with its number, to be saved first, or None."""
 
     __slots__ = ("_error", "_file", "_group", "_log", "_offset", "_pieces", "_seal")
 
@@ -45,5 +43,5 @@ class WriteGroup:
             self._error = StorageError(f"{self._file.path} cannot be written: {error}")
 
     def finish(self) -> None:
-        """Report the outcome to the log."""
+        """Pass the outcome to the log, on the event loop."""
         self._log.written(self._group, self._offset, self._error)

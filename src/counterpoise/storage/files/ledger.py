@@ -1,4 +1,4 @@
-"""One ledger's file: its owner appends, readers read by entry id, recovery scans it."""
+"""The file of one ledger: its owner appends, readers read by entry id, a recovery scans it."""
 
 import os
 import threading
@@ -69,7 +69,7 @@ class Scan:
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """The result of a read: consecutive entries, or the lost range in their place."""
+    """The result of a read: consecutive entries, or the range that is lost in their place."""
 
     entries: list[bytes]
     messages: list[int]
@@ -77,7 +77,7 @@ class Piece:
 
 
 class LedgerFile:
-    """A ledger's file, which remembers the offsets of some of its entries."""
+    """The file of one ledger. It remembers the offsets of some entries, to find others quickly."""
 
     __slots__ = (
         "_descriptor",
@@ -181,7 +181,7 @@ class LedgerFile:
             self._disk.close(descriptor)
 
     def mark(self, entry_id: int, offset: int) -> None:
-        """Remember an entry's offset in the file, unless one of a nearby entry is remembered."""
+        """Remember an entry's offset in the file, unless that of a nearby entry is known."""
         marks = self._marks
         if marks and 0 <= entry_id - marks[-1].entry_id < _MARK_EVERY:
             # The usual case while the file is being written: the newest mark is near.

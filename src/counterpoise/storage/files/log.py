@@ -42,7 +42,7 @@ NOTE_SECONDS = 0.1
 
 
 class FileLog(StoredLog[C]):
-    """A log in files: groups of entries go to the current ledger's file, cursors to state files."""
+    """A log in files, open for its owner: entries go to ledger files, cursors to state files."""
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class FileLog(StoredLog[C]):
         return self._file.ledger_id, 0
 
     def _begin_another(self) -> bool:
-        """Start a ledger; False while no id is available for it, and the last one stays in use."""
+        """Start a new ledger; False, and the last one is written on, if no id is available."""
         ledger_id = self._ids.next_id(self._file.ledger_id)
         if ledger_id is None:
             return False
@@ -214,7 +214,7 @@ class FileLog(StoredLog[C]):
                 self._note_timer = self._loop.call_later(NOTE_SECONDS, self._note)
 
     def _break(self, error: StorageError) -> None:
-        """Refuse all waiting entries after a failed write, and have the next write begin a new
+        """After a failed write: refuse all waiting entries, and have the next write begin a new
         ledger.
 
         What the failed write left in its file is unknown, so that file is not written any more.
@@ -373,9 +373,7 @@ class FileLog(StoredLog[C]):
         self._store.committer.submit(partial(_close, self._file))
 
     def _not_mine(self) -> StorageError | None:
-        """The error if another owner has fenced the log or the fence cannot be read; otherwise
-        None.
-        """
+        """Why this owner may not acknowledge (it is fenced, or that is unknown); None if it may."""
         try:
             return None if self.fence.holds() else self.fenced()
         except OSError as error:

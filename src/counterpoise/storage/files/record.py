@@ -34,7 +34,10 @@ MARKER_SIZE = 8
 
 
 class LedgerRecord(NamedTuple):
-    """One undamaged record; ``stored`` entries of its ledger were on disk when it was written."""
+    """One undamaged record of a ledger file.
+
+    ``stored``: how many entries of the ledger were on disk when it was written.
+    """
 
     entry_id: int
     messages: int
@@ -54,8 +57,7 @@ class Format(Protocol):
     """How many bytes at the end of a searched window are searched again with the next one, because
     a record may begin in them."""
     can_hop: bool
-    """Whether a header alone shows that a record begins there, so that a reader can go from header
-    to header."""
+    """Whether a record can be recognised by its header alone, so that entries need not be read."""
 
     def size(self, data: bytes, at: int) -> int | None:
         """Bytes of the record at ``at``, by its header; None if the header is cut off."""

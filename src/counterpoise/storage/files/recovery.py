@@ -1,4 +1,4 @@
-"""Takes a log over: fences its owner, finds what it committed, cuts off what it did not finish.
+"""Takes a log over from its former owner: fences it, finds what it committed, drops the rest.
 
 `survey` changes nothing; `take_over` fences, surveys, and saves the result. `FileLog` waits later,
 with the first write, for what must be on disk before anything may be acknowledged, so that a slow
@@ -54,7 +54,7 @@ class LedgerSurvey:
 
 @dataclass(frozen=True, slots=True)
 class Recovered:
-    """A log after its recovery by the new owner. ``files`` has every closed ledger's file.
+    """The parts of a log that a new owner has recovered. ``files``: the file of each closed ledger.
 
     ``next_ledger``: the smallest id that its next ledger may have. ``obsolete``: ledger files that
     no state refers to.

@@ -46,12 +46,11 @@ class Sealed:
 
 @dataclass(frozen=True, slots=True)
 class SavedState:
-    """A log's ledgers and cursors as the owner of ``epoch`` saved them. Ledgers below ``first`` are
-    deleted.
+    """A log's ledgers and cursors, as the owner of ``epoch`` saved them.
 
-    ``marker`` starts every record of the log's ledgers. ``cursors_lost_below``: cursors could not
-    be read when only ledgers below this one existed; while one of these remains, a subscription
-    without a cursor starts where the log does.
+    Ledgers below id ``first`` are deleted. ``marker`` starts every record of the log's ledgers.
+    ``cursors_lost_below``: cursors could not be read when only ledgers below this one existed;
+    while one of these remains, a subscription without a cursor starts where the log does.
     """
 
     epoch: int
@@ -86,7 +85,7 @@ class SavedState:
 
 @dataclass(frozen=True, slots=True)
 class UnsyncedCopy:
-    """A copy that is written and still open: one of the two methods closes it."""
+    """A state file that is written, still open and not synced; `settle` or `abandon` closes it."""
 
     disk: LedgerDisk
     descriptor: int
@@ -101,7 +100,7 @@ class UnsyncedCopy:
 
 
 class StateFiles:
-    """Writes a log's state as two copies, for the owner of one epoch. Thread-safe."""
+    """Saves a log's state for the owner of one epoch, as two copies in turn. Thread-safe."""
 
     def __init__(self, directory: Path, epoch: int, disk: LedgerDisk) -> None:
         self._directory = directory
@@ -129,7 +128,7 @@ class StateFiles:
         self._disk.close(descriptor)
 
     def end(self, state: SavedState) -> UnsyncedCopy:
-        """Write the state for the next owner, without waiting for the disk."""
+        """Write the final state for the next owner, without waiting for the disk."""
         try:
             final = self._put(state, self._writes + 1, _FINAL)
         except OSError:

@@ -45,10 +45,11 @@ CLOSE_SECONDS = 10.0
 PREPARED_MAX = 10_000
 """How many names of prepared logs are kept at most, since some are never opened here."""
 TIDY_SECONDS = 1.0
-"""How long after a takeover the former owners' files stay: removing them keeps the disk busy, just
-while clients reconnect."""
+"""For how many seconds after a takeover the former owners' files are not deleted yet.
+
+Deleting them keeps the disk busy, just while clients reconnect."""
 UNFINISHED_MAX = 100
-"""How many last states of closed logs may wait, each with an open file, to be synced."""
+"""How many logs' final states may wait to be synced, each with an open file."""
 OPEN_ATTEMPTS = 3
 """How often opening a log is tried while deletions take its directory away."""
 
@@ -264,7 +265,7 @@ class FileLedgerStore:
             self._may_be_unfinished.release()
 
     def keep(self, task: asyncio.Future[Any]) -> None:
-        """Keep a background task alive until it ends."""
+        """Hold a reference to a background task until it ends."""
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

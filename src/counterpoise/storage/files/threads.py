@@ -1,4 +1,4 @@
-"""Blocking work in threads, whose results are awaited."""
+"""Runs blocking work in threads and lets coroutines await the results."""
 
 import asyncio
 from collections.abc import Callable
@@ -10,7 +10,7 @@ R = TypeVar("R")
 
 
 class Threads:
-    """Up to ``count`` threads on the event loop of their first work, which starts them."""
+    """Up to ``count`` threads for one event loop, that of the first work; they start with it."""
 
     def __init__(self, count: int, name: str) -> None:
         self._count = count
@@ -33,7 +33,7 @@ class Threads:
 
 
 class _Work(Generic[R]):
-    """Work, and the future that its outcome is for."""
+    """One piece of work, and the future for its result."""
 
     __slots__ = ("_error", "_result", "_work", "future")
 

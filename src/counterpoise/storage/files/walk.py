@@ -1,4 +1,4 @@
-"""Finds every undamaged record of a ledger file, whatever is between them."""
+"""Finds every undamaged record of a ledger file, skipping damaged parts."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -23,10 +23,9 @@ class Place(NamedTuple):
 
 
 class Walker:
-    """Iterates over the undamaged records of a ledger's file; ``offset`` is after the last one.
+    """Iterates over the undamaged records of a ledger file; ``offset`` is where the last one ends.
 
-    After a damaged record it searches for the next undamaged one: the entries in between are
-    lost.
+    After a damaged record it searches for the next undamaged one: the entries in between are lost.
     """
 
     def __init__(self, read: ReadAt, kind: Format, start: Place) -> None:

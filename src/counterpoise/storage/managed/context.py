@@ -13,8 +13,9 @@ from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.port import StorageError
 
 RELEASED: Final = "/counterpoise/released-logs"
-"""The path with a node for each log that its last owner closed. The node's value is the version
-that the log's own node had then."""
+"""The path with a node for each log that its last owner closed in order.
+
+The node's value is the version that the log's own node had then."""
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ from counterpoise.bookkeeper.errors import BookKeeperError
 
 
 class LedgerEvents(Protocol):
-    """Notifications to a log about the ledger that it writes."""
+    """What a log is notified of about the ledger that it writes."""
 
     def ledger_confirmed(self, ledger: "CurrentLedger", last: int) -> None:
         """Called when a ledger's entries up to and including ``last`` are confirmed."""

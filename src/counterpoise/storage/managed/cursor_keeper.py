@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class StoredCursor:
-    """One cursor with its node in the metadata store, as last read or written."""
+    """One cursor, with its node in the metadata store as it was last read or written."""
 
     path: str
     node: cursors.CursorNode
@@ -70,7 +70,8 @@ async def _last_state(client: LedgerClient, ledger: int) -> cursors.CursorPositi
 
 
 class CursorKeeper:
-    """Saves a log's cursors for its owner; the next owner finds what was reported as saved.
+    """Saves the cursors of one log for its owner, so that the next owner finds all that was
+    reported.
 
     It changes a cursor's node first, and then reads the log's node; a new owner does the reverse.
     So if another broker has become the owner, nothing is reported as saved. The log's node is read
@@ -264,7 +265,7 @@ class CursorKeeper:
         await asyncio.gather(*(self._discard(each.unused) for each in self._stored.values()))
 
     async def _settle(self, stored: StoredCursor) -> None:
-        """Write a cursor's state into its node, if it is small enough."""
+        """Write a cursor's last state into its node, if it is small enough for that."""
         async with stored.turn:
             if stored.saved is None or stored.writer is None:
                 return

@@ -1,4 +1,4 @@
-"""The ledgers of a log: those listed in its node, and the one being written."""
+"""The ledgers of a log on BookKeeper: those that its node lists, and the one being written."""
 
 import asyncio
 import contextlib
@@ -48,7 +48,7 @@ async def _delete(client: LedgerClient, ledger_id: int) -> None:
 
 
 class LedgerChain:
-    """The ledgers of one log, for its owner: creates, lists and deletes them."""
+    """The list of ledgers of one log, for its owner: creates, lists and deletes ledgers."""
 
     def __init__(
         self,
@@ -94,9 +94,9 @@ class LedgerChain:
         return self._next
 
     async def settle(self, ledger: CurrentLedger, committed: int) -> int:
-        """Close a ledger; returns its final number of entries. Raises `StorageError`.
+        """Close a ledger; returns how many entries it finally has. Raises `StorageError`.
 
-        More than ``committed`` if another client has closed it and found more.
+        That is more than ``committed`` if another client has closed it and found more.
         """
         try:
             try:
@@ -147,7 +147,7 @@ class LedgerChain:
         return ListedLedger(ledger_id, entries, size, int(self._wall() * 1000), False, False)
 
     async def _list(self, closed: list[ListedLedger], current: CurrentLedger) -> None:
-        """Write the list, then delete ledgers that it no longer has."""
+        """Write the list of ledgers, then delete the ledgers that it no longer has."""
         kept = [each for each in closed if each.ledger not in self._dropped]
         written = ListedLedger(current.ledger_id, 0, 0, 0, False, False)
         await self.owned.list_ledgers([*kept, written])

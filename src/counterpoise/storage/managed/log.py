@@ -92,9 +92,9 @@ class ManagedLog(StoredLog[C]):
         self._give()
 
     def _give(self) -> None:
-        """Pass groups in flight to the current ledger that were not passed yet.
+        """Send groups in flight that were not sent yet to the current ledger.
 
-        If another ledger has to begin first, nothing is passed until the current one has confirmed
+        If another ledger has to begin first, nothing is sent until the current one has confirmed
         all entries that it was given.
         """
         while not self._is_rolling and self._given < len(self._submitted):
@@ -163,7 +163,8 @@ class ManagedLog(StoredLog[C]):
                 self._written(each)
 
     def _cut_off(self, count: int, ledger_id: int) -> list[EntryGroup[C]]:
-        """The first ``count`` entries in flight as groups of their own, placed in a ledger.
+        """Separate the first ``count`` entries in flight from the rest, as groups of ledger
+        ``ledger_id``.
 
         A group that contains more entries is split in two.
         """

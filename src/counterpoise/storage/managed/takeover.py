@@ -50,7 +50,7 @@ class UnsupportedLog(StorageError):
 
 @dataclass(frozen=True, slots=True)
 class TakenOver:
-    """The parts of a log that this broker has taken over: ledgers and cursors."""
+    """What a takeover returns: the log's ledgers and its cursors."""
 
     chain: LedgerChain
     keeper: CursorKeeper

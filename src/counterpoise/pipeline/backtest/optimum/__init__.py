@@ -1,4 +1,4 @@
-"""The best result that any strategy could have: how even a number of moves can keep a cluster.
+"""How even any strategy could keep a cluster with a number of moves, to compare strategies with.
 
 `floor.py` has a lower bound at one instant, for any assignment. `bound.py` has a lower bound for
 any sequence of a number of moves, by a mixed-integer program (HiGHS, the extra ``optimum``).

@@ -25,7 +25,7 @@ GAP: Final = 0.002
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Entries:
-    """The entries of a sparse matrix."""
+    """The entries of a sparse matrix, while the program is built."""
 
     rows: Indices
     columns: Indices

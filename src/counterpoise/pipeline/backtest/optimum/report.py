@@ -22,9 +22,9 @@ class Optimum:
     """Pairs, in ascending order: a number of moves, and a lower bound on the imbalance of any
     strategy that makes at most as many."""
     knowing: tuple[Point, ...]
-    """The results of local search that uses the loads ahead, one for each price of a move."""
+    """What local search reaches that knows future loads: a point for each price of a move."""
     learning: tuple[Point, ...]
-    """The results of local search that uses past loads alone, one for each price of a move."""
+    """What local search reaches that knows past loads alone: a point for each price of a move."""
 
     def bound(self, moves: int) -> float:
         """The lower bound on imbalance (largest broker ÷ mean) with at most so many moves."""

@@ -22,20 +22,20 @@ class Audience(Enum):
     """Every authenticated caller."""
     SUPER_USER = auto()
     BROKER = auto()
-    """Super users, refused in the words of ``BrokerOperation``."""
+    """Super users; others are refused with Pulsar's message for a ``BrokerOperation``."""
     CLUSTER = auto()
-    """Super users, refused in the words of ``ClusterOperation``."""
+    """Super users; others are refused with Pulsar's message for a ``ClusterOperation``."""
     CLUSTER_POLICY = auto()
     TENANTS = auto()
-    """Super users, refused in the words of ``TenantOperation``."""
+    """Super users; others are refused with Pulsar's message for a ``TenantOperation``."""
     TENANT_ITSELF = auto()
     """The administrators of the tenant in the path, refused in the same words as for `TENANTS`."""
     TENANT_ADMIN = auto()
     """The administrators of the tenant in the path."""
     TENANT = auto()
-    """The tenant's administrators, refused in the words of ``TenantOperation``."""
+    """The tenant's administrators; others get Pulsar's message for a ``TenantOperation``."""
     NAMESPACE_POLICY = auto()
-    """The tenant's administrators, refused in the words of ``PolicyOperation``."""
+    """The tenant's administrators; others get Pulsar's message for a ``PolicyOperation``."""
     TOPIC_POLICY = auto()
     NAMESPACE = auto()
     """Roles that were granted a ``NamespaceOperation``."""
@@ -50,8 +50,7 @@ class AccessRule:
     audience: Audience
     operation: str = ""
     after: "AccessRule | None" = None
-    """A rule that is checked first, so that a caller is refused in its words; None: there is
-    none."""
+    """A rule that is checked first, so that a caller gets its message; None: no such rule."""
 
 
 ANYBODY: Final = AccessRule(Audience.ANYBODY)

@@ -75,7 +75,7 @@ RESOURCES = (
     metrics,
     health,
 )
-"""All REST resources, in the order in which their routes are tried."""
+"""The groups of REST endpoints, in the order in which their routes are compared with a request."""
 
 BODY_SIZE_MAX = 1024 * 1024
 """The most bytes of a request's body. The largest known use is a list of bundle boundaries."""

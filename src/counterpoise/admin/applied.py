@@ -25,7 +25,7 @@ _SETTINGS = {
     "deduplicationSnapshotIntervalSeconds": "topics.dedup_snapshot_s",
     "compactionThreshold": "topics.compaction_bytes",
 }
-"""The setting of the broker that corresponds to each of these policies."""
+"""By policy: the attribute of the broker's settings that applies if the policy is not set."""
 
 
 def applied_by_broker(config: BrokerConfig, name: str) -> Json:

@@ -28,9 +28,9 @@ LARGE: Final = 64 * 1024
 """From this many bytes on a body counts towards `LARGE_BODIES`, and a response towards
 `UNREAD_MAX`."""
 LARGE_BODIES: Final = 16
-"""Large bodies that are read at once; each of the largest size, they take 16 MiB."""
+"""How many large bodies are read at the same time; at the largest size they take 16 MiB."""
 LARGE_BODIES_MAX: Final = 64
-"""Large bodies that are read or wait to be read; further ones are refused."""
+"""How many large bodies may be read or wait to be read; further ones are refused."""
 READ_AT_ONCE: Final = 16 * 1024
 """How many bytes of a body aiohttp reads ahead on a connection (``read_bufsize``)."""
 BODY_S: Final = 10.0

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from zlib import _Compress
 
 PIECE: Final = 64 * 1024
-"""How many characters are compressed, or bytes are unpacked, at a time: half a millisecond of
-work."""
+"""How many characters are compressed at a time, or bytes unpacked: half a millisecond of work,
+after which other tasks run."""
 _WINDOW: Final = -14
 _MEMORY: Final = 6
 """zlib's ``memLevel``: a compressor then takes some 50 kB, and each series with much text has

@@ -93,4 +93,4 @@ PARAMETERS: Mapping[str, Parameter] = {
     "timeout": Parameter("for how long a transaction may be open, in ms", _number, _INT64),
     "expireTimeInSeconds": Parameter("an age in seconds", _number, _INT64),
 }
-"""Path parameters by name; a route with any other name does not start."""
+"""How each path parameter is parsed, by its name; routes may have no others."""

@@ -54,7 +54,7 @@ POLICY_NAMES: Final[dict[str, str]] = {
     "": "ALL",
     **{word: name for name, words in _WORDS.items() for word in words.split()},
 }
-"""Pulsar's ``PolicyName`` by the word of a route's path (`word_of`)."""
+"""Pulsar's ``PolicyName``, such as ``RETENTION``, by the word in a route's path (see `word_of`)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ SUBSCRIBE_RATE = object_of(
 )
 RETENTION = object_of({"retentionTimeInMinutes": _INT, "retentionSizeInMB": _LONG})
 LIMIT: Schema = {"type": ["integer", "string", "null"], "pattern": "^-?[0-9]{1,18}$"}
-"""A number, which Pulsar takes in quotes, too."""
+"""The shape of a numeric policy: a number, which Pulsar accepts as a JSON string, too."""
 BACKLOG_QUOTA = object_of(
     {
         "limit": LIMIT,
@@ -85,7 +85,7 @@ AUTO_TOPIC_CREATION = object_of(
 AUTO_SUBSCRIPTION_CREATION = object_of({"allowAutoSubscriptionCreation": _OFF})
 COMPATIBILITY = text(*STRATEGIES)
 OFFLOAD: Schema = {"type": "object"}
-"""``OffloadPoliciesImpl``: stored as it is, because no broker here offloads."""
+"""The shape of ``OffloadPoliciesImpl``: stored as it is, because these brokers never offload."""
 SUBSCRIPTION_TYPES = list_of(text("Exclusive", "Shared", "Failover", "Key_Shared"))
 ENTRY_FILTERS = object_of({"entryFilterNames": text()})
 BUNDLES = object_of({"boundaries": list_of(text()), "numBundles": whole()})
@@ -101,7 +101,7 @@ class Policy:
     method: str = "POST"
     """The HTTP method that sets it; empty if a separate route does."""
     unset: Json = None
-    """The answer if it was never set; None: an empty body."""
+    """The response if the policy was never set; None: an empty body."""
     null: Json = None
     """The value that a body of ``null`` sets, where Pulsar reads null as an ``int`` of Java's.
 
@@ -111,8 +111,7 @@ class Policy:
     low: int | None = None
     """The least value that is accepted, for numbers."""
     refusal: str | None = None
-    """Pulsar's reason for refusing a smaller value; None: that the policy must be ``low`` or
-    more."""
+    """Pulsar's message when a smaller value is refused; None: a message that names ``low``."""
     applied: bool = False
     """Whether ``applied=true`` asks for the value in force not only of topics but also of
     namespaces."""
@@ -225,7 +224,7 @@ POLICIES: tuple[Policy, ...] = (
         unset=False,
     ),
 )
-"""The policies of namespaces that are one value each."""
+"""The policies of namespaces that consist of a single value."""
 
 _UNACKED = {"null": None, "refusal": "maxUnackedNum must be 0 or more"}
 _ON_TOPICS: Mapping[str, Mapping[str, Any]] = {
@@ -242,7 +241,7 @@ _ON_TOPICS: Mapping[str, Mapping[str, Any]] = {
     "replication": {"unset": None},
     "dispatcherPauseOnAckStatePersistent": {"unset": None},
 }
-"""The fields of a namespace's policy that differ for topics, by the policy's path."""
+"""By path of a namespace's policy: the fields that differ in the topic policy of that name."""
 _NAME_ON_TOPICS = {of_namespace: name for name, of_namespace in OF_NAMESPACE.items()}
 
 MESSAGE_SIZE_REFUSED = (
@@ -262,7 +261,7 @@ TOPIC_POLICIES: tuple[Policy, ...] = (
         writes=TENANT_ADMIN,
     ),
 )
-"""The policies of topics that are one value each."""
+"""The policies of topics that consist of a single value."""
 
 READ_POLICIES = frozenset(
     """
@@ -279,7 +278,8 @@ READ_POLICIES = frozenset(
     subscription_auth_mode subscription_types_enabled topicDispatchRate
     """.split()
 )
-"""The names of policies that a broker here acts upon, or that are meant for people only."""
+"""The names of policies that have an effect on these brokers, or are comments for people; others
+are stored only."""
 
 
 def why_refused(name: str, value: Json) -> str | None:
@@ -390,4 +390,4 @@ ALL_POLICIES = Shape(
         )
     )
 )
-"""The body that makes a namespace: any of its policies, and its bundles."""
+"""The shape of the body that creates a namespace: any of its policies, and its bundles."""

@@ -119,7 +119,9 @@ async def ask(
 
 
 def _preferred(broker: BrokerFace, plain: str | None, tls: str | None) -> str | None:
-    """The address at which brokers call each other."""
+    """The one of a broker's two addresses that brokers use among themselves; None if neither
+    exists.
+    """
     return tls or plain if broker.config.client.tls else plain or tls
 
 

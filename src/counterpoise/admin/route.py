@@ -28,7 +28,7 @@ from counterpoise.admin.shapes import FLAG, Json, Schema, Shape
 from counterpoise.broker.face import ORDERED_BY_LEADER
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
-"""Serves a request; None is 204, done without a body."""
+"""Serves a request and returns the body of the response; None: status 204, without a body."""
 H = TypeVar("H", bound=Handler)
 Query = Mapping[str, Schema]
 """The parameters that a route's query may have, and the shape of each."""

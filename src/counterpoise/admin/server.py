@@ -26,7 +26,7 @@ def _is_ours(record: logging.LogRecord) -> bool:
 log.addFilter(_is_ours)
 
 SHUTDOWN_WITHIN_S = 1.0
-"""How long answers in progress may take when the broker stops."""
+"""For how many seconds a stopping broker waits for responses in progress."""
 
 
 class WebServer:

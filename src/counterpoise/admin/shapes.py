@@ -29,7 +29,7 @@ _BARE_WORD: Final = re.compile(rb"[\w=:.-]+")
 
 
 class Shape:
-    """The shape of a request body."""
+    """What a request body must look like, by which it is checked and described in OpenAPI."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema: Final = schema

@@ -139,7 +139,7 @@ def _lost_json(topic: face.PersistentTopic) -> JsonObject:
 
 
 def _publisher_of(topic: face.Topic, producer: face.Producer) -> JsonObject:
-    """``PublisherStats``, and how limits delayed the producer, if they did (not in Pulsar)."""
+    """``PublisherStats``; also how limits delayed the producer, if they did, which Pulsar lacks."""
     stats, flow = publisher_json(producer), producer.flow
     stats["supportsPartialProducer"] = topic.commons.options.sums_by_producer_name
     if flow is not None and flow.throttled_count:
@@ -364,7 +364,8 @@ async def sum_of_stats(partitions: list[JsonObject]) -> JsonObject:
 
 
 def _add(sums: list[JsonObject], place: int, client: JsonObject, figures: Iterable[str]) -> None:
-    """Add a partition's producer or consumer to the one at the same place in ``sums``.
+    """Add the figures of a partition's producer or consumer to the one at the same place in
+    ``sums``.
 
     Pulsar takes them for one producer or consumer of a client on the partitioned topic.
     """

@@ -29,7 +29,7 @@ _WIDTH_MAX: Final = 80
 
 
 RowSink = Callable[[Sequence[Any]], None]
-"""Writes more rows of one kind."""
+"""Writes a batch of rows, all of one kind, to the command's output."""
 
 
 def row_output(

@@ -35,9 +35,7 @@ class BookieReadOptions:
 
 
 class _AwaitedAnswer:
-    """Has a coroutine await the response to one request; the coroutine may be cancelled
-    meanwhile.
-    """
+    """The listener of one request whose response a coroutine awaits, which may be cancelled."""
 
     def __init__(self) -> None:
         loop = asyncio.get_running_loop()

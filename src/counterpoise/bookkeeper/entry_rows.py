@@ -18,7 +18,7 @@ from counterpoise.names.position import NO_POSITION, Position
 from counterpoise.wire.entry import BadEntry
 
 AHEAD = 16
-"""Entries that are read at the same time; one may have five megabytes."""
+"""How many entries are read at the same time; one may have five megabytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ from counterpoise.wire.varint import varint
 _MAGIC: Final = b"BookieMetadataFormatVersion\t"
 _VARINT_SHIFT_MAX: Final = 28
 NO_ENTRY: Final = -1
-"""The last entry of a ledger that has none, or whose last entry is not known."""
+"""The id of the last entry if a ledger has none, or if its last entry is not known."""
 
 
 class LedgerState(enum.Enum):

@@ -74,7 +74,7 @@ async def ledger_ids(store: MetadataReader, root: str) -> AsyncIterator[list[int
 
 
 async def _parents(store: MetadataReader, path: str, depth: int) -> AsyncIterator[str]:
-    """The nodes ``depth`` levels below ``path``."""
+    """The paths of the nodes ``depth`` levels below ``path``."""
     if depth == 0:
         yield path
         return

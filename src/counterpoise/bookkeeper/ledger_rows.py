@@ -16,7 +16,7 @@ from counterpoise.bookkeeper.managed_ledgers import ListedLedger
 from counterpoise.metadata.port import MetadataReader
 
 AT_ONCE = 256
-"""Nodes that are asked for at the same time."""
+"""How many nodes of the metadata store are read at the same time."""
 UNREADABLE = "unreadable"
 GONE = "gone"
 

@@ -25,7 +25,7 @@ ORPHAN: Final = "orphan"
 YOUNG: Final = "young"
 UNDECIDED: Final = "undecided"
 _COMPACTION_GRACE_MS: Final = 24 * 3600 * 1000
-"""An open ledger of compacted messages this young may be one that a compaction is still writing."""
+"""A compaction may still be writing an open ledger of compacted messages younger than this."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,4 +29,4 @@ class Quorums:
 
 
 ONE_BOOKIE = Quorums(1, 1, 1)
-"""For a ledger that no entry is written to: it needs no more bookies than this."""
+"""The quorums of a ledger that gets no entries: one bookie suffices."""

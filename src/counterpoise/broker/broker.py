@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 log = logging.getLogger(__name__)
 
 STOP_WITHIN_S: Final = 15.0
-"""How long a stopping broker tries to hand its bundles over before it leaves without."""
+"""For how many seconds a stopping broker tries to hand over its bundles; then it stops anyway."""
 
 
 class AdminServer(Protocol):

@@ -15,7 +15,8 @@ from counterpoise.names.bundle import BundleName
 _log = logging.getLogger(__name__)
 
 PREPARE_S: Final = 0.8
-"""How long a bundle's successor reads ahead for its topics; its owner waits a little longer."""
+"""For how many seconds a bundle's successor reads its topics' data in advance; the owner waits a
+little longer."""
 
 
 class BundleTopics:

@@ -130,11 +130,11 @@ class BrokerFace(Protocol):
     """What the admin API uses of a broker."""
 
     id: str
-    """``host:webPort``."""
+    """The broker's id, ``host:webPort``."""
     addresses: Addresses
     """The addresses at which clients and other brokers reach it."""
     security: Security
-    """Authentication and authorization."""
+    """Checks who a caller is, and what it may do."""
     system_topics: SystemTopicGuard
     """Decides which callers may write to the brokers' system topics."""
     as_client: ClientSecurity

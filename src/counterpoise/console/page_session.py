@@ -23,7 +23,7 @@ class Sources:
     actions: Actions
     rounds: BalancerRounds
     trades: Callable[[], Sequence[tuple[str, Sequence[Trade]]]]
-    """Returns the results of backtests, each with the name of its file."""
+    """Returns the results of backtests: for each file its name and its `Trade` objects."""
     clock_ms: MillisecondClock
 
     @property

@@ -166,7 +166,7 @@ def _read_parts(value: object, path: str, parts: Sequence[_Reader]) -> Iterator[
 
 @cache
 def _layout(cls: Hashable) -> tuple[tuple[str, str, _Reader, bool], ...]:
-    """(attribute, JSON name, reader, required) of each field of a class."""
+    """For each field of a class: its name, its name in JSON, its reader, whether it is required."""
     kind = cast("type[Any]", cls)
     hints = typing.get_type_hints(kind)
     rows = []

@@ -160,7 +160,7 @@ def _figures(table: Table, prefix: str = "") -> Column:
 
 
 def _is_in(gaps: Collection[tuple[int, str]], samples: Table) -> Column:
-    """Which samples belong to these pairs of poll and broker."""
+    """By sample: whether its poll and broker are one of these pairs."""
     found: Column = np.isin(samples["poll_id"], [poll for poll, _ in gaps])
     for row in np.flatnonzero(found).tolist():
         found[row] = (samples["poll_id"][row], samples["broker"][row]) in gaps
@@ -176,7 +176,7 @@ def _take_samples(
     lapsed: Column,
     options: FoldOptions,
 ) -> None:
-    """Fold one sample for each of these (different) rows of the averages."""
+    """Add one sample to each of these rows of the averages, no row twice."""
     lapsed = lapsed | (fetched - table["seen_at_ms"][rows] > options.forget_after_ms)
     for term, limit in options.limits.items():
         counts = np.where(lapsed, 0, table[f"{term}_samples"][rows])

@@ -56,8 +56,10 @@ def poll_rows(poll_id: int, trouble: str, fetched: Sequence[Fetched]) -> ReportR
 
 
 def _rows_of(one: Fetched) -> list[tuple[int, dict[str, Any]]]:
-    """A response's rows in parts: each has the number of rows, and their columns, which are one
-    value for all of these rows or one for each.
+    """The rows that a broker's response is stored as, in parts.
+
+    Each part has its number of rows, and its columns: one value for all of these rows, or one for
+    each.
     """
     common: dict[str, Any] = {"broker": one.broker, "fetched_at_ms": one.at_ms}
     if isinstance(one.answer, Gap):

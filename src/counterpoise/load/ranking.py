@@ -11,13 +11,13 @@ from counterpoise.load.java_int import LONG_MAX, cast
 from counterpoise.load.report import NamespaceBundleStats
 
 THROUGHPUT_STEP: Final = 1e5
-"""Bytes/s in one step."""
+"""Bytes/s that make one step: bundles are ranked by figures rounded down to whole steps."""
 RATE_STEP: Final = 100.0
-"""Messages/s in one step."""
+"""Messages/s that make one step."""
 CLIENTS_STEP: Final = 500
-"""Topics, consumers and producers in one step."""
+"""How many topics, consumers or producers make one step."""
 CACHE_STEP: Final = 100_000
-"""Cached bytes in one step."""
+"""Bytes in the cache that make one step."""
 
 Key = tuple[int, ...]
 

@@ -67,7 +67,7 @@ def reported_bundles(
 
 
 def _figures(data: BundleData) -> list[float]:
-    """The columns of `AVERAGES` after the first two."""
+    """A bundle's averages, in the order of the columns of `AVERAGES` after the first two."""
     terms = {"short": data.short_term_data, "long": data.long_term_data}
     return [
         figure

@@ -24,7 +24,7 @@ HISTORY: Final = 0.9
 """Default of ``loadBalancerHistoryResourcePercentage``: the part of an average that stays when a
 measurement is added."""
 REPORT_MS: Final = 5000
-"""How often brokers measure by default: in this time an average keeps the part `HISTORY`."""
+"""Milliseconds between two reports by default: in this time an average keeps the part `HISTORY`."""
 
 
 class Ema(NamedTuple):
@@ -127,6 +127,6 @@ def store_view(
 
 
 def _counts(view: ClusterView, bundle: int) -> bool:
-    """Whether brokers publish a bundle among their busiest ones, if it has traffic."""
+    """Whether brokers would publish a bundle among their busiest ones if it had traffic."""
     namespace = bundle_namespace(view.bundles[bundle])
     return bool(view.bundle.movable[bundle]) and namespace != SYSTEM_NAMESPACE_TEXT

@@ -67,11 +67,11 @@ class LoadStoreView:
     now_ms: int
     brokers: tuple[str, ...]
     load: Floats
-    """``weightedMaxEMA``: a fraction, above 1 when limits are exceeded."""
+    """``weightedMaxEMA``: a fraction of the limit of the most used resource; it may exceed 1."""
     throughput: Floats
     """Bytes/s in and out, as last measured."""
     throughput_average: Floats
-    """``msgThroughputEMA``."""
+    """``msgThroughputEMA``: the moving average of bytes/s in and out."""
     updated_at: npt.NDArray[np.int64]
     top: tuple[TopBundles | None, ...]
     """Busiest bundles of each broker; None when it published none."""

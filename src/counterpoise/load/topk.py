@@ -14,7 +14,7 @@ MAX_BUNDLES: Final = 10
 """Default of ``loadBalancerMaxNumberOfBundlesInBundleLoadReport``."""
 
 Rank = tuple[float, ...]
-"""The key by which bundles are compared; the greater one is the busier bundle."""
+"""Figures by which bundles are compared, the first one first: a busier bundle has greater ones."""
 _LEAST_SLOTS: Final = 16
 _FULL: Final = 0.75
 """Load factor of Java's hash tables: one grows when this part of its slots is used."""

@@ -1,4 +1,4 @@
-"""Writes an ephemeral node of this process."""
+"""Writes an ephemeral node of this process, replacing one that an earlier session left."""
 
 import contextlib
 

@@ -35,7 +35,7 @@ from counterpoise.metadata.zk_watch import SubtreeWatch
 log = logging.getLogger(__name__)
 
 CLOSE_S: Final = 5.0
-"""How long closing waits for a server that is silent; the session then ends by its timeout."""
+"""For how many seconds closing waits for a silent server; the session then ends by its timeout."""
 _RECONNECT_MAX_S: Final = 1.0
 """Longest pause between two tries to reach a server again; kazoo's own grows to a minute."""
 

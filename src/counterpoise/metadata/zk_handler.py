@@ -12,7 +12,7 @@ from typing import Final
 from kazoo.handlers.threading import SequentialThreadingHandler
 
 ANSWER_S: Final = 5.0
-"""How long a server may take to answer a new connection before the client tries another."""
+"""How many seconds a server may take to accept a session before the client tries another."""
 
 
 def bounded_handler(answer_s: float) -> SequentialThreadingHandler:

@@ -22,7 +22,7 @@ P = TypeVar("P")
 T = TypeVar("T")
 
 STORE_S: Final = 10.0
-"""How long a command on the metadata store may take before it has failed."""
+"""After how many seconds a command on the metadata store counts as failed."""
 
 # Requests: what a broker is asked to do with a bundle.
 

@@ -21,7 +21,7 @@ _STOPS: Final[tuple[tuple[float, tuple[int, int, int]], ...]] = (
 )
 """The colours of brokers with these loads ÷ the mean; the colours between them are mixed."""
 _LIGHTER: Final = 0.16
-"""How much lighter a broker's smallest bundle is than its largest."""
+"""The part of the way to white by which a broker's smallest bundle is lighter than its largest."""
 _UNKNOWN: Final = (108, 114, 120)
 
 

@@ -25,8 +25,7 @@ SAMPLES_LEAST: Final = 8
 SAMPLE_EVERY_MS: Final = 5_000
 CHANGES_MOST: Final = 500
 AWAY_MOST_MS: Final = 10 * 60_000
-"""How long a bundle that no broker reports counts as being moved; after that it counts as not
-loaded."""
+"""A bundle that no broker reports counts as moving for so many milliseconds, then as not loaded."""
 
 
 class ChangeKind(StrEnum):

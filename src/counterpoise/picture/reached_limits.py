@@ -11,7 +11,7 @@ LEVELS: Mapping[str, str] = {
     "ResourceGroupPublishRate": "publish limit of the resource group",
     "BrokerPublishRate": "publish limit of the broker",
 }
-"""The words for the levels in the responses of Counterpoise's own brokers."""
+"""What is shown for the levels, such as a topic, that a limit of Counterpoise's brokers has."""
 
 
 @dataclass(frozen=True, slots=True)

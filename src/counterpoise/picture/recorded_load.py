@@ -61,7 +61,7 @@ def _thinned(times_ms: Indices, flows: Floats, messages: Floats) -> LoadCurve:
 
 
 def _means(place: Indices, values: Floats | Indices) -> Floats:
-    """The mean of the values at each place where there are some."""
+    """The mean of the values that belong to each place; places without values are omitted."""
     counts = np.bincount(place)
     there = counts > 0
     return np.asarray(np.bincount(place, values)[there] / counts[there], dtype=np.float64)

@@ -23,7 +23,7 @@ class Explanation:
     setting: str = ""
     """The option that would change the decision; empty if there is none."""
     outcome: str = ""
-    """How a move ended."""
+    """How the move ended, as a phrase; empty if nothing was moved."""
 
     @property
     def whole(self) -> str:

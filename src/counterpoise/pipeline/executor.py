@@ -91,7 +91,9 @@ class Executor:
         withheld: Callable[[], Awaitable[str]] = _nothing_holds,
         where: AddressOf = "http://{}".format,
     ) -> None:
-        """`where` returns the admin address of a broker by its id."""
+        """`withheld` returns why no move may begin now, or an empty text if moves may begin;
+        `where` returns the admin address of a broker by its id.
+        """
         self._where = where
         self._withheld = withheld
         self._session = session
@@ -227,9 +229,9 @@ class Executor:
         )
 
     async def _owner_by_now(self, move: Move, brokers: Sequence[str]) -> str:
-        """The owner of a bundle whose decision is stale; empty if none answers.
+        """The present owner of a bundle whose decision is stale; empty if no broker answers.
 
-        The bundle is not moved now, but may have been before this process was restarted.
+        The bundle is not moved now, but may have been moved before this process was restarted.
         """
         with contextlib.suppress(*NO_ANSWER):
             return await self._lookup.owner(

@@ -33,7 +33,7 @@ from counterpoise.pipeline.collect.words import error_text
 
 NOT_THERE: Final = (204, 404)
 GROUPS_FOR: Final = 10
-"""The number of rounds for which a namespace's anti-affinity group is cached."""
+"""For how many rounds a namespace's anti-affinity group is cached."""
 ASKED_MOST: Final = 3
 """The most brokers that are asked for policies, one after the other, before a round gives up."""
 FACTS: Final = (

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 BATCH_EVERY_MOST_MS = 10_000
 FINISH_WITHIN_S = 5.0
-"""How long a batch and its round may take to end when the balancer is stopped."""
+"""How many seconds the current batch and its round may take when the balancer is stopped."""
 _SHEDS = "the cluster's own shedding"
 _ORDERS = "orders of an operator"
 

@@ -40,9 +40,7 @@ class Unacknowledged:
         return found.get(bundle)
 
     async def _of_broker(self, address: str) -> Mapping[str, float]:
-        """Ask a broker for its topics; returns the result of `seconds` by bundle, empty if it
-        fails.
-        """
+        """Read a broker's topics and compute `seconds` for each bundle; empty if that fails."""
         try:
             async with asyncio.timeout(WITHIN_S):
                 body = await fetch_topics(self._admin, address)

@@ -18,7 +18,7 @@ LATE_NS: Final = 100_000_000
 The timers of a busy event loop are late, which must not lower the rate."""
 
 NO_LIMIT: Final = 1 << 62
-"""More messages or bytes than can ever pass."""
+"""The number of messages or bytes that stands for no limit: more than can ever pass."""
 
 
 class LimitLevel(StrEnum):

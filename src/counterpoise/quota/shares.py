@@ -14,7 +14,7 @@ HEADROOM: Final = 0.02
 """A broker whose producers do not wait gets this part more than it uses: that it needs more shows
 only if it can use more."""
 FOOTHOLD: Final = 0.01
-"""Every broker gets at least this part of an equal share, so that its first message passes."""
+"""Every broker gets at least this fraction of an equal share, so that its first message passes."""
 GROWTH: Final = 2.0
 """A broker whose producers wait claims an equal share, or this many times its usage if that is
 more. It does not claim the whole limit, of which it might need little."""

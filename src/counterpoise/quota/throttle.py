@@ -283,7 +283,7 @@ class PublishFlow(LimitedFlow):
 
 
 def _returned(bucket: Bucket | None, tokens: int) -> bool:
-    """Return tokens to a bucket; returns whether it is still empty."""
+    """Return tokens to a bucket; returns whether it has none even then; False without a bucket."""
     if bucket is None:
         return False
     bucket.balance = min(bucket.balance + tokens, bucket.capacity)

@@ -25,7 +25,7 @@ PACKAGE: Final = "org.apache.pulsar.client.impl.auth."
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """The names under which a person gave the security settings, for error messages."""
+    """The names of the security settings where a person set them, for error messages."""
 
     plugin: str = "brokerClientAuthenticationPlugin"
     parameters: str = "brokerClientAuthenticationParameters"
@@ -160,9 +160,9 @@ class ClientSecurity:
 
 
 ANSWER_WITHIN_S: Final = 60.0
-"""How long a broker may take to answer: an unload or a split is answered once it is done."""
+"""How many seconds a broker may take to answer: an unload or a split is answered at its end."""
 ANONYMOUS: Final = ClientSecurity()
-"""Shows no credentials, and trusts the authorities that the machine trusts."""
+"""A client without credentials, which trusts the certificate authorities of the machine."""
 
 
 def http_session(

@@ -24,7 +24,7 @@ class PasswordProvider:
     method = "basic"
 
     def __init__(self, password_file: str) -> None:
-        """``password_file``: ``basicAuthConf``. Raises `ConfigError`."""
+        """``password_file``: the value of ``basicAuthConf``. May raise `ConfigError`."""
         if not password_file:
             raise ConfigError("basicAuthConf", "No basic authentication config provided")
         self._users = _users(read_named("basicAuthConf", password_file))

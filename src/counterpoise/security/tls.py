@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 HANDSHAKE_S: Final = 10.0
-"""How long a client may take for the handshake: until then it holds a socket and no more."""
+"""How many seconds a client may take for the TLS handshake; until then it only has a socket."""
 
 Fingerprint = tuple[tuple[str, int, int, int] | None, ...]
 
@@ -38,7 +38,9 @@ class TlsPort:
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
     ) -> None:
-        """Raises `ConfigError` for files that cannot be used."""
+        """``protocols`` and ``ciphers``: those that are allowed; none: OpenSSL's defaults. Raises
+        `ConfigError` for files that cannot be used.
+        """
         self._options = options
         self._make: Final[Callable[[], ssl.SSLContext]] = partial(
             server_context, options, protocols, ciphers

@@ -26,7 +26,7 @@ C = TypeVar("C")
 _log = logging.getLogger(__name__)
 
 CLOSE_SECONDS = 20.0
-"""How long a close waits for a disk that does not answer."""
+"""For how many seconds closing waits for a disk that does not answer."""
 
 
 class Log(ABC, Generic[C]):
@@ -237,7 +237,7 @@ class Log(ABC, Generic[C]):
         return waiting
 
     def _fail(self, error: StorageError) -> None:
-        """End the log, which can store no more."""
+        """End the log after an error that lets it store nothing more."""
         if self._error is not None:
             return
         self._error = error

@@ -17,7 +17,7 @@ Type = BaseCommand.Type
 Reader = Callable[[Any, bytes], events.Event]
 
 PIECE: Final = 4096
-"""How many positions of a list make one event: a longer list is read, and served, in pieces."""
+"""A list of positions is read, and served, in events of at most this many positions."""
 
 
 def message_id(data: raw.MessageIdData) -> MessageId:

@@ -17,11 +17,11 @@ _TWICE = 1 << 2 * LOW_BITS
 _RECEIPT_HEAD = [
     _SIZES.pack(size + 8, size + 4) + bytes((0x08, 7, 0x3A, size, 0x08)) for size in range(128)
 ]
-"""SEND_RECEIPT up to the producer id, by the size of the command's body."""
+"""By size of the command: the bytes of a SEND_RECEIPT up to its producer id."""
 _ID_HEAD = [bytes((0x1A, size, 0x08)) for size in range(128)]
-"""A message id's tag and size, then the ledger id's tag, by the message id's size."""
+"""By size of the message id: its tag and size, and the ledger id's tag."""
 _MESSAGE_HEAD = bytes((0x08, 9, 0x4A))
-"""MESSAGE up to the size of the command's body."""
+"""By size of the command: the bytes of a MESSAGE up to that size."""
 
 
 def send_receipts(

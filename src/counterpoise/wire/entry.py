@@ -37,7 +37,7 @@ _BATCHED_MESSAGE_MIN = 6
 """The fewest bytes of a message in a batch: the size of its metadata (4 bytes), and in the metadata
 its payload's size."""
 _NO_COMPRESSION = CompressionType.NONE
-"""Looked up once, since protobuf's enums find a value by a call."""
+"""The enum value, looked up once: protobuf finds it by a call each time."""
 _VARINT = rb"[\x80-\xff]{0,9}[\x00-\x7f]"
 _PLAIN_BATCH = re.compile(
     rb"\x10%b\x18%b\x58([\x80-\xff]{0,2}[\x00-\x7f])(?:\xc0\x01%b)?" % ((_VARINT,) * 3)

@@ -45,7 +45,7 @@ _Pieces = tuple[Iterator[Event], Any, int, int]
 """What is left of a command read in pieces: events, the command, its type, its frame's offset."""
 _ALL = 1 << 62
 PIECE_WEIGHT: Final = 64
-"""As how many frames a piece of a long list counts towards ``most`` of `ServerProtocol.receive`."""
+"""A piece of a long list counts as this many frames of ``most`` in `ServerProtocol.receive`."""
 FRAME_SHIFT: Final = 12
 """A frame counts as one more for every 2 to this power bytes (four kilobytes).
 
@@ -163,11 +163,10 @@ class ServerProtocol:
         return events
 
     def _serve(self, data: bytes, begin: int, events: list[Event], most: int) -> None:
-        """Read frames from ``begin`` on; the rest waits for a later call, or for the bytes that
-        complete it.
+        """Decode frames from ``begin`` on into ``events``, at most ``most``.
 
-        ``_position`` is the offset of ``data`` in the stream, and afterwards that of what
-        follows.
+        The rest waits for a later call, or for the bytes that complete it. ``_position`` is the
+        offset of ``data`` in the stream, and afterwards that of what follows.
         """
         end = len(data)
         needed = LENGTH_SIZE

@@ -36,7 +36,7 @@ class PeerState(Enum):
 
 
 class PeerChange(Enum):
-    """What the broker does to a producer or consumer; like a command, an input of a state table."""
+    """What the broker does to a producer or a consumer; a state table treats it like a command."""
 
     OPENED = auto()
     REFUSED = auto()

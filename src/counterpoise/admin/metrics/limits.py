@@ -8,10 +8,10 @@ from counterpoise.admin.metrics.sample import Labels, MetricSample, by_label, cl
 from counterpoise.broker.face import BrokerFace, LimitSnapshot, PauseReason
 
 _PER_CONNECTION = (PauseReason.PENDING_PUBLISHES, PauseReason.PUBLISH_RATE)
-"""Reasons for a connection's pause that are due to what that connection published."""
+"""Reasons to pause a connection for what it published itself, and not others."""
 
 _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": "Dispatch"}
-"""The label ``MonitoringClass`` (``ResourceGroupMonitoringClass``) of each level."""
+"""The value of the label ``MonitoringClass`` (``ResourceGroupMonitoringClass``) for each level."""
 
 
 def figures(broker: BrokerFace) -> Iterator[MetricSample]:

@@ -116,7 +116,7 @@ def _subscription(subscription: face.Subscription, labels: Labels) -> Iterator[M
 
 
 def _throttled(subscription: face.Subscription, labels: Labels) -> Iterator[MetricSample]:
-    """How often each dispatch limit delayed a subscription. Pulsar lacks resource groups'."""
+    """Samples of how often each dispatch limit delayed a subscription. Pulsar lacks groups'."""
     throttled = subscription.flow.events if subscription.flow is not None else {}
     for level, reason in _REASONS.items():
         for kind, what in (("messages", "msg"), ("bytes", "bytes")):

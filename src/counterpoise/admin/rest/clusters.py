@@ -56,7 +56,7 @@ routes = route.Routes()
 
 
 def _checked(data: dict[str, Json]) -> dict[str, Json]:
-    """Return the addresses of a cluster; raises `RestError` if one has a wrong scheme."""
+    """Return a cluster's data as it is; raises `RestError` if an address has a wrong scheme."""
     for field, (kind, example) in SCHEMES.items():
         address = data.get(field)
         if address and str(address).partition(":")[0] != example.partition(":")[0]:

@@ -12,7 +12,7 @@ from counterpoise.names.options import Option, options_of, sections_of
 BASE = "/admin/v2/brokers/configuration"
 SETTINGS: web.AppKey[Callable[[], Iterable[Option]]] = web.AppKey("settings")
 HIDDEN = "*****"
-"""What is shown instead of a secret setting's value."""
+"""The text that is shown instead of the value of a setting that is a secret."""
 CHECK: web.AppKey[Callable[[str, str], None]] = web.AppKey("check")
 
 

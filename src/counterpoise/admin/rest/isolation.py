@@ -182,7 +182,7 @@ def _brokers_of(domain: dict[str, Json]) -> dict[str, Json]:
 
 
 async def _require_policies(request: web.Request) -> dict[str, Json]:
-    """The policies of a registered cluster; 404 where none was ever set."""
+    """The isolation policies of a registered cluster; 404 if none was ever set."""
     await _require_cluster(request)
     cluster = request.match_info["cluster"]
     found = await broker_of(request).policies.isolation_policies(cluster).get()

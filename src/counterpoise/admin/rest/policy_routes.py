@@ -161,7 +161,7 @@ class PolicyHolder(ABC):
         return write
 
     async def _check(self, request: web.Request, policy: Policy, value: Json) -> None:
-        """Return if a policy may have the value; raises `RestError` if not."""
+        """Check the value of a policy; raises `RestError` if the policy may not have it."""
         refused = why_refused(policy.name, value)
         if refused is not None:
             is_bad = policy.name in _BAD_REQUESTS
@@ -238,7 +238,7 @@ _CHECKS: Mapping[str, Callable[[PolicyHolder, web.Request, Json], Awaitable[None
     "replication": _check_replication,
     "retention": _check_retention,
 }
-"""The check of a value besides its shape and its least value, by the policy's path."""
+"""By a policy's path: a further check of a value, after those of its shape and its least value."""
 
 
 def _is_on_bookkeeper(request: web.Request) -> bool:

@@ -18,7 +18,7 @@ _LIMITS = {
 }
 RESOURCE_GROUP = Shape(object_of(_LIMITS))
 UNLIMITED = dict.fromkeys(_LIMITS, -1)
-"""The answer for limits that were never set: unlimited."""
+"""The response for a group without limits: -1, which means unlimited, for each limit."""
 
 
 routes = route.Routes()

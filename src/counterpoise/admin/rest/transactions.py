@@ -228,7 +228,7 @@ async def _coordinator(
 
 
 async def _of_transaction(request: web.Request) -> tuple[face.Coordinator, face.TransactionId]:
-    """The transaction in the path and its coordinator, as `_coordinator`."""
+    """The transaction in the path and its coordinator; raises like `_coordinator`."""
     transaction = _id_of(request)
     absent = "Transaction coordinator with id {} not found!"
     return await _coordinator(request, transaction.coordinator, absent), transaction

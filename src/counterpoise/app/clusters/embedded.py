@@ -266,7 +266,7 @@ class Cluster(ClusterWithFaults):
 
 
 def _kept_in(data: Path) -> Mapping[str, object]:
-    """The settings of a cluster with everything in one directory."""
+    """Settings by which a cluster has all its data in one directory."""
     metadata = file_url(data / "metadata.db").replace("file:", "sqlite:", 1)
     return {"metadataStoreUrl": metadata, "ledgerStoreUrl": file_url(data / "messages")}
 

@@ -12,7 +12,7 @@ LOCAL_DEFAULTS: Mapping[str, object] = {
     # Bundles stay where they are put, unless the settings say otherwise.
     "loadBalancerSheddingEnabled": False,
 }
-"""Where a local broker differs from Pulsar's defaults: loopback, free ports, no shedding."""
+"""Settings of local brokers that differ from Pulsar's: loopback, free ports, no shedding."""
 
 
 def nth_port(port: int | None, number: int) -> int | None:

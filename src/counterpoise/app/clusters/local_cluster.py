@@ -22,7 +22,7 @@ PROCESS_DEFAULTS: Mapping[str, object] = {
     # network.
     "metadataStoreSessionTimeoutMillis": "5000",
 }
-"""Where a broker in a process of its own differs from Pulsar's defaults."""
+"""Settings of brokers in processes of their own, where they differ from Pulsar's defaults."""
 
 LEDGER_STORE = "ledgerStoreUrl"
 ZOOKEEPER = "ZooKeeper"

@@ -16,7 +16,7 @@ from counterpoise.app.errors import UserError
 
 WRAPPER = Path(__file__).with_name("die_with_parent.py")
 READY = "ready"
-"""The first word of the line on standard output that says a broker serves."""
+"""A child prints a line that begins with this word once it serves."""
 KEPT_LINES = 200
 """Lines of output kept in memory for the error when a child fails to start."""
 

@@ -23,7 +23,7 @@ JAR_PATTERNS: tuple[str, ...] = (
     "snappy-java-*.jar",
 )
 HEAP_MB = 256
-"""ZooKeeper's largest heap; a small cluster's metadata needs a tenth of it."""
+"""ZooKeeper's largest heap, in MB; a small cluster's metadata needs a tenth of it."""
 READY_MARK = "PrepRequestProcessor"
 """A server logs this when its port is bound and its request processors run."""
 

@@ -193,7 +193,7 @@ class Happened:
     times: int
 
     def __call__(self) -> str:
-        """What is still missing, in a sentence; empty once it is met."""
+        """Return what is still missing, as a sentence; empty once the condition is met."""
         found = len(self.log.of(self.kind, self.topic))
         if found >= self.times:
             return ""
@@ -209,7 +209,7 @@ class NothingLost:
     subscription: str
 
     def __call__(self) -> str:
-        """What is still missing, in a sentence; empty once it is met."""
+        """Return what is still missing, as a sentence; empty once the condition is met."""
         if not self.log.stored(self.topic):
             return f"no message of {self.topic} was stored while the cluster was watched"
         lost = self.log.undelivered(self.topic, self.subscription)

@@ -156,7 +156,7 @@ class StruckOften:
     times: int
 
     def __call__(self) -> str:
-        """What is still missing, in a sentence; empty once it is met."""
+        """Return what is still missing, as a sentence; empty once the condition is met."""
         struck = self.fault.struck
         if struck >= self.times:
             return ""

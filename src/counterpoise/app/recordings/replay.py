@@ -159,7 +159,7 @@ class Replay:
         return frame_of(command)
 
     def _pair(self, then: Answer, log: AnswerLog) -> None:
-        """Note a message's position in the replay, from its receipt or else from its delivery.
+        """Remember a message's position in the replay, from its receipt or else from its delivery.
 
         A receipt names its message; deliveries are matched by their order, which may differ.
         """

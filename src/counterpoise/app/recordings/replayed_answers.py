@@ -20,7 +20,7 @@ _UNASKED: Final = (BaseCommand.CLOSE_PRODUCER, BaseCommand.CLOSE_CONSUMER)
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """One response of a broker, or one delivered message, as a replay compares it."""
+    """What a replay compares of one response of a broker, or of one delivered message."""
 
     key: AnswerKey
     outcome: str

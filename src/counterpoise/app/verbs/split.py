@@ -15,7 +15,7 @@ HEARD_WITHIN_S = 5.0
 POLL_S = 0.05
 EXIT_WHOLE = 1
 WHOLE = 2
-"""The number of boundaries of a bundle that was not split."""
+"""A bundle in one piece has two boundaries: its lower and its upper one."""
 
 
 def run(args: argparse.Namespace) -> int:

@@ -197,7 +197,7 @@ async def _orphans(
 
 
 def _position(text: str, ledger: int | None) -> Position:
-    """Return the position of the entry that ``--from`` names; raises `UserError`.
+    """Return the position of the entry at which ``--from`` begins; raises `UserError`.
 
     ``text`` is ``LEDGER:ENTRY``, or ``ENTRY`` with a ``ledger``; if empty, it is `NO_POSITION`.
     """

@@ -119,7 +119,7 @@ def _run_here(args: argparse.Namespace, options: LocalClusterOptions) -> int:
 
 
 def _cluster(options: LocalClusterOptions) -> Cluster:
-    """Make a cluster whose brokers run in this process, with its data in a directory."""
+    """Make a cluster with these options whose brokers run in this process."""
     known = known_names() if options.settings else ()
     config: dict[str, object] = {
         "brokerServicePort": options.first_port,

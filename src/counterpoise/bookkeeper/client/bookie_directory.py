@@ -23,7 +23,7 @@ from counterpoise.metadata.port import MetadataStore, Notification, SessionEvent
 log = logging.getLogger(__name__)
 
 _RACKS: Final = "/bookies"
-"""The metadata node with Pulsar's map of bookies to racks."""
+"""The node in which Pulsar's tools write the rack of each bookie."""
 _POLICY: Final = RackPolicy()
 
 

@@ -36,7 +36,9 @@ class LedgerNodes:
     def __init__(
         self, store: MetadataStore, root: str, rng: Random, *, unavailable_s: float
     ) -> None:
-        """``unavailable_s``: how long a change waits for a store that cannot be reached."""
+        """``root``: the node below which ledgers' metadata is, such as ``/ledgers``.
+        ``unavailable_s``: how many seconds a change waits for a store that cannot be reached.
+        """
         self._store = store
         self._root = root
         self._rng = rng

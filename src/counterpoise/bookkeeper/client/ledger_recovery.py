@@ -44,7 +44,7 @@ class RecoveredEnd:
     last_entry: int
     length: int
     segments: tuple[LedgerSegment, ...]
-    """The segments in which entries were written to other bookies than the metadata names."""
+    """Segments to add to the metadata, in which the recovery wrote entries to other bookies."""
 
 
 class LedgerRecoveryActions(Protocol):
@@ -197,7 +197,7 @@ class LedgerRecovery:
             self._cannot_read()
 
     def _writer_is_fenced(self) -> bool:
-        """Whether too few bookies of each write set are left unfenced to acknowledge an entry."""
+        """Whether too few bookies are left unfenced for the writer to get an entry acknowledged."""
         metadata, ensemble = self._metadata, self._target.ensemble
         size = len(ensemble)
         return all(
@@ -232,7 +232,7 @@ class LedgerRecovery:
             self._fail(f"entry {self._entry} cannot be read: {'; '.join(self._reasons.values())}")
 
     def _write(self, stored: StoredEntry) -> None:
-        """Write an entry that was read to an ack quorum, whichever bookies have it already."""
+        """Write an entry that was read, until an ack quorum has it."""
         self._phase = _Phase.WRITE
         self._length = stored.length
         self._answered, self._reasons = set(), {}

@@ -44,7 +44,7 @@ class AddActions(Protocol):
 
 @dataclass(slots=True, eq=False)
 class _PendingAdd:
-    """An entry that is not acknowledged."""
+    """An entry that was sent to bookies and is not acknowledged yet."""
 
     request: BookieRequest
     length: int

@@ -85,7 +85,7 @@ def place(
 
 
 class _Search:
-    """Fills places one after the other, and backtracks if a write set is on too few racks."""
+    """Chooses a bookie for each place; it backtracks if a write set is on too few racks."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class _Search:
         self._steps = 0
 
     def fill(self, place: int) -> bool:
-        """Fill the places from this one on; returns whether that is possible."""
+        """Choose bookies for the places from this one on; returns whether that is possible."""
         self._steps += 1
         if self._steps > _STEPS_MAX:
             return False

@@ -12,13 +12,13 @@ class Addresses:
     broker_id: str
     """``host:webPort``, the TLS port where there is no plain one."""
     service_url: str | None = None
-    """``pulsar://host:port``."""
+    """For clients, ``pulsar://host:port``; None: the broker has no such port."""
     service_url_tls: str | None = None
-    """``pulsar+ssl://host:port``."""
+    """For clients, ``pulsar+ssl://host:port``; None: the broker has no such port."""
     web_url: str | None = None
-    """``http://host:port``."""
+    """Of the admin API, ``http://host:port``; None: the broker has no such port."""
     web_url_tls: str | None = None
-    """``https://host:port``."""
+    """Of the admin API, ``https://host:port``; None: the broker has no such port."""
     listeners: Listeners = field(default_factory=dict, hash=False)
     """The addresses for clients that name an advertised listener, by its name."""
 

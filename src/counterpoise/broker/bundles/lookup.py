@@ -17,7 +17,7 @@ from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.wire.errors import ServerError
 
 LOOKUP_S: Final = 20.0
-"""How long a lookup takes at most, however slow the metadata store is."""
+"""The most seconds that a lookup takes, however slow the metadata store is."""
 
 
 class LookupService:

@@ -13,9 +13,9 @@ class LookupConnect:
 
     broker_id: str
     service_url: str | None
-    """``pulsar://host:port``."""
+    """The owner's ``pulsar://host:port``; None if it has no plain port."""
     web_url: str | None
-    """``http://host:port``."""
+    """The owner's ``http://host:port``; None if it has no plain port."""
     service_url_tls: str | None = None
     web_url_tls: str | None = None
     listeners: Listeners = field(default_factory=dict, hash=False)

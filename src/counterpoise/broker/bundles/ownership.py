@@ -32,7 +32,7 @@ PATIENCE_S: Final = 5.0
 """Seconds that a client's request waits at most while the ownership of its bundle changes."""
 
 RETRY_S: Final = 1.0
-"""Pause before a retry, after the metadata store did not answer."""
+"""Seconds before a retry, after the metadata store did not answer."""
 
 
 class TopicCloser(Protocol):

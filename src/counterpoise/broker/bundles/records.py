@@ -9,7 +9,7 @@ from counterpoise.names.errors import InvalidName
 from counterpoise.ownership.port import BundleProtocol
 
 _LEVELS: Final = 3
-"""The levels of a record's path below its root: tenant, namespace, range."""
+"""The number of levels of a record's path below its root: tenant, namespace, range."""
 
 
 async def record_paths(

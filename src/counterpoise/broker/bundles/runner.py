@@ -35,8 +35,11 @@ class Runner(Generic[K, S]):
         prepare: Callable[[K], Awaitable[None]] | None = None,
         report_release: Callable[[K], Awaitable[None]] | None = None,
     ) -> None:
-        """``changed`` is called with the state before and after a change, before the effects begin;
-        it must not block.
+        """``new`` makes a machine's first state; ``advance`` returns the state after an event, and
+        the effects to carry out; ``execute`` carries out a command and returns the result event.
+
+        ``changed`` is called with the state before and after a change, before the effects begin; it
+        must not block.
 
         ``prepare`` carries out `Prepare`, and ``report_release`` `ReportRelease`; neither has a
         result event.

@@ -132,7 +132,7 @@ class LoadStoreSheddingSource:
         return None
 
     async def _rules(self, bundles: Collection[str]) -> BundleRules:
-        """The owners of these bundles in the state channel, and where policies let each go."""
+        """The owners of these bundles in the state channel, and the brokers that policies allow."""
         policies = await self._placer.policies_of({bundle_namespace(bundle) for bundle in bundles})
         owners = {bundle: await self._owner(bundle) for bundle in bundles}
         return bundle_rules(policies, bundles, owners)

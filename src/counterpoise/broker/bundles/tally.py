@@ -21,7 +21,7 @@ _EVENTS: Final = {
     ServiceUnitState.RELEASING: "Unload",
     ServiceUnitState.SPLITTING: "Split",
 }
-"""The ``ServiceUnitStateChannelImpl.EventType`` that a record of each state begins."""
+"""By state of a record: the ``ServiceUnitStateChannelImpl.EventType`` that it begins."""
 
 
 @dataclass(slots=True)

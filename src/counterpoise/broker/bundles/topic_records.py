@@ -32,7 +32,8 @@ from counterpoise.security.client import ANONYMOUS, ClientSecurity
 log = logging.getLogger(__name__)
 
 WITHIN_S: Final = 8.0
-"""How long a request waits for the topic: less than a request to the store may take."""
+"""For how many seconds a request waits until the topic is connected: fewer than a request to the
+metadata store may take."""
 _REMOVES: Final = "removes"
 """A property of tombstones: the version of the record that they delete."""
 _TOKEN: Final = "token"  # noqa: S105 - no secret

@@ -331,7 +331,7 @@ class Connection(asyncio.Protocol):
 
 
 _Serve = Callable[[Any, Any], Coroutine[None, None, bytes | None]]
-"""A method of a connection's part that returns the response to an event."""
+"""Serves an event and returns the response; a method of one of a connection's parts."""
 
 
 def _of_topics(serve: _Serve) -> Handler:

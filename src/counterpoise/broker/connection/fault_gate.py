@@ -46,7 +46,7 @@ class GatedConnection(Protocol):
         """Pass an event to its handler, without asking the fault gate."""
 
     def count_served(self) -> None:
-        """Check the memory limits after the fault gate served entries later than they were read."""
+        """Called after the gate served held entries: check whether memory requires a pause."""
 
 
 class Interceptor(Protocol):

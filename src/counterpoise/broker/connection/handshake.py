@@ -15,7 +15,7 @@ from counterpoise.wire import encode, events
 from counterpoise.wire.errors import ServerError
 
 REFRESH: Final = b"PulsarAuthRefresh"
-"""The content of an AUTH_CHALLENGE for newer credentials (``AuthData.REFRESH_AUTH_DATA``)."""
+"""What an AUTH_CHALLENGE for newer credentials contains (Java's ``AuthData.REFRESH_AUTH_DATA``)."""
 NO_REQUEST: Final = (1 << 64) - 1
 """The request id of an ERROR that answers no request: -1 as an unsigned 64-bit number."""
 
@@ -34,7 +34,7 @@ class Admission:
     """What a connection gives its handshake to call."""
 
     accept: Callable[[events.Connect], None]
-    """Responds with CONNECTED."""
+    """Sends CONNECTED, the response to a client that may connect."""
     close: Notify
     """Ends the connection once everything is written."""
     clock: Clock
@@ -56,7 +56,9 @@ class Handshake:
         refresh_check_s: float,
         authenticate_original: bool,
     ) -> None:
-        """``certificate``: the client's, if it presented one that is trusted."""
+        """``certificate``: the client's, if it presented one that is trusted. ``admission``: what
+        the handshake calls on its connection.
+        """
         self._link = link
         self._security = security
         self._certificate = certificate

@@ -7,7 +7,7 @@ from typing import Final
 from counterpoise.names.callbacks import Notify
 
 UNREAD_PINGS: Final = 6
-"""How many PINGs an interval a client gets whose connection is not read."""
+"""How many PINGs per interval are sent to a client whose connection is not being read."""
 
 
 class KeepAlive:
@@ -31,8 +31,8 @@ class KeepAlive:
         end: Callable[[str], None],
     ) -> None:
         """``status`` returns whether the handshake is done and whether the client is being read.
-
-        ``answer`` is called for PINGs that cannot be read.
+        ``ping`` sends a PING, every ``interval_s`` seconds; ``answer`` is called for PINGs that
+        cannot be read; ``end`` disconnects the client, with the reason.
         """
         self._loop = loop
         self._interval_s = interval_s

@@ -72,7 +72,7 @@ class PublishBuffer:
             self._shrunk(share)
 
     def _grown(self, share: PublishShare) -> None:
-        """Pause this connection if it has at least the average; all at the limit."""
+        """Pause this connection if its share is at least the average; pause all at the limit."""
         if share.waiting * len(self._waiting) >= self.waiting:
             self._hold(share)
         if self.waiting >= self._limit and not self._full:

@@ -14,13 +14,14 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 TURN_S: Final = 0.005
-"""How long one connection is served before the others have their turn, in processor time.
+"""For how many seconds one connection is served before the others have their turn.
 
-By the wall clock, turns on a busy machine would also include time in which this thread did not run:
-they, and group commits, would be smaller, and no client would be served sooner."""
+This is processor time. By the wall clock, turns on a busy machine would also include time in which
+this thread did not run: they, and group commits, would be smaller, and no client would be served
+sooner."""
 
 ROUND_S: Final = 0.02
-"""How long all connections together are served before the loop looks at its sockets again."""
+"""After how many seconds of serving connections the event loop checks its sockets again."""
 REQUEST_S: Final = 0.0001
 """How many seconds of a round a request is charged: it begins in a turn and is served later."""
 

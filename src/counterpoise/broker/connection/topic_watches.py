@@ -23,7 +23,7 @@ WATCHES_MAX: Final = 100
 
 
 RETRY_S: Final = 1.0
-"""How long a watch waits before it reads the list again, when the store could not be reached."""
+"""Seconds before a watch reads its list again, if the metadata store could not be reached."""
 
 
 class TopicListWatch:

@@ -33,7 +33,7 @@ class _DeliveringTopic:
     group: str | None
 
     def of(self, subscription: str) -> Rate:
-        """The dispatch rate of one subscription of the topic."""
+        """The dispatch rate that applies to a subscription of the topic."""
         return self.subscriptions.get(subscription, self.subscription)
 
 

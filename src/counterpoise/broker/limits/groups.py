@@ -55,7 +55,7 @@ _Uses = Mapping[Use, _Needs]
 
 @dataclass(slots=True)
 class _GroupUse:
-    """This broker's use of a group, for publishing or for delivery."""
+    """How much this broker uses of a resource group's limit, for publishing or for delivery."""
 
     rate: Rate = _NO_RATE
     messages_seen: int = 0
@@ -203,7 +203,7 @@ class ResourceGroupShares:
     async def _report(
         self, name: str, group: _Group, reported: Mapping[str, _Uses], needs: _Uses
     ) -> dict[str, _Uses]:
-        """Publish this broker's use; returns what all brokers have published."""
+        """Publish this broker's use of a group; returns what all brokers have published."""
         group.is_reported = True
         await put_own(self._store, paths.group_usage(name, self._broker), _written(needs))
         if self._groups.get(name) is not group:
@@ -252,7 +252,7 @@ class ResourceGroupShares:
 
 
 def _part(broker: str, rate: Rate, reported: Mapping[str, _Needs]) -> Rate:
-    """A broker's share of a rate, by what all brokers published."""
+    """This broker's share of a group's rate, by the use that all brokers published."""
     parts = []
     for index, limit in enumerate((rate.messages, rate.size)):
         needs = {who: GroupUsage(need[index], need[2]) for who, need in reported.items()}

@@ -59,7 +59,7 @@ class PublishLimits:
         *,
         clock_ns: NanosecondClock = time.monotonic_ns,
     ) -> None:
-        """``rates_of`` returns the rates in force for a topic."""
+        """``broker``: this broker's id; ``rates_of`` returns the rates in force for a topic."""
         self._rates_of = rates_of
         self.runner = LimitRunner(clock_ns)
         self._broker = RateLimit(LimitLevel.BROKER_PUBLISH, broker)

@@ -27,7 +27,7 @@ class ProducerOrigin(Protocol):
 
 
 class NamedTopic(Protocol):
-    """The topic of a producer, as publish limits use it."""
+    """What publish limits need of a producer's topic."""
 
     @property
     def name(self) -> TopicName:
@@ -35,7 +35,7 @@ class NamedTopic(Protocol):
 
 
 class LimitedProducer(Protocol):
-    """A producer as publish limits use it; ``flow`` is None while no limit applies."""
+    """What publish limits need of a producer; ``flow`` is None while no limit applies to it."""
 
     flow: "ProducerFlow | None"
 

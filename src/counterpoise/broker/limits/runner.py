@@ -84,7 +84,7 @@ def _rate_text(bucket: Bucket | None, what: str) -> str:
 
 
 TIMER_S: Final = 0.001
-"""The shortest timer: event loops count in milliseconds."""
+"""The shortest time for which a timer is set, in seconds: event loops count in milliseconds."""
 
 RETURN_AFTER_S: Final = 0.008
 """Seconds after which unused tokens that were set aside for producers are returned.

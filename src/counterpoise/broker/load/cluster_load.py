@@ -75,7 +75,9 @@ class ClusterLoad:
         clock_ms: MillisecondClock,
         options: Callable[[], FoldOptions],
     ) -> None:
-        """``options``: its ``forget_after_ms`` must be longer than brokers may be silent."""
+        """``options`` returns the settings for averaging reports: its ``forget_after_ms`` must be
+        longer than brokers may be silent.
+        """
         self._registry = registry
         self._store = store
         self._clock_ms = clock_ms
@@ -266,13 +268,13 @@ class _Derived:
         return self._view
 
     def namespaces(self) -> Mapping[str, Counter[str]]:
-        """See ``ClusterLoad.namespaces``."""
+        """By broker: the number of bundles of each namespace (``ClusterLoad.namespaces``)."""
         if self._namespaces is None:
             self._namespaces = self._assigned.namespaces(self._state.served)
         return self._namespaces
 
     def row_of(self) -> Mapping[str, int]:
-        """Each bundle's row in the averages."""
+        """By bundle: its row in the table of averages."""
         if self._row_of is None:
             names = self._state.averages["bundle"].tolist()
             self._row_of = {name: row for row, name in enumerate(names)}

@@ -14,7 +14,7 @@ class TopicCount(NamedTuple):
     topic: str
     bundle: str
     opened: float
-    """Identifies this loading of the topic; counters of an earlier one are not continued."""
+    """When the topic was loaded here: the counters of a topic that is loaded again begin at 0."""
     msg_in: int
     bytes_in: int
     msg_out: int
@@ -25,7 +25,7 @@ class TopicCount(NamedTuple):
 
 
 STEP: Final = 500
-"""How many topics are counted before other tasks run: some milliseconds."""
+"""How many topics are counted before other tasks of the event loop run: some milliseconds."""
 
 _NOTHING: Final = TopicCount("", "", 0.0, 0, 0, 0, 0, 0, 0)
 _IDLE: Final = TopicLoad()

@@ -24,7 +24,7 @@ KBIT_PER_MBIT: Final = 1_000.0
 CORES_A_BROKER_CAN_USE: Final = 1.0
 """One event loop runs on one core, however many the host has."""
 UNKNOWN_NIC_GBPS: Final = 10.0
-"""The speed to assume where no interface reports one, as most virtual ones do not."""
+"""Gbit/s that are assumed if no network interface reports its speed, as most virtual ones don't."""
 
 
 class SharedProcess:

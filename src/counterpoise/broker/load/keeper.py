@@ -42,7 +42,9 @@ class LoadKeeper:
         config: Callable[[], LoadReportConfig],
         background: BackgroundTasks,
     ) -> None:
-        """``me``: this broker's id."""
+        """``me``: this broker's id; ``is_leader``: whether this broker leads now; ``config``
+        returns the settings in force.
+        """
         self._store = store
         self._load = load
         self._me = me

@@ -37,7 +37,7 @@ from counterpoise.security.client import ANONYMOUS, ClientSecurity
 log = logging.getLogger(__name__)
 
 LINK_S: Final = 10.0
-"""How long making a link, or confirming a message, may take."""
+"""How many seconds it may take to connect to the topic, or until a message is confirmed."""
 
 T = TypeVar("T")
 
@@ -51,10 +51,9 @@ class LoadDataTerms:
     history: float
     """``loadBalancerHistoryResourcePercentage``: how much of the past an average keeps."""
     every_ms: int
-    """How often load is measured (``loadBalancerReportUpdateMinIntervalMillis``)."""
+    """Milliseconds between two measurements (``loadBalancerReportUpdateMinIntervalMillis``)."""
     at_least_every_minutes: int
-    """The longest time between two publications
-    (``loadBalancerReportUpdateMaxIntervalMinutes``)."""
+    """Most minutes between two publications (``loadBalancerReportUpdateMaxIntervalMinutes``)."""
     threshold_percentage: float
     """The change from which on load is published
     (``loadBalancerReportUpdateThresholdPercentage``)."""

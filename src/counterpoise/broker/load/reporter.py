@@ -18,7 +18,7 @@ from counterpoise.metadata import MetadataError
 log = logging.getLogger(__name__)
 
 RETRY_S: Final = 0.5
-"""Pause after a report that could not be written."""
+"""Seconds before the next attempt to write a report that could not be written."""
 
 
 class LoadReporter:
@@ -37,7 +37,9 @@ class LoadReporter:
         background: BackgroundTasks,
         publishes: bool = True,
     ) -> None:
-        """``counts`` reads the counters of every loaded topic, ``bundles`` names the owned bundles.
+        """``blank``: a report with this broker's addresses, without measurements. ``counts`` reads
+        the counters of every loaded topic, ``bundles`` names the owned bundles; ``publish`` writes
+        a report to where brokers read it.
 
         ``publishes``: whether changes are published. Otherwise only the registration is published,
         and measurements serve the broker's own admin API and metrics.

@@ -30,7 +30,7 @@ DOMAINS_OF_MODE: Final = {
 
 
 class TopicCatalog:
-    """The topics of the cluster, as the topic registry and client requests use them."""
+    """Finds, creates and lists a cluster's topics, for the topic registry and clients' requests."""
 
     def __init__(
         self,
@@ -40,7 +40,9 @@ class TopicCatalog:
         cluster: str,
         schemas: str = paths.SCHEMAS,
     ) -> None:
-        """``schemas``: the parent of the nodes that have the schemas of topics."""
+        """``default`` returns how topics are created where no policy says so, and ``limits`` how
+        many there may be. ``schemas``: the parent of the nodes with topics' schemas.
+        """
         self._policies = policies
         self._schemas = schemas
         self._limits = limits
@@ -216,9 +218,10 @@ class TopicCatalog:
         return (await self._rule(topic)).allowed
 
     async def _rule(self, topic: TopicName) -> AutoTopicCreation:
-        """Return whether and how a topic is created automatically; a system topic always is.
+        """Return whether, and with how many partitions, a topic may be created automatically.
 
-        The namespace's ``autoTopicCreationOverride`` decides, or else the broker's settings.
+        The namespace's ``autoTopicCreationOverride`` decides, or else the broker's settings. A
+        system topic always may.
         """
         policies = await self._policies.namespace(topic.namespace_name) or {}
         if policies.get("deleted"):

@@ -27,7 +27,7 @@ _ANSWERS: Final = {
     _Type.END_TXN_ON_PARTITION_RESPONSE: "end_txn_on_partition_response",
     _Type.END_TXN_ON_SUBSCRIPTION_RESPONSE: "end_txn_on_subscription_response",
 }
-"""By the type of a response, the field of `BaseCommand` that has it."""
+"""By type of a response: the name of the field of `BaseCommand` that contains it."""
 
 
 _MAY_REFUSE: Final = frozenset(

@@ -28,7 +28,7 @@ _OF_AUTO_UPDATE: Final = {
     "ForwardTransitive": "FORWARD_TRANSITIVE",
     "FullTransitive": "FULL_TRANSITIVE",
 }
-"""By value of the older policy ``schema_auto_update_compatibility_strategy``, its strategy."""
+"""By value of ``schema_auto_update_compatibility_strategy``, an older policy: its strategy."""
 
 
 @dataclass(frozen=True, slots=True)

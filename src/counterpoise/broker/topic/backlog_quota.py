@@ -51,7 +51,7 @@ def _policy(quota: Mapping[str, Any]) -> str:
 
 
 class LaggingSubscription(Protocol):
-    """A durable subscription, as far as backlog quotas and expiry use it."""
+    """What backlog quotas and the expiry of messages need of a durable subscription."""
 
     log: Log[Any]
     acks: AckState

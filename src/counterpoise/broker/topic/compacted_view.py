@@ -71,7 +71,7 @@ class CompactedView:
 
 
 NOT_COMPACTED: Final = CompactedView()
-"""The view of a topic that is not compacted."""
+"""What a topic without a compaction has instead of a view: every entry is delivered."""
 
 
 class LatestValues:

@@ -27,7 +27,7 @@ _READ: Final = 1 << 20
 _BATCH: Final = 1000
 
 Survivors = Callable[[Sequence[bytes]], Sequence[bytes]]
-"""Picks the entries to keep out of all, oldest first; all are kept if it picks none."""
+"""Returns those of the given entries, oldest first, that are kept; if it returns none, all are."""
 
 
 class LoadedTopics(Protocol):

@@ -20,7 +20,7 @@ from counterpoise.storage.ledger_store import LedgerStore
 from counterpoise.storage.port import StorageError
 
 RANGE: Final = 1000
-"""How many ids are reserved at once."""
+"""How many ledger ids a broker reserves in the metadata store at once."""
 RANGES_MAX: Final = 3
 """How many reserved ranges are kept; when one more is reserved, the oldest is dropped."""
 

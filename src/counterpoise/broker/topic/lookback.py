@@ -13,7 +13,7 @@ from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.values import InitialPosition
 
 SURVEYED_MAX: Final = 10_000
-"""The most entries that one survey counts (``subscriptionBacklogScanMaxEntries``)."""
+"""The most entries that one count of a backlog reads (``subscriptionBacklogScanMaxEntries``)."""
 _SURVEYED_BYTES: Final = 1024 * 1024
 
 

@@ -69,7 +69,7 @@ class Meter:
         self.bytes += size
 
     def _catch_up(self) -> None:
-        """Start the clock's current window; earlier counts belong to the window last noticed."""
+        """Start the clock's current window, if the counts are of an earlier one."""
         window = self._clock.window
         missed = window - self._window > 1
         self._former = self.messages if missed else self._began

@@ -19,7 +19,8 @@ SAVE_WORK = 20
 """How much work of a turn (`DeliveryTurns`) saving a cursor counts as."""
 
 SAVE_SECONDS = 1.0
-"""How long an acknowledgement may stay unsaved; after a crash its message is redelivered."""
+"""After how many seconds an acknowledgement is saved at the latest; in a crash, messages with later
+ones are redelivered."""
 
 
 class SubscriptionCursor:
@@ -37,7 +38,9 @@ class SubscriptionCursor:
         *,
         durable: bool,
     ) -> None:
-        """``on_advanced`` is called from time to time after entries were acknowledged."""
+        """``acks``: what is acknowledged already; ``durable``: whether acknowledgements are saved.
+        ``on_advanced`` is called from time to time after entries were acknowledged.
+        """
         self.name = name
         self.topic = topic
         self.log = log

@@ -29,7 +29,7 @@ PENDING_ACKS: Final = "__transaction_pending_ack"
 
 
 class AckedInTransactions(Protocol):
-    """A subscription, as its transactions' acknowledgements use it."""
+    """What the acknowledgements of transactions need of their subscription."""
 
     name: str
     log: Log[Any]

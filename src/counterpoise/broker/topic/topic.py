@@ -39,7 +39,7 @@ ACKS_S: Final = 0.15
 """How long a topic that is being unloaded still serves a subscription until its consumers
 acknowledge; the official clients gather acknowledgements for 0.1 s."""
 FAREWELL_S: Final = 0.2
-"""How long a topic that is being unloaded waits until consumers have read CLOSE_CONSUMER."""
+"""How many seconds consumers have to read CLOSE_CONSUMER from a topic that is being unloaded."""
 
 
 class Topic(ABC):
@@ -224,7 +224,7 @@ class Topic(ABC):
             self.accept(producer, passed)
 
     def _go_on(self, producer: Producer, send: Send) -> None:
-        """Store a throttled entry that its limits now admit."""
+        """Store an entry that had to wait for limits, which admit it now."""
         if not self.closing and not producer.closed:
             self.accept(producer, [send])
 

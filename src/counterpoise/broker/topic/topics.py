@@ -40,10 +40,10 @@ from counterpoise.storage.port import LedgerIds, Persistence, Position, StorageE
 from counterpoise.wire.errors import ServerError
 
 UNLOAD_TIMEOUT_S = 60.0
-"""How long to wait for a topic, or the topics of a bundle, to close
+"""The most seconds to wait until a topic, or a bundle's topics, are closed
 (``namespaceBundleUnloadingTimeoutMs``)."""
 CLOSE_S = 10.0
-"""How long a broker that stops waits for its topics, when the disk does not answer."""
+"""For how many seconds a stopping broker waits for its topics if the disk does not answer."""
 _DEFAULTS = TopicOptions()
 _log = logging.getLogger(__name__)
 

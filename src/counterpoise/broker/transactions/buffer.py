@@ -10,9 +10,9 @@ from counterpoise.wire.proto.metadata_pb2 import MessageMetadata
 from counterpoise.wire.values import TransactionId
 
 PRODUCER: Final = "pulsar.txn.marker"
-"""The producer that a marker names, as in Pulsar."""
+"""The producer name in the markers of commits and aborts, as in Pulsar."""
 ENDED_MAX: Final = 10_000
-"""How many ended transactions are remembered besides those below their coordinator's watermark."""
+"""How many ended transactions are remembered, besides those below their coordinator's watermark."""
 _MOST_TAG: Final = b"\xb8\x01"
 """The tag of field 23 (``txnid_most_bits``) of the metadata; other bytes are rarely equal to it."""
 

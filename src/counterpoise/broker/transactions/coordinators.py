@@ -87,7 +87,7 @@ class Coordinators:
             return made
 
     async def _resumed(self, number: int, served: ServedTopic) -> Coordinator:
-        """Open a coordinator, and have it read its log; raises `StorageError`."""
+        """Open a coordinator and wait until it has read its log; raises `StorageError`."""
         log = await CoordinatorLog.open(self._store, number, self._owner, self._ids)
         made = Coordinator(
             CoordinatorTable(number),

@@ -25,7 +25,9 @@ class ClusterParticipants:
         security: ClientSecurity,
         options: LiveOptions[TransactionOptions],
     ) -> None:
-        """``broker_url``: this broker's, where lookups start."""
+        """``local`` ends transactions on topics that this broker owns; for others the owner is
+        looked up, beginning at ``broker_url``, this broker's address.
+        """
         self._local = local
         self._broker_url = broker_url
         self._security = security

@@ -7,7 +7,7 @@ from counterpoise.wire.events import EndOnParticipant
 
 
 class ServedTopic(Protocol):
-    """A topic of this broker, as transactions use it."""
+    """What transactions need of a topic that this broker serves."""
 
     @property
     def is_served(self) -> bool:
@@ -15,7 +15,7 @@ class ServedTopic(Protocol):
 
 
 class TopicServer(Protocol):
-    """The topic registry of this broker, as transactions use it."""
+    """What transactions need of this broker's topic registry."""
 
     async def get(self, name: TopicName, *, create: bool = True) -> ServedTopic:
         """A topic, loaded if necessary; raises `BrokerError` if this broker does not own it."""

@@ -12,7 +12,7 @@ from counterpoise.names.units import bytes_text, times
 from counterpoise.picture.action_plans import ActionPlan
 
 Act = Callable[[ActionPlan], object]
-"""Carries a plan out; may raise `BusyError`."""
+"""Carries out the plan that was confirmed; may raise `BusyError`."""
 Choices = dict[str, str]
 """Brokers to choose from: the text to show for each, by broker id."""
 SHEDS = (

@@ -119,7 +119,7 @@ class _PlanDraft:
         self.notes: list[str] = []
 
     def worth(self) -> tuple[float, int]:
-        """The key by which plans are compared, least first: imbalance in hundredths, moves."""
+        """What plans are compared by, the least being best: imbalance in hundredths, then moves."""
         return round(imbalance_of(self.view), 2), len(self.steps)
 
     def leave_out(self, bundles: Mapping[str, str]) -> None:

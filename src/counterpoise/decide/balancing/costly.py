@@ -18,7 +18,7 @@ KNOWN_LEAST: Final = 5
 TIMES: Final = 4.0
 """A move is costly if it took this many times the usual duration, and `SECONDS` as well."""
 SECONDS: Final = 5.0
-"""A shorter move is never costly: clients retry only after a second or two anyway."""
+"""A move of fewer seconds is never costly: clients retry only after a second or two anyway."""
 IN_A_ROW: Final = 2
 """A bundle is left alone if this many of its last moves, one after the other, were costly."""
 LEFT_FOR_COST: Final = Rule(

@@ -55,7 +55,7 @@ def with_basis_in_view(made: Round, view: object) -> Round:
 
 
 def basis_in_view(move: Move, view: ClusterView) -> MoveBasis | None:
-    """`basis_of` from a view, without the ages of measurements. None if it lacks the bundle."""
+    """A move's basis by a view, without the ages of measurements; None if it lacks the bundle."""
     row = view.bundle_index(move.bundle)
     if row is None:
         return None

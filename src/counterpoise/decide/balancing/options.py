@@ -37,9 +37,9 @@ class BalanceOptions:
     """How often Apache Pulsar's brokers measure rates. Until then reports repeat the old ones. A
     round after a move waits for new ones, but not more than twice as long."""
     interval_ms: int | None = None
-    """Overrides `interval_minutes`, for clusters that live for minutes only."""
+    """The interval in milliseconds, for clusters that live for minutes; None: as by minutes."""
     grace_ms: int | None = None
-    """Overrides `grace_minutes`."""
+    """The grace period in milliseconds, if it is not whole minutes; None: `grace_minutes`."""
     thrash_span_ms: int = 0
     """How long a bundle may not return to a broker that it left (`thrash.py`); 0: not limited, as
     in Pulsar."""

@@ -23,7 +23,7 @@ from counterpoise.names.bundle import namespace_of
 from counterpoise.names.namespace import is_left_in_place
 
 ENOUGH = 0.98
-"""A broker that carries this part of the mean load counts as filled."""
+"""A new broker counts as filled once it carries this part of the brokers' mean load."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class FillBrokers:
 
 
 class _Filling:
-    """The state of one refill while it is planned."""
+    """The state of a refill while its moves are planned."""
 
     def __init__(self, snapshot: ClusterSnapshot, goal: FillBrokers) -> None:
         self._view = snapshot.view

@@ -336,12 +336,12 @@ def _not_back(
 
 
 def _kept(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any, Any], memory: Any) -> Any:
-    """A strategy's memory as JSON, with the name of the strategy that reads it."""
+    """A strategy's memory as JSON with the strategy's name, for the next round."""
     return {"strategy": strategy.name, "memory": memory}
 
 
 def _recalled(strategy: Shedder[Any, Any, Any] | PlacementStrategy[Any, Any], kept: Any) -> Any:
-    """A strategy's memory from the last round; a new strategy starts empty."""
+    """A strategy's memory, from what `_kept` returned; another strategy than then starts empty."""
     if kept is None or kept.get("strategy") != strategy.name:
         return strategy.initial_memory()
     return strategy.memory_from_json(kept["memory"])

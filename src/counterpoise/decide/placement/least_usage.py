@@ -67,7 +67,7 @@ def _choice(rows: Indices, view: ClusterView, options: PlacementOptions) -> tupl
 
 
 def _best(rows: Indices, view: ClusterView, every: Floats) -> int:
-    """The least used of these brokers; ties go by bytes/s, then by name."""
+    """The least used of these brokers; of several the one with least bytes/s, then by name."""
     usage = every[rows]
     usage[~np.isfinite(usage)] = np.inf  # a broker that reports no figure is chosen last
     least = rows[usage == usage[usage.argmin()]]

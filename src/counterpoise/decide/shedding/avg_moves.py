@@ -224,7 +224,7 @@ def _nothing_fits(moves: Moves, pair: Pair) -> Rejection:
 
 
 def _too_little(moves: Moves, pair: Pair) -> Rejection:
-    """The rejection of a pair that differs too little, in the unit closer to the minimum."""
+    """Why two brokers move nothing: they differ too little, in the unit closer to the limit."""
     limits, names = moves.options.limits, moves.view.brokers
     broker, partner = names[pair.high], names[pair.low]
     if not limits.max_unload_percentage:

@@ -77,14 +77,14 @@ class ThresholdMemory(JsonObject):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Cluster:
-    """The smoothed usages at one call, and the figures derived from them."""
+    """The smoothed usages of the brokers at one call, and the figures computed from them."""
 
     view: ClusterView
     usage: Floats
     average: float
     threshold: float
     floor: float
-    """A broker that would shed fewer bytes/s than this sheds nothing."""
+    """The least bytes/s that a broker sheds; one that would shed fewer sheds nothing."""
     need: Floats
     """Bytes/s that each broker would shed."""
 

@@ -12,7 +12,7 @@ from counterpoise.decide.shedding.transfer_spread import Cause, Spread
 from counterpoise.load.store_view import NO_RULES, LoadStoreView, TopBundles
 
 SWAP_CEILING: Final = 0.75
-"""A swap must bring the busier broker below this share of its traffic (a constant in Pulsar)."""
+"""After a swap the busier broker must have less than this part of its traffic (as in Pulsar)."""
 
 
 @dataclass(slots=True)

@@ -21,11 +21,11 @@ class Cause(NamedTuple):
 
 
 DEVIATING: Final = Cause("Overloaded", "deviation")
-"""The standard deviation of all loads is too large."""
+"""Reason for shedding: the standard deviation of the brokers' loads is above the target."""
 IDLE: Final = Cause("Underloaded", "idle")
-"""The least loaded broker is far below the average."""
+"""Reason for shedding: the least loaded broker is far below the average."""
 FULL: Final = Cause("Overloaded", "full")
-"""The most loaded broker is above the limit and far above the average."""
+"""Reason for shedding: the most loaded broker is above the limit and far above the average."""
 
 _HALF: Final = 0.5
 _ORDINARY: Final = 1e100
@@ -74,7 +74,7 @@ def _all_fresh(view: LoadStoreView, options: TransferOptions) -> bool:
 
 
 def _look_at_ages(made: FreshLoads, view: LoadStoreView, options: TransferOptions) -> None:
-    """Leave out load data that is too old; stop if a broker is cooling down, or if none is left."""
+    """Exclude load data that is too old; stop if a broker is cooling down, or if none is left."""
     ages = view.now_ms - view.updated_at
     fresh = ages <= options.load_data_ttl_s * 1000
     made.loads = view.load[fresh]
@@ -87,7 +87,7 @@ def _look_at_ages(made: FreshLoads, view: LoadStoreView, options: TransferOption
 def _cool_down(
     made: FreshLoads, view: LoadStoreView, options: TransferOptions, fresh: Masks
 ) -> None:
-    """Collect brokers that have measured since bundles moved; stop at one that has not."""
+    """Find the brokers that have measured since their bundles moved; stop at one that has not."""
     cooled: list[str] = []
     for index, broker in enumerate(view.brokers):
         if not fresh[index] or broker not in view.unloaded_brokers:

@@ -17,7 +17,7 @@ from counterpoise.load.rates import Floats
 from counterpoise.load.view import ClusterView
 
 EPSILON: Final = 1e-6
-"""An idlest broker within this of zero counts as having 1 (a constant in Pulsar)."""
+"""The least busy broker's load counts as 1 if it is at most this (a constant in Pulsar)."""
 SLACK: Final = 1000
 """A bundle may exceed what is left to move by this much, in messages/s and bytes/s alike."""
 

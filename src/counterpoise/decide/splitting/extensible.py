@@ -142,7 +142,7 @@ def _splittable(bundle: str) -> BundleName | None:
 def _stopped(
     bundle: BundleName, ownership: SplitScope, taken: Mapping[str, int], options: SplitOptions
 ) -> Rejection | None:
-    """Why a bundle that has been above a limit for long enough is not split; None if it is."""
+    """Why a bundle that was above a limit for long enough is not split; None if it is split."""
     namespace = str(bundle.namespace)
     count = ownership.bundle_counts.get(namespace)
     if count is None:

@@ -39,7 +39,7 @@ class SplitPoints:
 
 
 SplitAlgorithm = Callable[[SplitRequest, SplitOptions], SplitPoints]
-"""Chooses where to split a bundle."""
+"""Returns the hashes at which to cut a bundle."""
 
 
 def points_of(topics: Mapping[str, TopicLoad | None]) -> list[TopicPoint]:

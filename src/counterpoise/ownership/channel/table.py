@@ -206,7 +206,7 @@ def _failed(state: ChannelBundle, event: events.CommandFailed) -> Next:
 
 
 def _act_or_read(state: ChannelBundle) -> Next:
-    """Act, or read the record again if it has changed meanwhile."""
+    """Do what the record requires, or read the record again if it has changed meanwhile."""
     return act(state) if state.trust is RecordTrust.CURRENT else read(state)
 
 

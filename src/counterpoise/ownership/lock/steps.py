@@ -185,7 +185,7 @@ def create(state: BundleLock, _: object) -> Next:
 
 
 doubt = entering(P.DOUBTED, version=None)
-"""Transition: read the lock, which may be gone, before another topic is opened."""
+"""Transition: read the lock again before a further topic is opened, because it may be gone."""
 lose = entering(P.DOUBTED, version=None, claimed=True)
 """Transition: read the lock again, which vanished; another process may have removed it."""
 
@@ -284,7 +284,7 @@ def taken(state: BundleLock, _: object) -> Next:
 
 
 withdraw = entering(P.WITHDRAWING)
-"""Transition: delete the announcement of a hand-over that is over."""
+"""Transition: delete the announcement of a hand-over that has ended."""
 
 
 def stop_waiting(state: BundleLock, request: object) -> Next:

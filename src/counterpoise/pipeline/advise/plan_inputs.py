@@ -38,7 +38,7 @@ from counterpoise.pipeline.tables.reports import next_slice, read_shard
 from counterpoise.pipeline.tables.states import current_states, read_state
 
 TopicLoads = Mapping[str, Mapping[str, TopicLoad]]
-"""The load of each topic, by bundle and then by topic."""
+"""By bundle and then by topic: the topic's load."""
 
 
 async def topics_of(

@@ -47,7 +47,7 @@ _BYTES_A_LOAD = 32
 _BYTES_A_STEP = 24
 """Bytes of a broker at a step: whether it is listed, whether it measured, and its usage."""
 STEP_MS = 5000
-"""The length of a step of a replay."""
+"""The length of a step of a replay, in milliseconds."""
 _BYTES_MOST = 1.25e9
 """The assumed capacity of a network in bytes/s if no report shows it: ten Gbit/s."""
 
@@ -285,9 +285,10 @@ def trace_of(whole: pa.Table, name: str, recording: Recording | None = None) -> 
 
 
 def _kept(steps: Any, brokers: Any, values: Any, shape: tuple[int, int]) -> Any:
-    """Values by step and broker: each holds until the broker's next one, the first also before it.
+    """Values by step and broker, each of which holds until the broker's next one.
 
-    A row of `values` with NaN or infinity is ignored; a broker without any other has zeros.
+    The first one also holds before it. A row of `values` with NaN or infinity is ignored; a broker
+    without any other has zeros.
     """
     found = np.full((*shape, values.shape[1]), np.nan, np.float32)
     sound = np.isfinite(values).all(axis=1)

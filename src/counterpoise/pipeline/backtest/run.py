@@ -252,7 +252,7 @@ def joined(results: Sequence[BacktestResult]) -> list[BacktestResult]:
 
 
 def _median(replays: Sequence[BacktestResult]) -> BacktestResult:
-    """The median of each figure, and the least and greatest value of those that rank results."""
+    """A result with the median of each figure, and the extremes of those that rank results."""
     imbalances, moves = ([getattr(one, name) for one in replays] for name in ("imbalance", "moves"))
     medians = {
         name: median_low([getattr(one, name) for one in replays])

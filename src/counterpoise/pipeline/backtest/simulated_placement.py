@@ -23,7 +23,7 @@ class SimulatedPlacement:
         """By namespace: how many bundles each broker got since `begin`."""
 
     def begin(self) -> None:
-        """Begin with the bundles of brokers that left at a step."""
+        """Start to place the bundles of brokers that left at the same step."""
         self._given.clear()
 
     def place(self, bundle: str, view: ClusterView) -> int:

@@ -173,7 +173,7 @@ class SyntheticTrace:
 
 
 class _Made:
-    """The random values that a synthetic trace is computed from; built once per process."""
+    """The random values from which a synthetic trace is computed; made once per process."""
 
     def __init__(self, trace: SyntheticTrace) -> None:
         rng = np.random.default_rng((trace.seed, 1))

@@ -22,7 +22,7 @@ class Hung:
 
     reason: str
     until_asked: str = "no answer yet: it hung, and is asked beside the others"
-    """The reason that later polls record for its gap, until it has responded."""
+    """Why later polls have no report of this broker, until it has responded."""
 
 
 Ask = Callable[[str], Awaitable[Fetched | Hung]]

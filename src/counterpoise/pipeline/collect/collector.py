@@ -171,7 +171,7 @@ class Collector:
         raise ClusterUnreachableError("; ".join(refusals))
 
     async def _seen(self, broker: str, admin: Admin) -> Fetched | Hung:
-        """A broker's report, or why it cannot be read."""
+        """A broker's report; if it cannot be read, the reason: a `Gap` or a `Hung`."""
         serving = asyncio.create_task(
             lookup_fault(admin, self._address(broker), broker, self._in_use)
         )

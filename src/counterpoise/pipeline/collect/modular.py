@@ -58,7 +58,7 @@ def parse(body: bytes, broker: str) -> measured.Measured:
 
 
 def _columns(stats: Any) -> Table | None:
-    """The bundles' columns; None if a value is not a plain number."""
+    """The columns of a broker's bundles; None if a value is not a plain number."""
     if not isinstance(stats, dict) or not set(map(type, stats.values())) <= {dict}:
         return None
     figures = _figures(list(stats.values()))

@@ -18,7 +18,7 @@ from counterpoise.pipeline.collect.admin import UNREADABLE, Admin
 from counterpoise.pipeline.collect.extensible import TOPIC_RATES, fetch_topics, topics_by_bundle
 
 EVERY_MS: Final = 30 * 60_000
-"""How often the loads of a broker's topics are added to one of its reports."""
+"""Milliseconds between two reports of a broker that contain the loads of its topics."""
 AT_ONCE: Final = 4
 """The most brokers whose topics are read at the same time, since no answers are larger."""
 

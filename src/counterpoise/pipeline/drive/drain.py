@@ -58,7 +58,9 @@ class BrokerDrain:
         options: DrainOptions,
         action: action_trail.NewAction = action_trail.NOT_KEPT,
     ) -> None:
-        """`action` has the operator and the reason, and records the drain."""
+        """`broker` is the id of the broker to empty, and `reader` reads the cluster before each
+        plan. `action` has the operator and the reason, and records the drain.
+        """
         self._action = action
         self.at_once = options.moves.at_once
         self._reader = reader

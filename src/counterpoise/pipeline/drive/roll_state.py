@@ -17,7 +17,7 @@ from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
 
 NAME = "rolling-restart.json"
 SILENT_AFTER_MS = 30_000
-"""A process that has written nothing for this long no longer carries out the restart."""
+"""A process that has written nothing for so many milliseconds no longer carries out the restart."""
 
 
 @dataclass(frozen=True, slots=True)

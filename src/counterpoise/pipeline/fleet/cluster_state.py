@@ -8,7 +8,7 @@ from typing import Final
 from counterpoise.pipeline.tables.status import BalancerStatus, LastRound
 
 LATE_AFTER_MS: Final = 60_000
-"""A balancer that has saved no poll for this long has ended or hangs."""
+"""A balancer that has saved no poll for so many milliseconds has ended or hangs."""
 
 
 class BalancerState(StrEnum):

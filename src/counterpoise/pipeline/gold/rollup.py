@@ -22,7 +22,7 @@ DAY_MS: Final = 86_400_000
 DAYS_AT_ONCE: Final = 7
 """The most days that one Spark job computes: a job takes seconds, however few rows it has."""
 AROUND_MS: Final = 600_000
-"""How long before and after a move loads are compared to see its effect."""
+"""To see a move's effect, loads are compared over so many milliseconds before and after it."""
 WEEK_MS: Final = 6 * DAY_MS
 """How long before a day rows are read for it: a bundle's daily shape needs the six days before."""
 HOURS: Final = "gold_bundle_hours"

@@ -18,7 +18,7 @@ _FIRES_FOR: Final[Mapping[NoticeKind, timedelta]] = {
     NoticeKind.FINDING: timedelta(days=7),
     NoticeKind.STOP: timedelta(days=7),
 }
-"""How long after a notice Alertmanager considers its alert over, if no notice of its end comes."""
+"""By kind of notice: how long Alertmanager lets its alert fire if no notice of its end comes."""
 _FIRES_ELSE: Final = timedelta(minutes=15)
 
 

@@ -38,7 +38,7 @@ class NoticeFate(StrEnum):
 
 
 FateCounter = Callable[[NoticeFate], None]
-"""Called with what happened to a notice, to count it."""
+"""Counts what happened to a notice, such as that it was sent."""
 
 
 @dataclass(frozen=True, slots=True)

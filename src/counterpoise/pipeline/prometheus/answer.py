@@ -201,7 +201,7 @@ def _parse_any(body: bytes, grid: TimeGrid) -> RangeAnswer:
 
 
 def _sound(labels: Sequence[bytes], values: Floats, warnings: tuple[str, ...]) -> RangeAnswer:
-    """Make the answer, with NaN in place of infinite and negative values."""
+    """Make an answer in which infinite and negative values are replaced by NaN."""
     wrong = np.isinf(values) | (values < 0)
     return RangeAnswer(labels, np.where(wrong, np.nan, values), warnings)
 

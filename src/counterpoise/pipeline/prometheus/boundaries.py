@@ -41,7 +41,9 @@ class NamedBoundaries:
     """
 
     def __init__(self, found: Mapping[str, Any], where: str = "") -> None:
-        """Raises `BoundariesError`."""
+        """`found` has a number of bundles, or boundaries, by namespace; `where` is the file's name,
+        for the message of `BoundariesError`, which is raised if `found` is invalid.
+        """
         self._bundles: dict[str, NamespaceBundles] = {}
         for name, value in found.items():
             try:

@@ -19,7 +19,7 @@ from counterpoise.pipeline.tables.schema import REPORTS
 
 NAME: Final = "imported.json"
 IMPORTED: Final = "counterpoise-import"
-"""The application transaction whose version is the newest poll that was imported."""
+"""The name of a Delta application transaction: its version is the newest poll that was imported."""
 
 
 class NotImportableError(ExplainedError):

@@ -41,7 +41,7 @@ CONTESTED_MOST: Final = 0.05
 
 This is checked in the first piece."""
 TOPIC_LOADS_EVERY_MS: Final = 6 * 3_600_000
-"""Time between two pieces with the loads of topics, whose shares of a bundle change slowly."""
+"""Milliseconds between two imports of topics' loads, whose shares of a bundle change slowly."""
 REPORT_EVERY_S: Final = 5.0
 
 
@@ -198,7 +198,7 @@ class HistoryImport:
         return record
 
     async def _fetched(self, grid: TimeGrid) -> ClusterPiece:
-        """Read the next piece, as large as the source returns at once."""
+        """Read the next piece of the span, which is as large as the source returns at once."""
         # Once the source has refused a piece as too large, the following ones are smaller, too.
         part = grid.within_day().at_most(min(POINTS_MOST, self._count))
         while True:

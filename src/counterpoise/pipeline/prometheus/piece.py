@@ -154,7 +154,7 @@ def _topic_loads(rates: Sequence[SeriesSums], pair: Pair) -> BundleTopicLoads:
 
 
 def _mean(each: SeriesSums, pairs: Sequence[Pair]) -> Floats:
-    """The mean of each broker's series by moment; NaN where it has none."""
+    """By broker and moment: the mean of the broker's series; NaN where it has none."""
     sums, counts = (_laid(each.pairs, table, pairs) for table in (each.sums, each.counts))
     means: Floats = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
     return means

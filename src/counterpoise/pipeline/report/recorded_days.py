@@ -143,7 +143,7 @@ def _days_of(location: Location, table: str, days: Sequence[str]) -> Rows:
 
 
 def _grouped(rows: Rows, *names: str) -> Iterable[Rows]:
-    """Groups of rows with the same values of some columns."""
+    """Yield the rows in groups that have the same values of the columns in `names`."""
     found: dict[tuple[Any, ...], Rows] = {}
     for row in rows:
         found.setdefault(tuple(row[name] for name in names), []).append(row)

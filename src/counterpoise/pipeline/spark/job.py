@@ -10,7 +10,7 @@ from pyspark import SparkContext
 from pyspark.sql import DataFrame
 
 EXECUTORS_WITHIN_S: Final = 30.0
-"""How long Spark may take to start an executor; Spark logs nothing while it waits for one."""
+"""How many seconds Spark may take to start an executor; it logs nothing while it waits for one."""
 LOOK_EVERY_S: Final = 1.0
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 STOP_WITHIN_S = 15.0
 NOTICED_WITHIN_S = 2.0
-"""How long to wait for the JVM's exit status: when it is killed, its connections break first."""
+"""Seconds to wait for the JVM's exit status: when it is killed, its connections break first."""
 
 
 def launch(settings: Mapping[str, str]) -> Path | None:

@@ -124,7 +124,7 @@ def merge_files(
 
 
 def _write(made: DataFileWriter, tables: Iterable[pa.Table]) -> None:
-    """Write tables, several at a time, so that each row group has enough rows (`GROUP_ROWS`)."""
+    """Write tables, several in one row group if they are small, so that it has `GROUP_ROWS`."""
     held: list[pa.Table] = []
     for table in tables:
         held.append(table)

@@ -17,7 +17,7 @@ from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
 
 NAME = "control"
 STOP_TAKES_MS = 120_000
-"""How long a balancer may take, after the order to stop, until it has written its last row."""
+"""How many milliseconds a balancer may take, after the order to stop, to write its last row."""
 
 
 class Wish(StrEnum):

@@ -22,13 +22,12 @@ from counterpoise.pipeline.tables.plain_files import new_file
 from counterpoise.pipeline.tables.schema import FOLD_STATE, JOURNAL, REPORTS, day_of
 
 SLOTS = 16
-"""The most row groups for a file's bundles; each has a range of the digests of bundles' names."""
+"""Bundles are divided into this many slots by a digest of their names."""
 SLOT_BITS = 28
 """A 32-bit digest shifted right by this many bits is its slot: its first four bits."""
 DIGEST_BITS = 32
 SLOT_ROWS = 8192
-"""About the fewest rows of a row group: otherwise it has several slots, since each row group costs
-time, too."""
+"""A row group gets more slots until it has about this many rows: each row group costs time, too."""
 _STATISTICS = ("kind", "poll_id", "digest")
 
 

@@ -187,7 +187,7 @@ class _Heart:
 
 
 def _parsed(data: bytes | None) -> Heartbeat | None:
-    """A heartbeat; None for an unreadable one, which keeps no writer from starting."""
+    """Parse a heartbeat; None if it is unreadable, since then it keeps no writer from starting."""
     try:
         return Heartbeat(**json.loads(data)) if data else None
     except (ValueError, TypeError):

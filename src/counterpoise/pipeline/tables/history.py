@@ -31,7 +31,7 @@ from counterpoise.pipeline.tables.plain_files import read_plain, sync_path
 from counterpoise.pipeline.tables.schema import DAY, FOLD_STATE, JOURNAL, TABLES, statistics_of
 
 WRITER = "counterpoise-writer"
-"""The application transaction whose version is the writer's epoch."""
+"""The name of a Delta application transaction: its version is the writer's epoch."""
 _COMMIT_ID = "counterpoiseCommit"
 
 

@@ -25,7 +25,7 @@ from counterpoise.pipeline.tables.row_groups import of_polls
 from counterpoise.pipeline.tables.schema import JOURNAL, OUTCOME, SCHEMAS, JournalKind
 
 PART = "partOfLoad"
-"""The key, in a decision's `figures`, of the part of all bytes/s that its bundle carried."""
+"""The key, in a decision's `figures`, of the bundle's bytes/s as a part of the cluster's."""
 BASIS = "basis"
 """The key, in a decision's `figures`, of what the move is based on (`MoveBasis`)."""
 
@@ -34,12 +34,11 @@ UNACKNOWLEDGED = "unacknowledgedSeconds"
 
 _OF_REJECTION = ("subject", "rule", "value", "limit", "setting", "template")
 DECIDED = "counterpoise-round"
-"""The application transaction whose version is the poll of the newest round."""
+"""The name of a Delta application transaction: its version is the poll of the newest round."""
 ENDED = "counterpoise-round-ended"
-"""The application transaction whose version is the poll of the newest completed round."""
+"""The name of a Delta application transaction: its version is the last completed round's poll."""
 _DECIDED_BEFORE_MS = 600_000
-"""The longest time from a move's decision to its end: decisions from this long before are read,
-too."""
+"""The longest time between a move's decision and its end: decisions of so long before are read."""
 _FILES_AT_HAND = 64
 _ROWS_AT_HAND = 5_000
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:  # executors do without delta-rs
 LANDED = "counterpoise-poll"
 """The application transaction whose version is the newest poll of the table."""
 ROWS_MOST = 1_000_000
-"""The most rows of a slice, unless a single file has more."""
+"""The most rows that are read at once, unless a single file has more."""
 
 _OF_BUNDLES = [*SAMPLE, "digest"]
 _OF_ALL = list(dict.fromkeys((*SAMPLE, *REPORT, "digest")))

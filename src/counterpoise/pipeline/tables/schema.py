@@ -78,7 +78,7 @@ _ROUND: Final = {
     "memory": _TEXT,  # JSON
 }
 _WHY: Final = dict.fromkeys(("reason", "sentence", "template", "figures", "placement"), _TEXT)
-"""The columns that explain a decision or rejection; `figures` is a JSON object."""
+"""The columns that say why something was decided or rejected; `figures` is a JSON object."""
 _LIMIT: Final = {
     **dict.fromkeys(("subject", "rule"), _TEXT),
     **dict.fromkeys(("value", "limit"), _FLOAT),

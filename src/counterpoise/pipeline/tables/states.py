@@ -27,7 +27,7 @@ if TYPE_CHECKING:  # executors do without delta-rs
     from counterpoise.pipeline.tables.history import TablesReader, TablesWriter
 
 FOLD = "counterpoise-fold"
-"""The application transaction whose version is the poll up to which the stream has folded."""
+"""The name of a Delta application transaction: its version is the last poll that was folded."""
 
 _COMPRESSED = pa.ipc.IpcWriteOptions(compression="lz4")
 

@@ -13,7 +13,7 @@ from counterpoise.names.units import bytes_text
 NAMED = 3
 """How many bundles a sentence names; the rest are counted."""
 STEP = 0.1
-"""The imbalance is logged when it has changed by at least this."""
+"""The imbalance (largest ÷ mean) is logged again when it has changed by at least this."""
 
 
 class Changes:

@@ -17,7 +17,7 @@ from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watchdog.watchdog import Watchdog
 
 SLOW_AFTER_S = 10.0
-"""How long a store may take for a poll before that is logged."""
+"""After how many seconds the slow writing of a poll is logged."""
 
 
 class Polling:

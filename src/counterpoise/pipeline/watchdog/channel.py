@@ -19,7 +19,7 @@ from counterpoise.ownership.records import InvalidRecord
 TOPIC = "persistent://pulsar/system/loadbalancer-service-unit-state"
 WAIT_MS = 5000
 ANSWERS_WITHIN_S = 10
-"""How long a cluster may take to let the watchdog read the channel."""
+"""How many seconds a cluster may take until the watchdog can read the channel."""
 
 
 class Channel:

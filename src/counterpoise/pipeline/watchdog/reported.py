@@ -22,12 +22,12 @@ from counterpoise.pipeline.collect.words import error_text
 MOST: Final = 256
 """The most bundles that are looked up in one observation."""
 REMEMBERED_MS: Final = 600_000
-"""How long a bundle that no broker reports any more is looked up."""
+"""For how many milliseconds a bundle is looked up after the last report of it by a broker."""
 
 
 @dataclass(slots=True)
 class _Bundle:
-    """A bundle that was reported recently."""
+    """What is known of a bundle that some broker reported recently."""
 
     reporters: tuple[str, ...] = ()
     reported_ms: int = 0

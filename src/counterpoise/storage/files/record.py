@@ -78,7 +78,9 @@ class Format(Protocol):
 
 
 class MarkedFormat:
-    """The present format: records that begin with the log's marker, by which they are found."""
+    """The format that is written now: each record begins with the log's marker, by which a reader
+    finds the next record after a damaged one.
+    """
 
     __slots__ = ("_seed", "ledger_id", "marker")
 

@@ -262,7 +262,7 @@ def _written(state: SavedState, turn: int) -> bytes:
 
 
 def _read(content: bytes, epoch: int) -> tuple[int, SavedState]:
-    """Parse a copy; returns how many copies had been written with it, and the state.
+    """Parse a copy of the state; returns the number of copies written with it, and the state.
 
     Raises `ValueError` and the like if it is damaged.
     """

@@ -41,9 +41,9 @@ LEDGER_BYTES = 64 << 20
 CACHE_BYTES = 64 << 20
 MAX_OPEN_FILES = 512
 CLOSE_SECONDS = 10.0
-"""How long closing the store waits for a disk that does not answer."""
+"""For how many seconds closing the store waits for a disk that does not answer."""
 PREPARED_MAX = 10_000
-"""How many names of prepared logs are kept at most, since some are never opened here."""
+"""How many names of logs that were prepared are kept at most, since some are never opened here."""
 TIDY_SECONDS = 1.0
 """For how many seconds after a takeover the former owners' files are not deleted yet.
 
@@ -51,7 +51,7 @@ Deleting them keeps the disk busy, just while clients reconnect."""
 UNFINISHED_MAX = 100
 """How many logs' final states may wait to be synced, each with an open file."""
 OPEN_ATTEMPTS = 3
-"""How often opening a log is tried while deletions take its directory away."""
+"""How often it is tried to open a log whose directory is removed by a deletion meanwhile."""
 
 
 class FileLedgerStore:

@@ -48,9 +48,7 @@ class Walker:
                 return
 
     def _whole(self, offset: int) -> bytes:
-        """Bytes from ``offset`` on that contain at least one complete record, if the file has one
-        there.
-        """
+        """Read at least one complete record from ``offset`` on, if the file has one there."""
         data = self._read(WINDOW, offset)
         size = self._kind.size(data, 0)
         if size is not None and size > len(data) == WINDOW:

@@ -37,7 +37,7 @@ class StoredCursor:
     value: bytes = b""
     saved: CursorState | None = None
     writer: ConfirmedLedger | None = None
-    """The writer of its ledger, once this owner has begun one."""
+    """Writes the cursor's ledger; None until this owner has created one."""
     begun: float = 0.0
     unused: set[int] = field(default_factory=set)
     """Ledgers that its node named before and that may be deleted."""

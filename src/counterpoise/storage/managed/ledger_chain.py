@@ -59,7 +59,8 @@ class LedgerChain:
         wall: Clock,
         quorums: Quorums,
     ) -> None:
-        """``now``: seconds by which the age of ledgers is measured; ``wall``: seconds since
+        """``owned``: the log's node in the metadata store; ``purpose``: custom metadata of each new
+        ledger. ``now``: seconds by which the age of ledgers is measured; ``wall``: seconds since
         1970.
         """
         self.quorums = quorums

@@ -33,7 +33,7 @@ GROUPS_IN_FLIGHT = 64
 """How many groups of entries may be on their way to the bookies at once."""
 
 ABANDON_S = 5.0
-"""How long a released log tries to close its ledgers; the next owner recovers those left open."""
+"""Seconds for which a released log tries to close its ledgers; the next owner recovers the rest."""
 
 RETRY_S = 10.0
 """Seconds between two attempts to begin a new ledger; meanwhile the full one is written on."""

@@ -35,7 +35,7 @@ from counterpoise.storage.managed.topic_node import OwnedNode
 from counterpoise.storage.port import CursorState, StorageError
 
 REPLICATORS: Final = "pulsar.repl"
-"""The prefix of the names of geo-replication's cursors."""
+"""The prefix of the names of the cursors that belong to geo-replication."""
 
 
 class UnsupportedLog(StorageError):
@@ -146,7 +146,7 @@ async def _recover_cursor(client: LedgerClient, node: CursorNode) -> None:
 
 
 async def _recovered(client: LedgerClient, name: str, value: bytes) -> list[ListedLedger]:
-    """The ledgers that the node lists, with the number of entries of those not closed.
+    """The ledgers that the node lists, after those that were not closed have been recovered.
 
     All but the last are closed, unless their owner died at the wrong moment.
     """

@@ -35,7 +35,7 @@ class OwnedNode:
     def __init__(
         self, metadata: MetadataStore, ledgers_root: str, name: str, value: bytes, version: int
     ) -> None:
-        """``value`` and ``version``: read before the log was fenced."""
+        """``name``: the log's; ``value`` and ``version``: read before the log was fenced."""
         self.name = name
         self.path = f"{managed_ledgers.ROOT}/{name}"
         self._metadata = metadata

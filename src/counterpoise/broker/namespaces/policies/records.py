@@ -20,7 +20,7 @@ JsonObject = dict[str, Any]
 UPDATE_ROUNDS: Final = 40
 """How often a change is tried again when another client changed the node meanwhile."""
 UPDATE_PAUSE_S: Final = 0.002
-"""The longest pause after the first write that came too late; it grows with every further one."""
+"""The most seconds to pause after the first such conflict; each further one adds as many."""
 NODE_BYTES_MAX: Final = 256 * 1024
 """The most bytes in one node. ZooKeeper keeps all nodes in memory and refuses one of a megabyte;
 the largest useful value, the boundaries of 16,384 bundles, has 210 kB."""

@@ -12,7 +12,7 @@ _log = logging.getLogger(__name__)
 TURN: Final = 4000
 """The work of one turn: entries examined plus kilobytes sent; it takes some five milliseconds."""
 SHARE_MIN: Final = 200
-"""The least work of a turn that one client gets, however many others there are."""
+"""The smallest part of a turn's work that is done for one client, however many others there are."""
 
 _Waiting = tuple[Notify, int]
 

@@ -330,7 +330,7 @@ class KeySharedDispatcher(SharedDispatcher):
                 self._served.setdefault(recipient)
 
     def _lay_lanes(self) -> None:
-        """Put every waiting slot into a lane again, since some have another consumer now."""
+        """Assign every slot with waiting entries to its consumer again, after consumers changed."""
         self._lanes_stale = False
         self._lanes = {}
         self._served.clear()
@@ -355,7 +355,7 @@ class KeySharedDispatcher(SharedDispatcher):
 
 
 class _Burst:
-    """The messages that one consumer is about to be sent."""
+    """The messages that are sent to one consumer together."""
 
     __slots__ = ("deliveries", "messages", "size")
 

@@ -312,7 +312,7 @@ class SharedDispatcher(Dispatcher):
     def _serve_again(
         self, recipient: Recipient, left: int, burst: list[Delivery]
     ) -> tuple[int, int, bool]:
-        """Fill ``burst`` with entries queued for redelivery, as `_serve_new` does with new ones."""
+        """Add entries queued for redelivery to ``burst``; arguments and result as `_serve_new`."""
         size = looked = 0
         while self._replay and left > 0 and size < self._burst_bytes and looked < BURST_ENTRIES:
             looked += 1

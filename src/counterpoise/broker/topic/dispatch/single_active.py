@@ -167,7 +167,7 @@ class SingleActiveDispatcher(Dispatcher):
         return True
 
     def _send_compacted(self, recipient: Recipient, free: int, most: int) -> bool:
-        """Send entries that compaction kept; the others up to its horizon are skipped."""
+        """Send the next entries that compaction kept; returns False if they must be read first."""
         view, log = self.compacted, self.log
         index = self.read_index = view.following(self.read_index)
         chunk = self._feed.at(index) if index <= view.horizon else None

@@ -18,7 +18,7 @@ _LEAST_USED = 0.02
 _SATURATED = 0.99
 """At this usage (a fraction) or more a resource is full, whatever clients send."""
 FULL: Final = 0.92
-"""A broker that is being filled counts as full at this part of the others' mean."""
+"""A broker that is being filled counts as full from this part of the others' mean load on."""
 _ILL, _WELL = 0.5, 0.8
 """Limits of the load of a broker's bundles ÷ their forecast: a broker below the first is slow if
 the median of all brokers is above the second."""
@@ -44,7 +44,7 @@ class LoadColumns:
     """What a unit of load adds to a broker's utilisation, 1 being the mean; by figure, span and
     broker."""
     use: Floats
-    """Each broker's use (see `used`), by figure, span and broker."""
+    """The utilisation of each broker (see `used`), by figure, span and broker."""
     movable: Masks
     destination: Masks
     """Which brokers may receive bundles."""

@@ -30,27 +30,26 @@ LEVEL_MINUTES: Final = 30.0
 TREND_MINUTES: Final = 90.0
 SPREAD_SAMPLES: Final = 50
 FIRST_SPREAD: Final = 0.1
-"""The spread that a new bundle is assumed to have."""
+"""The spread that is assumed for a new bundle, as a part of its load."""
 WIDEST: Final = 1.0
-"""The largest spread: a load, which is never negative, rarely deviates further from its mean."""
+"""The largest spread, as a part of the load: a load, never negative, rarely deviates further."""
 OUTLIER: Final = 3.0
-"""Deviations above this many spreads are cut."""
+"""A sample that deviates from its forecast by more than this many spreads is cut to so many."""
 BURST_SAMPLES: Final = 2
-"""This many outliers in a row are an unusual load, and not an error of one report."""
+"""From this many outliers in a row on, the load itself is unusual; fewer may be report errors."""
 SOON_MINUTES: Final = 15.0
 """How long an unusual load is assumed to last, in minutes."""
 SHIFT_SAMPLES: Final = 15
-"""After this many outliers in a row, which cannot be a burst, the level is learnt from the
-start."""
+"""From this many outliers in a row on, it is no burst: the level is learnt from the start."""
 COMMON: Final = 3.0
-"""The largest factor by which the whole cluster's load may rise or fall between two samples."""
+"""The largest factor by which the load of all brokers together may change between two samples."""
 TREND_FADES: Final = 0.995
-"""The part of a trend that is left a minute later."""
+"""A trend is multiplied by this every minute."""
 MINUTE_MS: Final = 60_000.0
 MEASURED_MS: Final = 60_000
-"""How often Pulsar's brokers measure rates (``statsUpdateFrequencyInSecs``)."""
+"""Milliseconds between two measurements of a broker (Pulsar's ``statsUpdateFrequencyInSecs``)."""
 LARGEST: Final = 1e15
-"""Larger figures are taken for errors in a report."""
+"""Messages/s or bytes/s above this in a report count as an error, and are cut to this."""
 
 
 def followed(view: ClusterView, memory: CounterpoiseMemory) -> Tracks:

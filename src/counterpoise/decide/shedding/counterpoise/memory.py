@@ -33,7 +33,7 @@ class Tracks:
     """The load history of each bundle in ``CounterpoiseMemory.bundles``, condensed to 108 bytes."""
 
     level: Floats32
-    """The smoothed load."""
+    """The smoothed load, by bundle and figure: messages/s, bytes/s in, bytes/s out."""
     trend: Floats32
     """How much the level grows in a minute."""
     average: Floats32
@@ -89,7 +89,7 @@ class CounterpoiseMemory:
     brokers: tuple[str, ...] = ()
     tracks: Tracks = NO_TRACKS
     seen_ms: int = 0
-    """When the last view was made."""
+    """When the last view was made, in milliseconds since 1970; 0 before the first."""
     waited_min: float = 0.0
     """For how many minutes moves have been postponed because of their price (see `timing.py`)."""
     cold: frozenset[str] = frozenset()

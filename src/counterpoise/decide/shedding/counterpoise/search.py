@@ -15,10 +15,9 @@ from counterpoise.load.rates import Floats, Indices
 from counterpoise.load.view import Masks
 
 CANDIDATES: Final = 64
-"""The most bundles of a broker that are tried: of more, this many from the largest to the smallest.
-"""
+"""The most bundles of one broker that are tried; of more, this many of all sizes."""
 DESTINATIONS: Final = 16
-"""How many brokers are tried as destinations: the emptiest."""
+"""How many brokers are tried as a bundle's destination: the least loaded."""
 STALE: Final = 8
 """The search ends when this many of the fullest brokers have no useful move."""
 HOPE: Final = 12.0
@@ -29,7 +28,7 @@ It is not zero because later moves may gain more: of several equally full broker
 bundles away before the fullest one has less load."""
 LEAST: Final = 1e-9
 CHEAPEST: Final = 0.05
-"""The least part of a price that a move costs: even a tiny bundle changes its owner."""
+"""The smallest part of the price that a move costs: even a tiny bundle changes its owner."""
 _SAMPLE: Final = np.arange(CANDIDATES)
 
 
@@ -196,7 +195,7 @@ def carry(cluster: LoadColumns, use: Floats, top: Floats, move: tuple[int, int, 
 
 
 def _position(parts: Floats, use: Floats) -> tuple[float, float, float]:
-    """The objective, its part after the first span, and the utilisation of the fullest broker."""
+    """The objective, the part of it after the first span, and the fullest broker's utilisation."""
     return float(parts.sum()), float(parts[1:].sum()), float(use.max(initial=0.0))
 
 

@@ -14,11 +14,12 @@ from counterpoise.decide.shedding.counterpoise.memory import HOURS, Floats16, Fl
 
 HOUR_MS: Final = 3_600_000
 DAY_COUNTS: Final = 0.2
-"""The weight of the newest day in an hour's figure."""
+"""The weight of the newest day in the average load of an hour of the day."""
 MOST: Final = math.log(3.0)
 """The logarithm of the largest growth that is forecast: three times the load."""
 NOISE: Final = 0.25
-"""How wrong an hour's figure may be, as a part of the spread: it is the mean of many samples."""
+"""The error that is assumed of an hour's average, as a part of the bundle's spread: it is smaller,
+because it is the mean of many samples."""
 LEAST: Final = 1.0
 """Bytes/s (or messages/s) below which a bundle counts as idle at an hour."""
 
@@ -55,7 +56,7 @@ def growth(day: Floats16, spread: Floats32, from_ms: int, to_ms: int) -> Floats3
 
 
 def _at(day: Floats16, at_ms: int) -> Floats32:
-    """The figure at a time, interpolated between the middles of two hours; 0 if one is unknown."""
+    """The logarithm of each bundle's load at a time, between two hours; 0 if one is not known."""
     place = at_ms / HOUR_MS - 0.5
     low = math.floor(place)
     first, second = (day[:, hour % HOURS].astype(np.float32) for hour in (low, low + 1))

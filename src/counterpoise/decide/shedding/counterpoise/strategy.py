@@ -49,9 +49,9 @@ errors that are nearly independent of those before. So n is the number of broker
 of such periods: with enough of them, some error is large by chance.
 """
 COLD: Final = 0.5
-"""A broker with less than this part of the load that fills it counts as one that just joined."""
+"""A broker that carries less than this part of what fills it counts as one that just joined."""
 HELD_MS: Final = 7_200_000
-"""How long forecasts of a suspected broker's bundles are kept; then they follow its reports."""
+"""Milliseconds for which a suspected broker's bundles keep their forecasts, whatever it reports."""
 
 
 class Counterpoise:

@@ -24,7 +24,7 @@ from counterpoise.decide.shedding.counterpoise.search import (
 from counterpoise.load.rates import Floats
 
 PATIENCE: Final = 2.0
-"""By how much waiting divides the price of a move at most: the price falls to half."""
+"""While a cluster stays uneven, the price of a move falls, at most to 1 ÷ this."""
 SLIGHT: Final = 0.08
 """If the fullest of ten brokers is this part above the mean, a move has to gain twice its price.
 

@@ -39,7 +39,7 @@ class Windows:
     load: Floats
     """The load by window and bundle."""
     least: Floats
-    """The mean of `least_fullest` over a window's steps, by window."""
+    """By window: the mean over its steps of what the fullest broker carries at least."""
     up: Masks
     """Whether a broker is present in all steps of a window, by window and broker."""
     relief: Floats

@@ -25,7 +25,9 @@ _FEW: Final = 16
 async def in_turns(
     things: Iterable[tuple[str, T]], make: Callable[[T], Awaitable[Json]]
 ) -> dict[str, Any]:
-    """The results of ``make`` by the things' names, computed in several turns of the event loop.
+    """The results of ``make`` by the names of ``things``, computed in several turns of the event
+    loop.
+
     ``things`` must not change meanwhile.
     """
     found, turns = {}, WorkBudget(IN_A_TURN)

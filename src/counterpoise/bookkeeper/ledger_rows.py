@@ -39,7 +39,7 @@ class LedgerRow:
     stored_bytes: int
     """Bytes of all copies; -1: not known."""
     quorums: str
-    """Ensemble/write quorum/ack quorum."""
+    """The numbers of bookies as text: ensemble/write quorum/ack quorum."""
     segments: int
     created: str
     bookies: str

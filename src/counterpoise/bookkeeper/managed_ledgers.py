@@ -55,7 +55,7 @@ class ManagedLedger:
 
 
 def managed_ledger_name(topic: TopicName) -> str:
-    """The name of a topic's managed ledger."""
+    """The name of a topic's managed ledger: ``tenant/namespace/persistent/topic``."""
     return f"{topic.namespace_name}/{topic.domain}/{topic.encoded_local_name}"
 
 

@@ -126,7 +126,7 @@ _SCALARS: dict[object, _Reader] = {
 
 
 def _reader(hint: Any) -> _Reader:
-    """The reader of one field, from its type."""
+    """Return the function that reads a field of this type from JSON."""
     if hint in _SCALARS:
         return _SCALARS[hint]
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
@@ -241,7 +241,7 @@ class JsonMapping(JsonObject):
         return cls(**{attribute: reader(value, path or cls.__name__)})
 
     def to_json(self) -> dict[str, Any]:
-        """The mapping."""
+        """The mapping itself, as JSON values."""
         (written,) = super().to_json().values()
         mapping: dict[str, Any] = written
         return mapping

@@ -53,7 +53,7 @@ def bundle_key(bundle: BundleData) -> Key:
 
 
 def _round(value: float) -> int:
-    """``Math.round(value)``."""
+    """Round half up, as Java's ``Math.round`` does."""
     if not math.isfinite(value):
         return cast(value, LONG_MAX)
     floor = math.floor(value)

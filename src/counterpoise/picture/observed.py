@@ -83,7 +83,7 @@ class ObservedHistory:
 
     samples: tuple[LoadSample, ...] = ()
     changes: tuple[OwnerChange, ...] = ()
-    """The changes, the latest last."""
+    """The changes of bundles' owners, the latest last."""
     away: Mapping[str, tuple[int, str]] = field(default_factory=dict)
     """The bundles that no broker reports, each with the time since when and its last owner."""
     last: ClusterPicture | None = None

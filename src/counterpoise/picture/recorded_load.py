@@ -20,7 +20,7 @@ class RecordedLoad:
 
     curve: LoadCurve = EMPTY
     changes: tuple[OwnerChange, ...] = ()
-    """The changes, the latest last."""
+    """The changes of the bundle's owner, the latest last."""
 
     def with_seen(self, seen: LoadCurve) -> LoadCurve:
         """The recorded curve, continued by `seen`, which the console observed later."""

@@ -67,7 +67,7 @@ class AuthenticationOptions:
     audience_claim: str = option("", "tokenAudienceClaim")
     """The claim that has to name this cluster (tokenAudience); blank: none."""
     audience: str = option("", "tokenAudience")
-    """How tokens name this cluster (tokenAudienceClaim)."""
+    """The audience that tokens must name, in the claim ``tokenAudienceClaim``; blank: any."""
     clock_skew_s: int = option(0, "tokenAllowedClockSkewSeconds", "s", low=0)
     """How long after its expiry a token is still accepted, since clocks differ."""
     password_file: str = option("", "basicAuthConf", secret=True)

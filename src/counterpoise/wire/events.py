@@ -55,7 +55,7 @@ class Send(NamedTuple):
 
 
 class TransactionSend(NamedTuple):
-    """Publish an entry in a transaction."""
+    """SEND with a transaction: publish an entry in it."""
 
     send: Send
     transaction: TransactionId

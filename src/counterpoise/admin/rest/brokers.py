@@ -24,7 +24,7 @@ routes = route.Routes()
 
 @routes.get(f"{BASE}/leaderBroker", access.broker("GET_LEADER_BROKER"))
 async def leader(request: web.Request) -> web.Response:
-    """The elected leader."""
+    """The id and URL of the elected leader; 404 while there is none."""
     found = await broker_of(request).ask_leader()
     if found is None:
         raise not_found("Couldn't find leader broker")

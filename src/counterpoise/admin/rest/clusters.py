@@ -79,7 +79,7 @@ async def get(request: web.Request) -> web.Response:
 
 @routes.put(CLUSTER, access.cluster("CREATE_CLUSTER"), CLUSTER_DATA)
 async def create(request: web.Request) -> web.Response:
-    """Register a cluster."""
+    """Register a cluster with its addresses; 409 if it exists already."""
     name, data = request.match_info["cluster"], _checked(object_of_body(request))
     try:
         await broker_of(request).policies.cluster(name).create(data)

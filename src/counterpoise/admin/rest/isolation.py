@@ -62,7 +62,7 @@ async def isolated_broker(request: web.Request) -> web.Response:
 
 @routes.get(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY)
 async def isolation_policy(request: web.Request) -> web.Response:
-    """One isolation policy."""
+    """The isolation policy of this name; 404 if there is none."""
     found = await _require_policies(request)
     name = request.match_info["policy"]
     if name not in found:
@@ -140,7 +140,7 @@ async def failure_domains(request: web.Request) -> web.Response:
 
 @routes.get(f"{DOMAINS}/{{failureDomain}}", access.cluster("GET_FAILURE_DOMAIN"))
 async def failure_domain(request: web.Request) -> web.Response:
-    """One failure domain."""
+    """The brokers of a failure domain; 404 if there is no such domain."""
     await _require_cluster(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
     domain = await broker_of(request).policies.failure_domain(cluster, name).get()

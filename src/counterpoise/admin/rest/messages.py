@@ -80,7 +80,7 @@ async def examine(request: web.Request) -> web.Response:
 
 @routes.get(f"{TOPIC}/ledger/{{ledgerId}}/entry/{{entryId}}", access.topic("PEEK_MESSAGES"))
 async def by_id(request: web.Request) -> web.Response:
-    """The entry at a position."""
+    """The entry with this ledger id and entry id."""
     topic = await _stored_topic(
         request, "GetMessageById", "GetMessageById is not allowed on partitioned-topic"
     )

@@ -24,7 +24,7 @@ async def get(request: web.Request) -> web.Response:
 
 @routes.put(f"{PROPERTY}/{{value}}", access.TENANT_ADMIN)
 async def put(request: web.Request) -> None:
-    """Set the property."""
+    """Set one property of the namespace."""
     key, value = request.match_info["key"], request.match_info["value"]
     await update(request, lambda it: it.update(properties={**_of(it), key: value}))
 

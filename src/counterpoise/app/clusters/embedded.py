@@ -272,7 +272,7 @@ def _kept_in(data: Path) -> Mapping[str, object]:
 
 
 def _storage_url(storage: str | Path) -> str:
-    """A directory's URL, or the URL itself."""
+    """The URL of a ledger store that is named by its directory or by its URL."""
     # A scheme has at least two letters, so that "C:" begins a path.
     if isinstance(storage, str) and re.match(r"[a-z]{2,}:", storage):
         return storage

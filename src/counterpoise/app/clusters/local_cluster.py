@@ -34,9 +34,9 @@ class BrokerProcess:
     """One broker of a local cluster: its process and addresses."""
 
     name: str
-    """``broker-1``, ``broker-2``, …"""
+    """The process's name in messages: ``broker-1``, ``broker-2``, …"""
     id: str
-    """``host:webPort``."""
+    """The broker's id, ``host:webPort``."""
     service_url: str
     admin_url: str
     child: Child

@@ -43,7 +43,7 @@ class Moment:
     at_s: float
     """Seconds since the load began."""
     loads: Mapping[str, Load]
-    """By broker id."""
+    """The load of each broker, by the broker's id."""
 
     @property
     def imbalance(self) -> float:

@@ -58,7 +58,7 @@ class EnsembleChange:
     """The change by which a ledger's writer continues on other bookies from an entry on."""
 
     before: LedgerSegment
-    """The last segment as the writer knows it."""
+    """The last segment as the writer knows it; if the node has another, the change is refused."""
     after: LedgerSegment
 
     def decide(self, found: LedgerMetadata) -> LedgerMetadata | None:
@@ -110,7 +110,7 @@ class RecoveryClose:
     """The change that closes a ledger after its recovery. An earlier recovery's result is kept."""
 
     before: LedgerSegment
-    """The last segment that the recovery knew."""
+    """The last segment that the recovery knew; if the node has another, the change is refused."""
     last_entry: int
     length: int
     segments: tuple[LedgerSegment, ...]

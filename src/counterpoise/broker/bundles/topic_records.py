@@ -221,7 +221,7 @@ class TopicRecords:
         self.stop()
 
     def kill(self) -> None:
-        """Same as `close`, without awaiting anything."""
+        """Close at once, without waiting until requests have ended."""
         self.stop()
 
     # How the topic is read and written.

@@ -17,7 +17,7 @@ class PauseReason(StrEnum):
     REQUESTS = "requests under way"
     HANDSHAKE = "being authenticated"
     TURNS = "taking turns"
-    """The client sent more than its turn allows: other clients are served before the rest."""
+    """The client sent more than fits into its turn: other clients are served before it goes on."""
     FROZEN = "frozen"
     """A test has frozen the broker: it neither reads nor writes."""
 

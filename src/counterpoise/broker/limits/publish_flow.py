@@ -19,7 +19,7 @@ class ThrottledConnection(Protocol):
 
 
 class ProducerOrigin(Protocol):
-    """The PRODUCER command of a producer, of which limits need the client's address."""
+    """What limits need of the PRODUCER command that opened a producer: the client's address."""
 
     @property
     def address(self) -> str:

@@ -1,6 +1,4 @@
-"""Whether load has changed enough to be published
-(``ModularLoadManagerImpl.needBrokerDataUpdate``).
-"""
+"""Whether a load report has changed enough, by Pulsar's rules, to be published again."""
 
 import math
 

@@ -38,7 +38,7 @@ class SharedProcess:
         self._members.append(traffic)
 
     def leave(self, traffic: Callable[[], Traffic]) -> None:
-        """Remove a broker."""
+        """Remove a broker that stops; ``traffic`` is what `join` was called with."""
         if traffic in self._members:
             self._members.remove(traffic)
 

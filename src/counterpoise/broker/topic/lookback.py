@@ -18,7 +18,7 @@ _SURVEYED_BYTES: Final = 1024 * 1024
 
 
 class Backlogged(Protocol):
-    """A subscription, as queries about its backlog use it."""
+    """What queries about a backlog need of its subscription."""
 
     log: Log[Any]
     acks: AckState
@@ -33,7 +33,7 @@ class BacklogSurvey(NamedTuple):
     last: int
     """Indexes of its first and its last entry; below the log's begin if the backlog is empty."""
     complete: bool
-    """False if the backlog is longer than the survey reads."""
+    """Whether the whole backlog was read; False if it is longer than `SURVEYED_MAX`."""
 
 
 async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> BacklogSurvey:

@@ -68,7 +68,7 @@ class TopicOptions:
     delays: bool = option(True, "delayedDeliveryEnabled")
     """Whether a message is delivered at the time that its producer asked for; if false, at once."""
     delay_tick_ms: int = option(1000, "delayedDeliveryTickTimeMillis", "ms", low=0, high=INT64_MAX)
-    """How much earlier than its producer asked for a delayed message may be delivered."""
+    """How many milliseconds before its time a delayed message may be delivered at the earliest."""
     delay_is_strict: bool = option(False, "isDelayedDeliveryDeliverAtTimeStrict")
     """Whether a delayed message is never delivered earlier than its producer asked for."""
     delay_max_ms: int = option(0, "delayedDeliveryMaxDelayInMillis", "ms", low=0, high=INT64_MAX)

@@ -154,7 +154,7 @@ class ConsumerSink(Protocol):
     def farewell(
         self, consumer_id: int, assigned_broker_url: ServiceUrls | None
     ) -> asyncio.Future[None]:
-        """As `close_consumer`, for a topic that is being unloaded.
+        """Close a consumer like `close_consumer`, for a topic that is being unloaded.
 
         The future is done when the client has read CLOSE_CONSUMER. Until then its acknowledgements
         are accepted, and it sends none afterwards. If the client does not respond, the future is

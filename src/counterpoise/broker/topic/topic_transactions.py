@@ -188,12 +188,12 @@ class _MarkerWriter(InternalPublisher):
         messages: int,
         size: int,
     ) -> None:
-        """Complete the future."""
+        """Called when the marker is stored: complete the future that is awaited."""
         if not self.written.done():
             self.written.set_result(None)
 
     def refused(self, sequence_id: int, error: BrokerError) -> None:
-        """Fail the future."""
+        """Called when the marker was refused: fail the future that is awaited."""
         if not self.written.done():
             self.written.set_exception(error)
             self.written.exception()

@@ -19,9 +19,7 @@ SPANS = {
     24 * 3600: "recorded: 24 hours",
     7 * 24 * 3600: "recorded: 7 days",
 }
-"""How far back a curve can reach: the label of each choice by its seconds.
-
-0: as far as the console itself has observed the load."""
+"""By how many seconds a curve reaches back: the choice's label. 0: since the console started."""
 Asked = tuple[TileKind | None, str, int]
 """Which load was read from the history: kind and name of the selection, and seconds back."""
 

@@ -33,7 +33,7 @@ class MoveCost(NamedTuple):
 
     at_ms: int
     why: str
-    """How it disturbed them, with the figures."""
+    """How the move disturbed clients, as a phrase with figures."""
 
 
 class EndedMove(NamedTuple):

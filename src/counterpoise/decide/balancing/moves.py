@@ -309,7 +309,7 @@ class Round:
     imbalance: float
     """Largest broker's bytes/s ÷ their mean - 1; 0 is perfectly even."""
     brokers: int
-    """How many brokers the round knew."""
+    """How many brokers were in the view on which the round was decided."""
     bundles: int
     moves: tuple[Move, ...]
     rejections: tuple[Rejection, ...]

@@ -37,7 +37,7 @@ class BalanceOptions:
     """How often Apache Pulsar's brokers measure rates. Until then reports repeat the old ones. A
     round after a move waits for new ones, but not more than twice as long."""
     interval_ms: int | None = None
-    """The interval in milliseconds, for clusters that live for minutes; None: as by minutes."""
+    """Milliseconds between rounds, for clusters that live for minutes; None: `interval_minutes`."""
     grace_ms: int | None = None
     """The grace period in milliseconds, if it is not whole minutes; None: `grace_minutes`."""
     thrash_span_ms: int = 0

@@ -105,7 +105,7 @@ class LookOptions:
     """How often a live cluster is polled before a plan is made; which brokers get no bundles."""
 
     looks: int = 1
-    """The number of polls."""
+    """How many polls the plan is based on."""
     every_s: float = 5.0
     splitting: SplitOptions = field(default_factory=SplitOptions)
     cordoned: Mapping[str, str] = field(default_factory=dict)

@@ -31,7 +31,7 @@ Ask = Callable[[str], Awaitable[Fetched | Hung]]
 
 @dataclass(slots=True)
 class _Asked:
-    """The pending request to one such broker."""
+    """The pending request to a broker that timed out, since when, and why it was asked."""
 
     task: asyncio.Task[Fetched | Hung]
     since: float

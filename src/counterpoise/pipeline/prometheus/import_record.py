@@ -38,7 +38,7 @@ class ImportRecord:
     first_ms: int
     step_ms: int
     last_ms: int = 0
-    """The last moment that is imported."""
+    """The last moment that is imported, in milliseconds since 1970."""
     counts_every_ms: int = 0
     """The time between two readings of the numbers of producers and consumers."""
     facts: PieceFacts = field(default_factory=PieceFacts)

@@ -35,7 +35,7 @@ class TableSize:
 
 @dataclass(frozen=True, slots=True)
 class HistoryCheck:
-    """The result of checking a history."""
+    """The result of checking a history: its tables, and the files that are damaged."""
 
     sizes: tuple[TableSize, ...]
     damaged: tuple[DataFile, ...]

@@ -146,7 +146,7 @@ class TablesWriter(TablesReader):
             handle.cleanup_metadata()
 
     def transaction(self, table: str, name: str) -> int | None:
-        """As `TablesReader.transaction`; each transaction is read from the log only once."""
+        """Like `TablesReader.transaction`, but each transaction is read from the log only once."""
         with self._locks[table]:
             self._expect_going_on()
             if (table, name) not in self._transactions:

@@ -38,7 +38,7 @@ DECIDED = "counterpoise-round"
 ENDED = "counterpoise-round-ended"
 """The name of a Delta application transaction: its version is the last completed round's poll."""
 _DECIDED_BEFORE_MS = 600_000
-"""The longest time between a move's decision and its end: decisions of so long before are read."""
+"""The longest time from a move's decision to its end, in ms: decisions of so long ago are read."""
 _FILES_AT_HAND = 64
 _ROWS_AT_HAND = 5_000
 

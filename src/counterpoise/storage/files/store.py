@@ -105,7 +105,7 @@ class FileLedgerStore:
         ids: LedgerIds | None = None,
         persistence: Persistence | None = None,
     ) -> Log[C]:
-        """Fence the former owner, recover, take over."""
+        """Take a log over: fence its former owner, and find out what that one stored."""
         ids = ids or self._ids
         directory = self._directory(name)
         self._prepared.discard(name)

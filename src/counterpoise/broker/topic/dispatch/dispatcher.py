@@ -152,7 +152,7 @@ class Dispatcher(ABC):
         """
 
     def withhold(self, recipient: Recipient, index: int) -> int:
-        """As `acked`, for an acknowledgement in a transaction.
+        """Called like `acked`, but for an acknowledgement in a transaction, which may be aborted.
 
         The entry's redelivery count is kept until the transaction ends (`forget`, `deliver_again`).
         """

@@ -105,7 +105,7 @@ class KeySharedDispatcher(SharedDispatcher):
         return messages
 
     def withhold(self, recipient: Recipient, index: int) -> int:
-        """As `acked`, for an acknowledgement in a transaction; keeps the slot, for an abort."""
+        """Called for an acknowledgement in a transaction; keeps the entry's slot, for an abort."""
         slot = self._slots.get(index)
         messages = super().withhold(recipient, index)
         if slot is not None:

@@ -11,7 +11,7 @@ from counterpoise.wire.encode_runs import Delivery
 
 @dataclass(slots=True, eq=False)
 class Recipient:
-    """An attached consumer, as dispatchers use it.
+    """An attached consumer: its request, what it may be sent, and what it has not acknowledged.
 
     ``permits`` counts messages, so a batch can take it below zero. Messages go to ``sink``, its
     client's connection. ``unacked`` and ``pending`` are filled for Shared and Key_Shared only,

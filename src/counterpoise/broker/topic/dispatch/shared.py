@@ -164,7 +164,7 @@ class SharedDispatcher(Dispatcher):
         return 0
 
     def withhold(self, recipient: Recipient, index: int) -> int:
-        """As `acked`, for an acknowledgement in a transaction; keeps the redelivery count."""
+        """Called for an acknowledgement in a transaction; keeps the entry's redelivery count."""
         count = self.redeliveries.get(index)
         messages = self.acked(recipient, index)
         if count is not None:

@@ -85,7 +85,5 @@ def sum_in_order(values: Floats) -> float:
 
 
 def sequential_sum(values: Sequence[float]) -> float:
-    """Add floats from left to right, as Java does (the builtin ``sum`` compensates since Python
-    3.12).
-    """
+    """Add floats from left to right, as Java does; ``sum`` compensates errors since Python 3.12."""
     return reduce(lambda total, value: total + value, values, 0.0)

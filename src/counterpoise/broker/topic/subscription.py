@@ -258,7 +258,10 @@ class Subscription(SubscriptionCursor):
     async def seek_to(
         self, position: Position, ack_set: Sequence[int] = (), who: object = None
     ) -> None:
-        """Move the cursor to ``position``, in a batch to messages ``ack_set``; ``who`` asked."""
+        """Move the cursor to ``position``, in a batch to the messages of ``ack_set``.
+
+        ``who``: the client that asked, so that clients take turns.
+        """
         async with self._seeking(who):
             index = index_of(self.log, position)
             self._reset(index, ack_set if self.log.find(position) == index else ())

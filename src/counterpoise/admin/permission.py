@@ -67,7 +67,7 @@ class AccessRequest:
     word: str
     """The last fixed word of its route's path (`word_of`)."""
     broker: str
-    """The id of the broker that is asked."""
+    """The id of the broker that gets the request."""
 
     @property
     def verb(self) -> str:

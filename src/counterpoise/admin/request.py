@@ -15,7 +15,7 @@ BROKER = web.AppKey("broker", BrokerFace)
 
 
 def broker_of(request: web.Request) -> BrokerFace:
-    """The broker that serves this request."""
+    """The broker whose admin API gets this request."""
     return request.app[BROKER]
 
 

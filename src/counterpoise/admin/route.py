@@ -54,7 +54,7 @@ class Route:
     """The path as aiohttp writes it, with ``{name}`` or ``{name:expression}``."""
     handler: Handler
     access: AccessRule
-    """What the route requires of its caller."""
+    """Which callers the route permits."""
     body: Shape | None = None
     """The shape of the body; None if the route takes none."""
     query: Query = field(default_factory=dict)
@@ -110,7 +110,7 @@ class Decorator(Protocol):
     """Adds a route with the handler that it decorates, and returns the handler unchanged."""
 
     def __call__(self, handler: H) -> H:
-        """Add the route of this handler."""
+        """Add the route that this handler serves, and return the handler."""
 
 
 class Routes(list[Route]):

@@ -66,7 +66,7 @@ class BookieConnection(asyncio.Protocol):
 
     @property
     def usable(self) -> bool:
-        """Whether requests can be sent."""
+        """Whether the connection is open, so that requests can be sent."""
         return self._transport is not None and not self._transport.is_closing()
 
     def send(self, requests: Sequence[BookieRequest], listener: AnswerListener) -> None:

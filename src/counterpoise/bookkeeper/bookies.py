@@ -127,7 +127,7 @@ class Bookies:
         self._avoided[bookie] = now + self.options.avoided_s
 
     def close(self) -> None:
-        """End all connections."""
+        """End the connections to all bookies; requests in flight fail."""
         for task in self._opening:
             task.cancel()
         for each in self._connections.values():

@@ -141,7 +141,7 @@ def parse_positions(where: str, payload: bytes) -> CursorPositions:
 
 
 def write_positions(positions: CursorPositions) -> bytes:
-    """The bytes of an entry of a cursor's ledger."""
+    """Encode a cursor's state as an entry of its ledger."""
     mark = positions.mark_delete
     made = pb.PositionInfo(ledgerId=mark.ledger_id, entryId=mark.entry_id)
     _write_into(made, positions)

@@ -52,7 +52,7 @@ class EntryDigest:
     password: bytes = b""
 
     def of(self, header: bytes, payload: bytes) -> bytes:
-        """The digest of an entry."""
+        """Compute the digest of an entry from its header and payload."""
         if self.kind is DigestType.CRC32C:
             return crc32c.crc32c(payload, crc32c.crc32c(header)).to_bytes(4, "big")
         if self.kind is DigestType.CRC32:

@@ -35,7 +35,7 @@ class BundleTopics:
         self._topics: TopicRegistry
 
     def attach(self, topics: TopicRegistry) -> None:
-        """Set the broker's topic registry."""
+        """Set the topic registry whose topics are opened and closed."""
         self._topics = topics
 
     async def close(self, bundle: BundleName, destination: str | None) -> None:

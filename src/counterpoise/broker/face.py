@@ -144,13 +144,13 @@ class BrokerFace(Protocol):
     namespaces: NamespaceService
     """Bundles: their owners, lookups, unloads and splits."""
     catalog: TopicCatalog
-    """Which topics exist."""
+    """Finds, creates and deletes topics in the metadata store."""
     topics: TopicRegistry
     """The topics that this broker serves now."""
     upkeep: TopicUpkeep
     """The periodic work on topics, such as expiring messages."""
     schemas: SchemaRegistry
-    """The schemas of topics."""
+    """Stores and compares the schemas of topics."""
     transactions: Coordinators
     """The transaction coordinators that this broker runs."""
     listener: ClientListener
@@ -181,7 +181,7 @@ class BrokerFace(Protocol):
 
     @property
     def live(self) -> LiveSettings:
-        """The dynamic settings."""
+        """The settings, which follow the dynamic configuration."""
 
     @property
     def is_ready(self) -> bool:

@@ -76,7 +76,7 @@ class LiveSettings:
         return now
 
     def close(self) -> None:
-        """Stop applying changes."""
+        """Stop following the dynamic configuration."""
         if self._leave is not None:
             self._leave()
         self._listeners.clear()

@@ -186,7 +186,7 @@ class Actions:
             activity.task.cancel()
 
     async def close(self) -> None:
-        """Stop all running actions."""
+        """Stop all running actions, because the console stops."""
         tasks = [each.task for each in self.activities if each.task is not None]
         for task in tasks:
             task.cancel()

@@ -78,7 +78,7 @@ class ClusterWatch:
         self._settings_at = self._advised_at = self._asked_at = -SETTINGS_EVERY_S
 
     async def run(self) -> None:
-        """Poll until cancelled."""
+        """Poll the cluster at intervals until cancelled."""
         while True:
             try:
                 await self.poll()

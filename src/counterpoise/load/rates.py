@@ -45,7 +45,7 @@ class Rates(Columns):
 
     @staticmethod
     def zeros(count: int) -> "Rates":
-        """``count`` entries without traffic."""
+        """Rates of 0 for ``count`` brokers or bundles."""
         return Rates(*(np.zeros(count) for _ in range(4)))
 
     def __len__(self) -> int:

@@ -78,7 +78,7 @@ class MetadataReader(Protocol):
         """The names (not paths) of a node's children, sorted; empty if there is no such node."""
 
     async def close(self) -> None:
-        """End the session."""
+        """End the session with the metadata store."""
 
 
 class MetadataStore(MetadataReader, Protocol):

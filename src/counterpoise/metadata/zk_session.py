@@ -45,7 +45,7 @@ class SessionWatch:
         return self._connected
 
     def stop(self) -> None:
-        """End: count as not connected, and report no more events, whatever kazoo reports."""
+        """Report no more events, because the session is being closed."""
         self._stopped = True
         self._connected = False
         self._disarm()

@@ -245,7 +245,7 @@ class SparkBalancer(history_keeper.HistoryKeeper):
         self._keeping.folded(states.up_to)
 
     async def _may_act(self, seen: FoldState) -> bool:
-        """Whether no other shedder moves bundles; logged whenever that changes."""
+        """Whether rounds may be made: no other shedder moves bundles. Logs when that changes."""
         if not self._settings.executor.execute:
             return True
         addresses = self._settings.addresses

@@ -171,7 +171,7 @@ class Throttle:
             _end_wait(flow, now)
 
     def end(self, flow: LimitedFlow, now: int) -> None:
-        """End a flow, and drop its throttled entries."""
+        """End a flow: it waits for no limit any more, and its throttled entries are dropped."""
         self.return_reserved()
         self._leave(flow, now)
         flow.clear()
@@ -246,7 +246,7 @@ class PublishFlow(LimitedFlow):
                 raise
 
     def clear(self) -> None:
-        """Drop the throttled entries."""
+        """Drop all entries of the producer that are throttled."""
         self.entries.clear()
         self.throttled_bytes = 0
 

@@ -124,7 +124,7 @@ class LogCache:
         return chunk if index < chunk.first + len(chunk.entries) else None
 
     def evict(self) -> None:
-        """Drop the oldest chunk."""
+        """Drop this log's oldest cached chunk."""
         self.size -= self._sizes[self._start]
         self._chunks[self._start] = Chunk(0, (), ())
         self._start += 1
@@ -136,7 +136,7 @@ class LogCache:
             self._start = 0
 
     def close(self) -> None:
-        """Drop all cached entries."""
+        """Drop all cached entries of this log."""
         if not self.closed:
             self.closed = True
             self._budget.dropped(self.size, len(self._chunks) - self._start)

@@ -367,4 +367,4 @@ class Log(ABC, Generic[C]):
 
     @abstractmethod
     async def _release(self) -> None:
-        """Release files and memory."""
+        """Release what the log holds: timers, open files and the cache."""

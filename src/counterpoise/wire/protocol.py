@@ -112,11 +112,11 @@ class ServerProtocol:
             self._state = ConnectionState.OPEN
 
     def producer_state(self, producer_id: int) -> PeerState:
-        """The state of a producer."""
+        """The state of the producer with this id; `PeerState.ABSENT` if there is none."""
         return self._producers.get(producer_id, PeerState.ABSENT)
 
     def consumer_state(self, consumer_id: int) -> PeerState:
-        """The state of a consumer."""
+        """The state of the consumer with this id; `PeerState.ABSENT` if there is none."""
         return self._consumers.get(consumer_id, PeerState.ABSENT)
 
     def change_producer(self, producer_id: int, change: PeerChange) -> None:

@@ -5,7 +5,7 @@ exceed that. As measured, this costs a third of a shift-and-mask loop.
 """
 
 LOW_BITS = 14
-"""How many low bits the tables cover; `encode_runs` reads them in its loops."""
+"""The tables have the encoding of every number of this many bits; `encode_runs` reads them, too."""
 LOW_SIZE = 1 << LOW_BITS
 LOW_MASK = LOW_SIZE - 1
 

@@ -64,7 +64,7 @@ async def shutdown(request: web.Request) -> None:
 
 @routes.get(f"{BASE}/version", access.KNOWN)
 async def version(request: web.Request) -> web.Response:
-    """The version of this broker."""
+    """This broker's version, as plain text."""
     return plain(__version__)
 
 

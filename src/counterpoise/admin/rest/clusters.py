@@ -73,7 +73,7 @@ async def names(request: web.Request) -> web.Response:
 
 @routes.get(CLUSTER, access.cluster("GET_CLUSTER"))
 async def get(request: web.Request) -> web.Response:
-    """The addresses of a cluster."""
+    """The addresses of a cluster; 404 if it is not registered."""
     return answer({**CLUSTER_DEFAULTS, **await require_cluster(request)})
 
 
@@ -90,7 +90,7 @@ async def create(request: web.Request) -> web.Response:
 
 @routes.post(CLUSTER, access.cluster("UPDATE_CLUSTER"), CLUSTER_DATA)
 async def update(request: web.Request) -> web.Response:
-    """Change a cluster's addresses."""
+    """Change a cluster's addresses; 404 if it is not registered."""
     name, data = request.match_info["cluster"], _checked(object_of_body(request))
     try:
         await broker_of(request).policies.cluster(name).replace(data)

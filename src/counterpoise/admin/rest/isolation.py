@@ -116,7 +116,7 @@ async def _unload_affected(
 
 @routes.delete(f"{POLICIES}/{{policy}}", access.CLUSTER_POLICY)
 async def delete_isolation_policy(request: web.Request) -> None:
-    """Remove an isolation policy."""
+    """Remove an isolation policy from a cluster."""
     await _require_cluster(request)
     name, cluster = request.match_info["policy"], request.match_info["cluster"]
     await (

@@ -32,7 +32,7 @@ async def names(request: web.Request) -> web.Response:
 
 @routes.get(GROUP, access.SUPER_USER)
 async def get(request: web.Request) -> web.Response:
-    """The limits of a resource group."""
+    """The limits of a resource group, -1 for those that were never set."""
     found = await broker_of(request).policies.resource_group(request.match_info["resourcegroup"])
     if found is None:
         raise not_found("ResourceGroup does not exist")

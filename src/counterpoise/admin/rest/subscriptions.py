@@ -119,7 +119,7 @@ async def skip(request: web.Request) -> None:
 
 @routes.post(f"{SUBSCRIPTION}/skip_all", access.topic("SKIP"))
 async def skip_all(request: web.Request) -> None:
-    """Acknowledge the whole backlog."""
+    """Acknowledge all messages of the subscription's backlog."""
     topic = await topic_in_namespace(request)
     if await on_partitions(request, topic):
         return

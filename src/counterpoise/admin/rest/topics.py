@@ -195,7 +195,7 @@ async def _add_earliest(topic: Topic, found: dict[str, Json]) -> None:
 
 @routes.get(f"{TOPIC}/internalStats", access.topic("GET_STATS"))
 async def internal_stats(request: web.Request) -> web.StreamResponse:
-    """The ledgers and cursors of a topic."""
+    """The ledgers and cursors of a topic (``PersistentTopicInternalStats``)."""
     topic = await topic_in_namespace(request)
     loaded = await require_loaded(request, topic)
     return await _answer(request, loaded, lambda: internal_stats_json(loaded))

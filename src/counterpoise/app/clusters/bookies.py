@@ -107,7 +107,7 @@ class LocalBookies:
         self.children[number].wait_ready()
 
     def _set_up(self) -> None:
-        """Create BookKeeper's metadata nodes, once."""
+        """Create BookKeeper's nodes in ZooKeeper, unless they are there."""
         done = self.home / "metadata-is-there"
         if done.exists():
             return
@@ -162,7 +162,7 @@ class LocalBookies:
         return path
 
     def stop(self) -> None:
-        """End all bookies."""
+        """End the processes of all bookies."""
         for child in self.children:
             child.terminate()
         for child in self.children:

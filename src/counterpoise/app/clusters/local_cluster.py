@@ -118,7 +118,7 @@ class LocalCluster:
 
     @property
     def service_url(self) -> str:
-        """The clients' URL: every live broker."""
+        """The URL for clients, which lists every live broker."""
         return together([each.service_url for each in self._alive()])
 
     @property

@@ -12,7 +12,7 @@ class RestartSchedule:
     """
 
     def __init__(self, clock: Clock) -> None:
-        """``clock`` returns seconds."""
+        """``clock`` returns seconds, by which pauses are measured."""
         self._clock = clock
         self._due: dict[str, float] = {}
         self._pause_s: dict[str, float] = {}

@@ -80,7 +80,7 @@ class LoadGenerator:
         ]
 
     def start(self) -> None:
-        """Start publishing."""
+        """Start the thread that publishes."""
         self._pacer.start()
 
     def stop(self, receive_s: float) -> Tally:

@@ -36,7 +36,7 @@ class DemoResult:
     before: float
     """The imbalance (largest broker ÷ mean - 1) before the first move."""
     after: float
-    """The imbalance at the end."""
+    """The imbalance (largest broker ÷ mean - 1) at the end."""
     picture: Path
     """The file with the plot."""
 

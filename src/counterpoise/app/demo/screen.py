@@ -22,7 +22,7 @@ class Screen(Protocol):
     """Where the demo shows its progress."""
 
     def say(self, sentence: str) -> None:
-        """Show a sentence that stays."""
+        """Show a sentence about what has happened."""
 
     def show(self, record: DemoRecord, tally: Tally) -> None:
         """Show the present loads, imbalance and message counts."""

@@ -92,7 +92,7 @@ class ClusterLog:
         broker: str = "",
         client: tuple[str, ...] = (),
     ) -> None:
-        """Log an event."""
+        """Append an event to the log, and wake those that wait for one."""
         at_s = self._clock() - self._began
         self._kept.append(ClusterEvent(kind, text, topic, broker, client, at_s))
         self._notify()

@@ -58,7 +58,7 @@ class RecordingFile:
         self._write(RecordKind.CLOSED, connection)
 
     def close(self) -> None:
-        """Stop recording."""
+        """Stop recording, and close the file."""
         self._file.close()
 
     def _write(self, kind: RecordKind, connection: int, data: bytes = b"") -> None:

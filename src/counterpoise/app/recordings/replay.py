@@ -69,7 +69,7 @@ class ReplayedConnection:
         log.give_up(key)
 
     async def close(self) -> None:
-        """Disconnect."""
+        """Disconnect from the broker."""
         self._reading.cancel()
         self._writer.close()
         with contextlib.suppress(OSError):

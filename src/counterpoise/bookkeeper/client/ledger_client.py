@@ -118,6 +118,6 @@ class BookieLedgerClient(LedgerClient):
             raise as_bookkeeper_error(error) from error
 
     async def close(self) -> None:
-        """Close the connections."""
+        """Close the connections to bookies. Writers must have been closed."""
         self._directory.close()
         self._bookies.close()

@@ -98,7 +98,7 @@ class PendingAdds:
         return first
 
     def answered(self, bookie: str, *answers: BookieAnswer) -> None:
-        """Take a bookie's responses to entries."""
+        """Note which bookies have stored which entries, and acknowledge those on enough of them."""
         for answer in answers:
             if answer.code == OK:
                 self._stored(bookie, answer.entry)

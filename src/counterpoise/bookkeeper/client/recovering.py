@@ -57,7 +57,7 @@ class _Recovering:
                 self._replacing.cancel()
 
     def send(self, bookie: str, request: BookieRequest) -> None:
-        """Send a request."""
+        """Send a request of the recovery to a bookie."""
         self._bookies.send(bookie, [request], self)
 
     def replace(self, ensemble: Sequence[str], failed: Collection[str]) -> None:

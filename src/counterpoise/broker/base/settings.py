@@ -9,4 +9,4 @@ class LiveOptions(Protocol[T_co]):
     """A function that returns the current options, which may change; call it at each use."""
 
     def __call__(self) -> T_co:
-        """The options in force now."""
+        """Return the options that are in force now."""

@@ -56,7 +56,7 @@ class AutoSplit:
         self._said: frozenset[str] = frozenset()
 
     async def run(self) -> None:
-        """Check at every interval until cancelled."""
+        """Check at every interval which bundles to split, until cancelled."""
         while True:
             await asyncio.sleep(self._options().interval_minutes * MINUTE_S)
             try:

@@ -96,7 +96,7 @@ class OwnershipRepairs:
         self._due.set()
 
     def close(self) -> None:
-        """Stop listening."""
+        """Stop checking, and stop listening to the metadata store."""
         for unsubscribe in (*self._unsubscribe, *(each.close for each in self._values.values())):
             unsubscribe()
 

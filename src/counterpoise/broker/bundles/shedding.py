@@ -58,7 +58,7 @@ class SheddingSource(Protocol):
 
 
 class LeaderShedding:
-    """On the leader, runs a round every ``loadBalancerSheddingIntervalMinutes``."""
+    """Runs the leader's shedding rounds, one every ``loadBalancerSheddingIntervalMinutes``."""
 
     def __init__(
         self,

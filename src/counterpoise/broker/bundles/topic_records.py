@@ -120,7 +120,7 @@ class TopicRecords:
     # The store's methods.
 
     async def get(self, path: str) -> metadata.Stored | None:
-        """The node, or None if there is none."""
+        """A node with its value and version; None if there is no such node."""
         bundle = _bundle_of(path)
         if bundle is None:
             return await self._store.get(path)

@@ -50,7 +50,7 @@ class ClientLink:
     client_version: str = field(default="", init=False)
     protocol_version: int = field(default=0, init=False)
     closed: bool = field(default=False, init=False)
-    """Whether the client is gone."""
+    """Whether the client has disconnected, so that nothing is sent to it."""
     begun: int = field(default=0, init=False)
     """How many requests the client has begun since it connected."""
     listing: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)

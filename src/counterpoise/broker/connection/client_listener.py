@@ -97,7 +97,7 @@ class ClientListener:
             connection.abort()
 
     def admit_again(self) -> None:
-        """Accept clients again."""
+        """Accept clients again after `drop_connections` for good."""
         self._shared.connections.closed = False
 
     def set_publish_buffer(self, mib: int) -> None:

@@ -111,11 +111,11 @@ class ClientConsumers:
         )
 
     def flow(self, event: events.Flow) -> None:
-        """FLOW: permit more messages for a consumer."""
+        """FLOW: permit the broker to send a consumer more messages."""
         self._consumers[event.consumer_id].flow(event.permits)
 
     def ack(self, event: events.Ack) -> None:
-        """ACK: acknowledge entries."""
+        """ACK: acknowledge messages of a consumer; respond if the command asks for it."""
         consumer = self._consumers.get(event.consumer_id) or self._leaving.get(event.consumer_id)
         if consumer is None or not consumer.takes_acks:
             self._answer_ack(event, ServerError.ServiceNotReady, "The topic has been unloaded")
@@ -226,7 +226,7 @@ class ClientConsumers:
         )
 
     def stats(self, event: commands.CommandConsumerStats) -> None:
-        """CONSUMER_STATS: a consumer's statistics."""
+        """CONSUMER_STATS: respond with the statistics of a consumer."""
         consumer = self._consumers.get(event.consumer_id)
         self._link.outbox.write(
             encode.refuse(

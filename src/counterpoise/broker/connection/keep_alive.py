@@ -59,5 +59,5 @@ class KeepAlive:
             self._handle = self._loop.call_later(wait_s, self._tick)
 
     def stop(self) -> None:
-        """Send no more PINGs."""
+        """Send no more PINGs, since the connection is closed."""
         self._handle.cancel()

@@ -23,7 +23,7 @@ class RoundTrips:
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
 
     def ping(self) -> None:
-        """Send a PING."""
+        """Send a PING for which no caller waits."""
         self._sent += 1
         self._write()
 

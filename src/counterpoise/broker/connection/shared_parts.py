@@ -85,13 +85,13 @@ class Connections:
         return found
 
     def add(self, connection: "Connection", ip: str) -> None:
-        """Add a client's connection."""
+        """Count a client's connection towards the limits."""
         self.open.add(connection)
         self.admitted += 1
         self._by_ip[ip] += 1
 
     def remove(self, connection: "Connection", ip: str) -> None:
-        """Remove a client's connection, if present."""
+        """Count a closed connection no more; ignored if it was not counted."""
         if connection in self.open:
             self.open.remove(connection)
             self._former_pauses.update(connection.pause.times)

@@ -70,7 +70,7 @@ class TopicListWatch:
         return await self._listed(answer)
 
     def go_on(self) -> None:
-        """Send the client every difference from now on."""
+        """From now on send the client which topics appeared and disappeared."""
         if not self._stopped:
             self._task = self._link.keep("a watch of topics", self._follow)
 
@@ -107,7 +107,7 @@ class TopicListWatch:
             self._link.outbox.write(encode.frame(update))
 
     def stop(self) -> None:
-        """Stop listening and sending."""
+        """Stop listening for changes, and send the client nothing more."""
         self._stopped = True
         self._unsubscribe()
         if self._task is not None:

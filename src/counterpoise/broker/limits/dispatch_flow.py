@@ -26,11 +26,11 @@ class PublishRate(Protocol):
 
     @property
     def rate(self) -> float:
-        """Messages per second."""
+        """Messages/s published to the topic."""
 
     @property
     def byte_rate(self) -> float:
-        """Bytes per second."""
+        """Bytes/s published to the topic."""
 
 
 class DispatchLimit(RateLimit):

@@ -94,7 +94,7 @@ class LimitPolicies:
         )
 
     def stop(self) -> None:
-        """Apply no more changes."""
+        """Apply no more changes of policies and settings."""
         for unsubscribe in self._unsubscribe:
             unsubscribe()
         self.groups.close()

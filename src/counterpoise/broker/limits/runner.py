@@ -64,7 +64,7 @@ class LimitEpisodes:
         )
 
     def stop(self) -> None:
-        """Log nothing more."""
+        """Log no more limits that were reached: the broker stops."""
         for episode in self._open.values():
             episode.timer.cancel()
         self._open.clear()
@@ -130,7 +130,7 @@ class LimitRunner:
         self.throttled(flow)
 
     def set_limits(self, flow: LimitedFlow, limits: tuple[RateLimit, ...]) -> None:
-        """Replace the limits of a flow."""
+        """Replace the limits that apply to a flow."""
         self.throttle.set_limits(flow, limits, self.now())
         self.set_timers()
 
@@ -141,7 +141,7 @@ class LimitRunner:
             self.set_timers()
 
     def set_rate(self, limit: RateLimit, messages: int, size: int, period_s: int = 1) -> None:
-        """Change a limit's rate."""
+        """Change a limit's messages and bytes per ``period_s`` seconds."""
         self.throttle.set_rate(limit, messages, size, self.now(), period_s)
         self.set_timers()
 

@@ -18,7 +18,7 @@ class ThrottledProducer:
     held_entries: int
     held_bytes: int
     seconds: float
-    """How long it has waited."""
+    """For how many seconds it has waited."""
     times: int
     """How often it was throttled since it connected, this time included."""
 

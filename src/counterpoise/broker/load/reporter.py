@@ -93,7 +93,7 @@ class LoadReporter:
             return self.report
 
     def last(self) -> LocalBrokerData:
-        """The last measurement."""
+        """The report of the last measurement, published or not."""
         return self.report
 
     async def publish(self) -> None:

@@ -167,7 +167,7 @@ class SystemTopicLink:
             ) from None
 
     def close(self) -> None:
-        """End the link."""
+        """Close the connection to the topic, if there is one."""
         if self._opened is not None:
             self._opened.close()
         self._opened = self._peer = None

@@ -79,14 +79,14 @@ class Meter:
 
     @property
     def rate(self) -> float:
-        """Messages per second."""
+        """Messages/s over the last window and the current one."""
         if self._window != self._clock.window:
             self._catch_up()
         return (self.messages - self._former) / self._seconds()
 
     @property
     def byte_rate(self) -> float:
-        """Bytes per second."""
+        """Bytes/s over the last window and the current one."""
         if self._window != self._clock.window:
             self._catch_up()
         return (self.bytes - self._former_bytes) / self._seconds()

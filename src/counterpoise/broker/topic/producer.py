@@ -26,7 +26,7 @@ class PublishedTo(Protocol):
     def publish_in_transaction(
         self, producer: "Producer", transaction: TransactionId, send: Send
     ) -> None:
-        """Accept an entry of a transaction."""
+        """Accept or refuse an entry that a producer sent in a transaction."""
 
     def remove_producer(self, producer: "Producer") -> int:
         """Detach a producer; returns how many of its throttled entries are dropped."""

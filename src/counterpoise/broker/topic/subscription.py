@@ -151,7 +151,7 @@ class Subscription(SubscriptionCursor):
         return DISPATCHERS[request.type](spec)
 
     def remove(self, consumer: Recipient) -> None:
-        """Detach a consumer."""
+        """Detach a consumer; its unacknowledged messages go to others."""
         if self.dispatcher is None or consumer not in self.dispatcher.consumers:
             return
         self.dispatcher.remove(consumer)
@@ -162,7 +162,7 @@ class Subscription(SubscriptionCursor):
                 self.end()
 
     def wake(self) -> None:
-        """Deliver the topic's new entries."""
+        """Deliver entries that were just stored, as far as permits allow."""
         if self.dispatcher is not None:
             self.dispatcher.dispatch()
 

@@ -101,7 +101,7 @@ class Topic(ABC):
 
     @property
     def _entries(self) -> int:
-        """The number of stored entries."""
+        """The number of entries that the topic has stored and not deleted."""
         return 0
 
     @property

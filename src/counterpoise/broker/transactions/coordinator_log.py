@@ -64,7 +64,7 @@ class CoordinatorLog:
         self.log.trim(before)
 
     async def close(self) -> None:
-        """Close the log."""
+        """Close the log, so that the coordinator's next owner can open it."""
         self.broken = self.broken or StorageError("the transaction coordinator is closed")
         await self.log.close()
 

@@ -42,7 +42,7 @@ class CoordinatedTransaction:
     opened_ms: int
     timeout_ms: int
     owner: str | None
-    """The role that opened it."""
+    """The role of the client that opened it; None without authentication."""
     first_record: int
     """The index of its first record in the coordinator's log."""
     state: TransactionState = TransactionState.OPEN

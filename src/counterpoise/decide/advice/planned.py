@@ -37,7 +37,7 @@ class AdviceOptions:
     """How many rounds and moves a plan may have, and the rules for them."""
 
     rounds: int = 10
-    """The most rounds of a plan."""
+    """The most rounds that a plan may have."""
     at_once: int = 4
     between_ms: int = BalanceOptions().decide_every_ms
     """Milliseconds between two rounds."""

@@ -206,7 +206,7 @@ class RoundMemory(JsonObject):
     recently_unloaded: Mapping[str, int] = field(default_factory=dict)
     """When each bundle was last moved, milliseconds since 1970."""
     decided_at_ms: int = json_name("decidedAt", 0)
-    """The time of the last round."""
+    """The time of the last round, in milliseconds since 1970; 0 before the first."""
     last_move_ms: int = json_name("settledAt", 0)
     """When the last move ended: earlier polls show the cluster before it."""
     traffic_before: Mapping[str, float] = field(default_factory=dict)
@@ -221,7 +221,7 @@ class RoundMemory(JsonObject):
     costs: Costs = field(default_factory=dict)
     """The last moves of bundles if these disturbed clients (`costly.py`)."""
     moves_took_s: tuple[float, ...] = json_name("movesTookSeconds", ())
-    """The durations of the last moves in seconds."""
+    """How many seconds each of the last moves took."""
 
     def with_moves_by_hand(self, hops: Mapping[str, Hop]) -> "RoundMemory":
         """A copy that includes operators' moves, by bundle; these start a grace period, too."""

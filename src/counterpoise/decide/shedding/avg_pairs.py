@@ -64,7 +64,7 @@ class Hits:
             self.drop(names[index])
 
     def drop(self, name: str) -> None:
-        """Reset a broker's counters."""
+        """Set the counters of a broker back to 0."""
         self.low.pop(name, None)
         self.high.pop(name, None)
 

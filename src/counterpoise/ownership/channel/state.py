@@ -84,7 +84,7 @@ class ChannelBundle:
     timer_for: int | None = None
     """The version of the record for which a timer limits the wait; None: no timer runs."""
     failures: int = 0
-    """How many commands in a row failed."""
+    """How many commands in a row have failed; the pause before the next depends on it."""
 
     @property
     def me(self) -> str:

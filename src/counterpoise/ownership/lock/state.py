@@ -78,7 +78,7 @@ class BundleLock:
     overtaken: bool = False
     """Whether another event came since the command: its result is ignored, and it is reissued."""
     failures: int = 0
-    """How many commands in a row failed."""
+    """How many commands in a row have failed; the pause before the next depends on it."""
     deferred: object | None = None
     """A request that is handled when the current step has ended; None: none."""
     claimed: bool = False

@@ -131,7 +131,7 @@ class Collector:
         return sorted(brokers, key=lambda broker: (self._address(broker) not in slow, broker))
 
     def close(self) -> None:
-        """Cancel pending requests."""
+        """Cancel the pending requests to brokers."""
         self._beside.keep(())
         if self._topic_loads is not None:
             self._topic_loads.keep(())

@@ -115,7 +115,7 @@ class ClusterLook:
         return self.state
 
     def close(self) -> None:
-        """Cancel pending requests."""
+        """Cancel the pending requests to the cluster's brokers."""
         self._collector.close()
 
     async def _rows(self) -> ReportRows | str:

@@ -145,7 +145,7 @@ class WebhookNotifier:
                 self._idle.set()
 
     async def sent(self) -> None:
-        """Wait until the queue is empty."""
+        """Wait until no notice waits to be sent."""
         await self._idle.wait()
 
     def _next(self) -> Notice:

@@ -28,7 +28,7 @@ class JobWatch:
         self.close()
 
     def close(self) -> None:
-        """Cancel the jobs that still run."""
+        """Cancel the watched jobs that still run."""
         with suppress(Exception):  # a context that is gone has no job left
             self._spark.cancelJobsWithTag(self._tag)
 

@@ -44,7 +44,7 @@ class _Work(Generic[R]):
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Do the work, in a thread."""
+        """Called in a thread: do the work, and keep its result or error."""
         try:
             self._result = self._work()
         except BaseException as error:

@@ -77,7 +77,7 @@ class EntryReader:
         self._wake()
 
     def close(self) -> None:
-        """Stop reading."""
+        """Stop reading, and drop the chunk in memory."""
         self._chunk = None
         if self._reading is not None:
             self._reading.cancel()

@@ -33,7 +33,7 @@ class FailoverOrder(Generic[M]):
         self._distances: dict[M, int] = {}
 
     def add(self, member: M, name: str, priority: int) -> None:
-        """Add a member."""
+        """Add a consumer (member) with its name and priority."""
         line = self._lines.get(priority)
         if line is None:
             line = self._lines[priority] = []
@@ -42,7 +42,7 @@ class FailoverOrder(Generic[M]):
         insort(line, (distance, name, member), key=lambda e: e[:2])
 
     def remove(self, member: M, name: str, priority: int) -> None:
-        """Remove a member."""
+        """Remove a consumer (member) that was added with this name and priority."""
         line = self._lines[priority]
         at = bisect_left(line, (self._distances.pop(member), name), key=lambda e: e[:2])
         while line[at][2] is not member:

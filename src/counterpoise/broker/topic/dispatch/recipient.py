@@ -34,7 +34,7 @@ class Recipient:
     """By index, each entry that was sent and is neither acknowledged nor to be redelivered: its
     number of messages."""
     unacked: int = field(default=0, init=False)
-    """The number of messages in ``pending``."""
+    """The number of unacknowledged messages, those in ``pending``."""
     blocked: bool = field(default=False, init=False)
     closed: bool = field(default=False, init=False)
     is_end_notified: bool = field(default=False, init=False)

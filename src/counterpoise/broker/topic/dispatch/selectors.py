@@ -178,7 +178,7 @@ class StickyRanges(Selector[M]):
             insort(self._ranges, (start, end, member), key=lambda held: held[0])
 
     def remove(self, member: M) -> None:
-        """Free the member's ranges."""
+        """Free the ranges of a member that leaves."""
         for start in self._held.pop(member):
             del self._ranges[bisect_left(self._ranges, start, key=lambda held: held[0])]
 
@@ -224,7 +224,7 @@ class HalvedRanges(Selector[M]):
         self._end_of[member] = end
 
     def remove(self, member: M) -> None:
-        """Give the member's range to its neighbour."""
+        """Give the range of a member that leaves to its neighbour."""
         end = self._end_of.pop(member)
         if end == LAST_SLOT + 1 and len(self._ends) > 1:
             below = self._ends[-2]

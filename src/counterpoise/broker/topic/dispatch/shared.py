@@ -226,7 +226,7 @@ class SharedDispatcher(Dispatcher):
         self.redeliveries.clear()
 
     def close(self) -> None:
-        """Deliver nothing more."""
+        """Deliver nothing more, and cancel timers of delayed messages."""
         if self._timer is not None:
             self._timer.cancel()
         super().close()

@@ -250,7 +250,7 @@ class SingleActiveDispatcher(Dispatcher):
             self._switch = None
 
     def close(self) -> None:
-        """Deliver nothing more."""
+        """Deliver nothing more, and cancel a delayed switch of consumers."""
         self._cancel_switch()
         if self._notification is not None:
             self._notification.cancel()

@@ -270,7 +270,7 @@ class PublishFlow(LimitedFlow):
         return True
 
     def take_back(self) -> None:
-        """Return unused reserved tokens to the limits; charge what was taken beyond them."""
+        """Give reserved tokens that were not used back to the limits; charge what exceeded them."""
         messages, size = self.free_messages, self.free_bytes
         self.free_messages = self.free_bytes = 0
         for limit in self.limits:

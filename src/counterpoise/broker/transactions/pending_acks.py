@@ -87,7 +87,7 @@ class PendingAcks:
         self._pending[ack.at] = bits | ack.bits, ack.size
 
     def refuses_cumulative(self, ack: CumulativeAck) -> bool:
-        """Whether another transaction acknowledges cumulatively, or the same one has as far."""
+        """Whether another transaction acknowledges cumulatively, or this one already as far."""
         held = self.cumulative
         if held is None:
             return False

@@ -1,4 +1,4 @@
-"""A chart of one load over time, as the history recorded it and the console observed it."""
+"""A chart of the load of one bundle or broker over time, as recorded and as observed since."""
 
 from nicegui import background_tasks, ui
 

@@ -80,7 +80,7 @@ class Exchange:
         """Choose moves, going through the busier broker's bundles from the least busy up.
 
         A bundle larger than what is left to move may still move if smaller ones can come back for
-        it; the search ends at the first bundle for which none can. At least one listed bundle
+        it. The search ends at the first bundle for which none can. At least one listed bundle
         stays.
         """
         busy, idle, to = self._ends()

@@ -53,7 +53,7 @@ class PieceFacts:
 
 @dataclass(frozen=True)
 class PieceReports:
-    """The load reports that are made of one piece; their rows are made on demand."""
+    """The load reports that are made of one piece of an import; their rows are made on demand."""
 
     piece: ClusterPiece
     reported: Masks

@@ -32,7 +32,7 @@ SPREAD_SAMPLES: Final = 50
 FIRST_SPREAD: Final = 0.1
 """The spread that is assumed for a new bundle, as a part of its load."""
 WIDEST: Final = 1.0
-"""The largest spread, as a part of the load: a load, never negative, rarely deviates further."""
+"""The largest spread, the mean deviation of samples from forecasts as a part of the load."""
 OUTLIER: Final = 3.0
 """A sample that deviates from its forecast by more than this many spreads is cut to so many."""
 BURST_SAMPLES: Final = 2

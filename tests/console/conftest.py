@@ -13,6 +13,8 @@ from playwright.sync_api import Browser, BrowserContext, Page, expect, sync_play
 
 from counterpoise.app.clusters.processes import Child, ChildSpec
 
+SHOWN_WITHIN_MS = 60_000
+"""What is awaited on a page is there after a tenth of a second, unless the machine is busy."""
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
 StartConsole = Callable[..., str]
 
@@ -25,6 +27,7 @@ def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         # Without a sandbox: root in a container has none, and only our own page is shown.
         launched = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        expect.set_options(timeout=SHOWN_WITHIN_MS)
         yield launched
         launched.close()
 
@@ -33,6 +36,7 @@ def browser() -> Iterator[Browser]:
 def context(browser: Browser) -> Iterator[BrowserContext]:
     """What the pages of a module share: what was loaded once is not loaded again."""
     with browser.new_context() as made:
+        made.set_default_timeout(SHOWN_WITHIN_MS)
         yield made
 
 
@@ -68,6 +72,20 @@ def opened(
         expect(page.get_by_text("live, seen")).to_be_visible()
         yield page
         assert not errors
+
+
+MAP_IS_DRAWN = """async () => {
+    const element = document.querySelector('.map .chart');
+    const chart = element && window.getElement?.(parseInt(element.id.slice(1)))?.chart;
+    if (!chart?.getOption()?.series?.[0]?.data?.length) return false;
+    for (let frame = 0; frame < 2; frame++) await new Promise(requestAnimationFrame);
+    return true;
+}"""
+
+
+def map_is_drawn(page: Page) -> None:
+    """Wait until the map shows the cluster: its words, and its empty canvas, are there before."""
+    page.wait_for_function(MAP_IS_DRAWN)
 
 
 def console_spec(directory: Path, *options: str) -> ChildSpec:

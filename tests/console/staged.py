@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from counterpoise.app.clusters.loop_thread import LoopThread
 from tests.pipeline.fake_cluster import FakeBroker, FakeCluster
 
+WITHIN_S = 60.0
 ASKED_FOR_A_ROLE = "/admin/v2/brokers/configuration/runtime"
 
 
@@ -15,16 +16,17 @@ class Staged(FakeCluster):
     thread: LoopThread
 
     def add(self) -> FakeBroker:
-        return self.thread.run(self.add_broker(), 10)
-
-    def remove(self, broker: FakeBroker) -> None:
-        self.thread.run(self.remove_broker(broker), 10)
+        return self.thread.run(self.add_broker(), WITHIN_S)
 
     def on_loop(self, work: Callable[[], None]) -> None:
         async def run() -> None:
             work()
 
-        self.thread.run(run(), 10)
+        self.thread.run(run(), WITHIN_S)
+
+    def carry(self, owner: FakeBroker, bundle: str, bytes_per_s: float) -> None:
+        # On the loop, whose brokers may be listing the bundles that they own.
+        self.on_loop(lambda: FakeCluster.carry(self, owner, bundle, bytes_per_s))
 
 
 @contextmanager
@@ -36,6 +38,6 @@ def staged(brokers: int = 2) -> Iterator[Staged]:
         for _ in range(brokers):
             cluster.add().answers[ASKED_FOR_A_ROLE] = (200, b"{}")
         yield cluster
-        thread.run(cluster.__aexit__(None, None, None), 10)
+        thread.run(cluster.__aexit__(None, None, None), WITHIN_S)
     finally:
         thread.stop()

@@ -32,7 +32,7 @@ def test_a_signal_ends_a_console_in_order(
             assert process.stdout is not None
             assert process.stdout.readline().startswith("{")
             process.send_signal(number)
-            _, errors = process.communicate(timeout=30)
+            _, errors = process.communicate(timeout=60)
         finally:
             process.kill()
     assert (process.returncode, errors) == (0, "")
@@ -40,7 +40,7 @@ def test_a_signal_ends_a_console_in_order(
 
 def health(url: str) -> int:
     try:
-        with urllib.request.urlopen(f"{url}health", timeout=10) as response:
+        with urllib.request.urlopen(f"{url}health", timeout=60) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         error.close()
@@ -57,4 +57,4 @@ def test_a_fleet_is_not_healthy_before_every_cluster_was_looked_at_once(
         )
         url = start_console("--fleet", str(tmp_path / "fleet.toml"), "--within", "60s")
         assert health(url) == 503
-    assert answer_within(lambda: health(url) == 200, 30)
+    assert answer_within(lambda: health(url) == 200, 60)

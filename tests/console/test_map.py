@@ -6,7 +6,7 @@ from itertools import pairwise
 import pytest
 from playwright.sync_api import BrowserContext, Page, expect
 
-from tests.console.conftest import StartConsole, opened
+from tests.console.conftest import StartConsole, map_is_drawn, opened
 from tests.console.staged import Staged, staged
 from tests.pipeline.fake_cluster import bundle_name
 
@@ -36,12 +36,13 @@ def page(context: BrowserContext, start_console: StartConsole, cluster: Staged) 
 
 
 def load(cluster: Staged, bytes_per_s: float) -> None:
-    cluster.on_loop(lambda: cluster.carry(cluster.brokers[0], bundle_name(0), bytes_per_s))
+    cluster.carry(cluster.brokers[0], bundle_name(0), bytes_per_s)
 
 
 def test_what_a_look_changed_is_drawn_once(page: Page, cluster: Staged) -> None:
     """A map of hundreds of tiles that is drawn twice keeps its browser busy twice as long."""
     expect(page.get_by_role("img", name="The most loaded")).to_be_visible()
+    map_is_drawn(page)
     page.evaluate(NOTED)
     for looks in (1, 2, 3):
         load(cluster, 5_000.0 * looks)

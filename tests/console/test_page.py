@@ -9,7 +9,8 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Locator, Page, expect
 
 from counterpoise import Cluster
-from tests.console.conftest import StartConsole, opened
+from tests.console.conftest import StartConsole, map_is_drawn, opened
+from tests.waiting import found_soon
 
 pytestmark = [pytest.mark.browser, pytest.mark.client]
 
@@ -75,6 +76,7 @@ def test_a_bundle_is_transferred_by_clicking_and_the_picture_changes(
     target = next(each for each in cluster.brokers if each.alive and each is not source)
     panel = choose_bundle(page, bundle)
     expect(panel.get_by_text(f"owner {source.id}")).to_be_visible()
+    map_is_drawn(page)
     drawing = page.locator(".map canvas")
     before = drawing.screenshot()
 
@@ -87,7 +89,7 @@ def test_a_bundle_is_transferred_by_clicking_and_the_picture_changes(
 
     expect(panel.get_by_text(f"owner {target.id}")).to_be_visible()
     assert cluster.owner(topic) is target
-    assert drawing.screenshot() != before
+    found_soon(lambda: drawing.screenshot() != before, "the map is drawn again")
     page.get_by_role("tab", name="Moves").click()
     moves = page.get_by_role("region", name="Moves")
     expect(moves.get_by_text(f"Transfer {bundle} to {target.id}: done")).to_be_visible()
@@ -97,6 +99,7 @@ def test_a_bundle_is_transferred_by_clicking_and_the_picture_changes(
 def test_a_tile_of_the_map_can_be_clicked(page: Page, cluster: Cluster) -> None:
     drawing = page.locator(".map canvas")
     expect(page.get_by_role("img", name="2 brokers")).to_be_visible()
+    map_is_drawn(page)
     box = drawing.bounding_box()
     assert box is not None
     drawing.click(position={"x": box["width"] / 4, "y": box["height"] / 2})
@@ -131,7 +134,7 @@ def test_a_broker_is_drained_by_button(page: Page, cluster: Cluster) -> None:
     page.get_by_role("dialog").get_by_role("button", name="Carry it out").click()
     page.get_by_role("tab", name="Moves").click()
     moves = page.get_by_role("region", name="Moves")
-    expect(moves.get_by_text(f"Drain {broker.id}: done")).to_be_visible(timeout=20_000)
+    expect(moves.get_by_text(f"Drain {broker.id}: done")).to_be_visible()
     assert [each for each in broker.bundles if each.startswith("public/")] == []
 
 
@@ -205,7 +208,7 @@ def faults_of(page: Page, where: str = "body") -> list[str]:
 
     What is still fading in has no contrast yet, so a fault is one that is there to stay.
     """
-    for _ in range(3):
+    for _ in range(20):
         found = Axe().run(page, context=where).response["violations"]
         faults = [
             f"{each['impact']} {each['id']}: {node['html'][:160]} {node['failureSummary'][:300]}"

@@ -2,7 +2,8 @@
 
 A request that is not in `docs/REQUESTS.md` fails the test that used the cluster.
 
-Each broker is a real HTTP server on a port of its own. A bundle carries a given load; the broker
+Each broker is a real HTTP server on a port of its own, which no other process and no later broker
+gets as long as the cluster is there. A bundle carries a given load; the broker
 that owns it reports it, from the next report on.
 """
 
@@ -14,6 +15,7 @@ from typing import Any
 
 from aiohttp import web
 
+from counterpoise.app.clusters.reserved_port import ReservedPort
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.usage import ResourceUsage
 from counterpoise.names.bundle import BundleName
@@ -29,6 +31,7 @@ class FakeBroker:
 
     cluster: "FakeCluster"
     runner: web.AppRunner
+    port: ReservedPort = field(default_factory=ReservedPort)
     name: str = ""
     silent: bool = False
     says: Any = None
@@ -176,9 +179,9 @@ class FakeCluster:
             ]
         )
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", 0)
+        site = web.TCPSite(runner, "127.0.0.1", broker.port.number)
         await site.start()
-        broker.name = f"127.0.0.1:{runner.addresses[0][1]}"
+        broker.name = f"127.0.0.1:{broker.port.number}"
         self.brokers.append(broker)
         return broker
 
@@ -196,6 +199,8 @@ class FakeCluster:
                 if held is not None:
                     held.set()
             await broker.runner.cleanup()
+        for broker in (*self.brokers, *self.removed):
+            broker.port.release()
         asked = {each for broker in (*self.brokers, *self.removed) for each in broker.requests}
         assert not (new := unlisted(sorted(asked))), f"not in {PAGE.name}: {new}"
 

@@ -61,7 +61,7 @@ def test_without_the_extras_it_says_what_to_install(missing: str, tmp_path: Path
         f"from counterpoise.app.main import main; sys.exit(main({words!r}))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=250, check=False
     )
     assert done.returncode == 2, done.stderr
     assert "pip install 'counterpoise[pipeline]'" in done.stderr

@@ -18,6 +18,7 @@ from counterpoise.wire.encode import frame
 from counterpoise.wire.proto.commands_pb2 import CommandConnect
 
 pytestmark = pytest.mark.client
+REPLAY = ("replay", "--patience", "60")
 REFUSE_SECOND = {"operation": "SEND", "effect": "error", "code": "PersistenceError", "every": 2}
 
 
@@ -34,15 +35,15 @@ def publish_and_consume(cluster: Cluster, token: str | None = None) -> list[byte
         producer.send(b"order %d" % number)
     received = []
     for number in range(5):
-        message = consumer.receive(10_000)
+        message = consumer.receive(60_000)
         received.append(message.data())
         if number < 3:
             consumer.acknowledge(message)
     consumer.close()
     again = client.subscribe("orders", "billing")
-    received += [again.receive(10_000).data() for _ in range(2)]
+    received += [again.receive(60_000).data() for _ in range(2)]
     again.redeliver_unacknowledged_messages()
-    received += [again.receive(10_000).data() for _ in range(2)]
+    received += [again.receive(60_000).data() for _ in range(2)]
     client.close()
     return received
 
@@ -66,11 +67,11 @@ def test_a_replay_is_answered_as_the_recording_was(
         for topic in ("a", "b", "c"):
             earlier.create_producer(topic).send(b"")
         earlier.close()
-        assert main(["replay", str(recording), "--url", cluster.service_url]) == 0
+        assert main([*REPLAY, str(recording), "--url", cluster.service_url]) == 0
         # What was acknowledged is not there any more, and nothing else is missing.
         client = pulsar.Client(cluster.service_url)
         consumer = client.subscribe("orders", "billing")
-        assert [consumer.receive(10_000).data() for _ in range(2)] == [b"order 3", b"order 4"]
+        assert [consumer.receive(60_000).data() for _ in range(2)] == [b"order 3", b"order 4"]
         client.close()
     assert "no differences" in capsys.readouterr().out
 
@@ -137,7 +138,7 @@ def test_a_recording_cut_off_anywhere_loses_its_last_record_alone(
         assert list(read_recording(io.BytesIO(written[:-cut]))) == whole[:-1]
     cut_off = tmp_path / "cut"
     cut_off.write_bytes(written[:-1])
-    assert main(["replay", str(cut_off)]) == 0
+    assert main([*REPLAY, str(cut_off)]) == 0
     assert f"the last {last - 1} bytes" in capsys.readouterr().err
 
 

@@ -39,7 +39,7 @@ class Broker:
 
 @asynccontextmanager
 async def replayed(
-    broker: Broker, speed: float | None = None, patience_s: float = 0.05
+    broker: Broker, speed: float | None = None, patience_s: float = 60.0
 ) -> AsyncIterator[Replay]:
     server = await asyncio.start_server(broker.serve, "127.0.0.1", 0)
     host, port = server.sockets[0].getsockname()
@@ -135,7 +135,7 @@ async def test_what_a_broker_that_left_is_not_sent_is_a_difference() -> None:
     flow = command("flow", consumer_id=1, message_permits=1)
     receipt = placed("send_receipt", THEN, producer_id=1, sequence_id=0)
     broker = Broker([], leaves=True)
-    async with replayed(broker, patience_s=20.0) as replay:
+    async with replayed(broker) as replay:
         await replay.run([OPENED, sent(flow), answered(receipt), sent(flow), sent(flow)])
     assert replay.differences() == [
         "connection 1: the broker disconnected now; 2 commands could not be sent",

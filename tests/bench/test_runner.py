@@ -44,14 +44,14 @@ def bench(root: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
         env=os.environ | {"PYTHONPATH": str(root)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=250,
         check=False,
     )
 
 
 def left_of(group: int) -> list[str]:
-    """The processes of a group that run 10 s later still; those that were killed need a moment."""
-    until = time.monotonic() + 10
+    """The processes of a group that run a minute later still; what was killed needs a moment."""
+    until = time.monotonic() + 60
     while True:
         # A dead one has the state Z until its new parent collects it.
         words = ["pgrep", "--runstates", "D,R,S,T", "-g", str(group)]
@@ -63,10 +63,10 @@ def left_of(group: int) -> list[str]:
 def test_a_benchmark_that_raises_or_hangs_is_a_line_and_the_others_have_their_figures(
     benchmarks: Path,
 ) -> None:
-    ran = bench(benchmarks, "--minutes", "0.05")
+    ran = bench(benchmarks, "--minutes", "0.2")
     assert ran.returncode == 1
     assert "1 figures, 0 below their bar, 2 benchmarks failed" in ran.stdout
-    assert "failed: slow: was ended after 3 s" in ran.stdout
+    assert "failed: slow: was ended after 12 s" in ran.stdout
     assert "failed: wrong: status 1: ValueError: no such broker" in ran.stdout
     assert "Traceback" not in ran.stdout + ran.stderr
     figures = json.loads((benchmarks / "artifacts/bench/figures.json").read_text(encoding="utf-8"))
@@ -98,7 +98,7 @@ def test_a_runner_that_is_ended_ends_its_benchmark(benchmarks: Path) -> None:
     assert runner.stdout.readline() == "== slow\n"
     benchmark = _only_child(runner.pid)
     runner.send_signal(signal.SIGTERM)
-    _, errors = runner.communicate(timeout=30)
+    _, errors = runner.communicate(timeout=100)
     assert "Traceback" not in errors
     assert left_of(benchmark) == []
 

@@ -6,7 +6,7 @@ import threading
 import pulsar
 import pytest
 
-from tests.client.conftest import receive_all
+from tests.client.conftest import SOON, receive_all
 
 pytestmark = pytest.mark.client
 
@@ -44,8 +44,8 @@ def test_waiting_for_exclusive_access(client: pulsar.Client, topic: str) -> None
     assert not opened.wait(0.3)
     first.send(b"first")
     first.close()
-    assert opened.wait(15)
-    waiter.join(15)
+    assert opened.wait(SOON / 1000)
+    waiter.join(SOON / 1000)
     assert receive_all(consumer, 2) == [b"first", b"second"]
 
 

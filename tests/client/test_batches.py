@@ -109,7 +109,7 @@ def test_batches_by_key(client: pulsar.Client, topic: str) -> None:
 
 def test_batch_receive(client: pulsar.Client, topic: str) -> None:
     consumer = client.subscribe(
-        topic, "s", batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(10, -1, 5_000)
+        topic, "s", batch_receive_policy=pulsar.ConsumerBatchReceivePolicy(10, -1, SOON)
     )
     producer = client.create_producer(topic)
     for payload in payloads(10):

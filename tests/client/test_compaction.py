@@ -2,7 +2,7 @@
 
 import pulsar
 
-from tests.client.conftest import Target
+from tests.client.conftest import SOON, Target
 from tests.waiting import found_soon
 
 
@@ -21,7 +21,7 @@ def read(client: pulsar.Client, topic: str, *, is_compacted: bool) -> list[tuple
     reader = client.create_reader(topic, pulsar.MessageId.earliest, is_read_compacted=is_compacted)
     found = []
     while reader.has_message_available():
-        message = reader.read_next(5000)
+        message = reader.read_next(SOON)
         found.append((message.partition_key(), message.data()))
     reader.close()
     return found
@@ -65,13 +65,13 @@ def test_a_durable_consumer_goes_on_where_it_was(
         )
 
     consumer = subscribe()
-    first = consumer.receive(5000)
+    first = consumer.receive(SOON)
     assert first.data() == b"3"
     consumer.acknowledge_cumulative(first)
     consumer.close()
     producer.send(b"6", partition_key="0")
     consumer = subscribe()
-    assert [consumer.receive(5000).data() for _ in range(3)] == [b"4", b"5", b"6"]
+    assert [consumer.receive(SOON).data() for _ in range(3)] == [b"4", b"5", b"6"]
     consumer.close()
 
 

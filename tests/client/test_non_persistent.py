@@ -1,11 +1,13 @@
 """Topics that keep nothing: delivered to who is there, forgotten otherwise."""
 
+import contextlib
 import uuid
 
 import pulsar
 import pytest
 
-from tests.client.conftest import assert_no_more, payloads, receive_all
+from tests.client.conftest import NEVER, assert_no_more, payloads, receive_all
+from tests.waiting import found_soon
 
 pytestmark = pytest.mark.client
 
@@ -38,11 +40,15 @@ def test_shared(client: pulsar.Client, fleeting: str) -> None:
     producer = client.create_producer(fleeting)
     for payload in payloads(20):
         producer.send(payload)
-    received = []
-    for consumer in consumers:
-        try:
-            while True:
-                received.append(consumer.receive(500).data())
-        except pulsar.Timeout:
-            pass
+    received: list[bytes] = []
+
+    def read_on() -> bool:
+        for consumer in consumers:
+            with contextlib.suppress(pulsar.Timeout):
+                received.append(consumer.receive(NEVER).data())
+        return len(received) >= 20
+
+    found_soon(read_on, "20 messages")
     assert sorted(received) == sorted(payloads(20))
+    for consumer in consumers:
+        assert_no_more(consumer)

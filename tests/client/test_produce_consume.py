@@ -163,7 +163,7 @@ def test_a_listener_is_called(client: pulsar.Client, topic: str) -> None:
     producer = client.create_producer(topic)
     for payload in payloads(10):
         producer.send(payload)
-    assert [heard.get(timeout=15) for _ in range(10)] == payloads(10)
+    assert [heard.get(timeout=SOON / 1000) for _ in range(10)] == payloads(10)
     consumer.close()
 
 

@@ -128,8 +128,8 @@ def test_a_pod_that_ends_is_drained_first_and_released_when_it_is_back(tmp_path:
 
         waiting = its.start(broker["lifecycle"]["preStop"]["exec"]["command"])
         draining = its.start(beside["lifecycle"]["preStop"]["exec"]["command"])
-        said, _ = draining.communicate(timeout=60)
-        waiting.communicate(timeout=30)
+        said, _ = draining.communicate(timeout=100)
+        waiting.communicate(timeout=100)
         assert (draining.returncode, waiting.returncode) == (0, 0), said
         assert all(owner_of(cluster, f"orders-{n}") != leaving for n in range(8)), said
         assert leaving in cordoned(trail.actions())
@@ -139,7 +139,7 @@ def test_a_pod_that_ends_is_drained_first_and_released_when_it_is_back(tmp_path:
             found_soon(lambda: leaving not in cordoned(trail.actions()), "it is released")
             assert sidecar.poll() is None
             os.killpg(sidecar.pid, signal.SIGTERM)
-            sidecar.communicate(timeout=30)
+            sidecar.communicate(timeout=100)
             assert sidecar.returncode == 0
         finally:
             if sidecar.poll() is None:

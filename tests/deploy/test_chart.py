@@ -267,13 +267,13 @@ def on_disk(
 
 
 def text(url: str) -> str:
-    with urllib.request.urlopen(url, timeout=5) as response:
+    with urllib.request.urlopen(url, timeout=60) as response:
         return str(response.read(), "utf-8")
 
 
 def answer(url: str) -> int:
     try:
-        with urllib.request.urlopen(url, timeout=5) as response:
+        with urllib.request.urlopen(url, timeout=60) as response:
             return int(response.status)
     except urllib.error.HTTPError as error:
         with error:

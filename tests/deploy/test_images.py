@@ -90,7 +90,7 @@ def first_acknowledgement_s(command: list[str], environ: dict[str, str], first: 
             took = took or time.monotonic() - began
             client.close()
         cluster.send_signal(signal.SIGTERM)
-        assert cluster.wait(timeout=30) == 0
+        assert cluster.wait(timeout=100) == 0
         cluster.stdout.close()
     finally:
         cluster.kill()

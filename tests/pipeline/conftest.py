@@ -65,7 +65,7 @@ def history(tmp_path: Path) -> JournalWriter:
 
 @pytest.fixture
 async def http() -> AsyncIterator[aiohttp.ClientSession]:
-    timeout = aiohttp.ClientTimeout(total=10)
+    timeout = aiohttp.ClientTimeout(total=60)
     async with aiohttp.ClientSession(timeout=timeout) as session:
         yield session
     await asyncio.sleep(0)

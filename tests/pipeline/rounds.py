@@ -1,6 +1,7 @@
 """What tests of rounds share: a balancer over a cluster that is its API, and what it saw."""
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import aiohttp
 
@@ -14,7 +15,9 @@ from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, Loads, poll
 from tests.pipeline.fake_cluster import FakeCluster
 
-DO_IT = ExecutorOptions(execute=True, verify_within_s=1.0, failed_most=0)
+DO_IT = ExecutorOptions(execute=True, verify_within_s=60.0, failed_most=0)
+SOON = replace(DO_IT, verify_within_s=1.0)
+"""For moves that never end: a test waits so long for each."""
 
 
 def loads(cluster: FakeCluster) -> dict[str, Loads | None]:

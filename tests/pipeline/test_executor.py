@@ -17,7 +17,16 @@ from counterpoise.pipeline.tables.journal import JournalWriter
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name, wide_bundle
-from tests.pipeline.rounds import DO_IT, EndedMoves, LogLines, balancer, made_of, outcomes, seen
+from tests.pipeline.rounds import (
+    DO_IT,
+    SOON,
+    EndedMoves,
+    LogLines,
+    balancer,
+    made_of,
+    outcomes,
+    seen,
+)
 
 
 async def test_a_bundle_that_is_gone_or_there_already_is_not_unloaded(
@@ -203,7 +212,7 @@ async def test_what_is_changing_hands_until_the_time_is_up_is_said_with_the_brok
     made = await made_of(balancer(http, history, options=replace(DO_IT, execute=False)), state)
     move = made.moves[0]
     destination = next(each for each in uneven.brokers if each.name == move.destination)
-    executor, ended = Executor(http, lambda: START, DO_IT), EndedMoves()
+    executor, ended = Executor(http, lambda: START, SOON), EndedMoves()
     path = lookups + name_in(move.bundle).rpartition("/")[2]
 
     class Unloads(list[tuple[str, str]]):
@@ -256,7 +265,7 @@ async def test_where_clients_may_create_no_topics_brokers_are_asked_what_they_ow
     for index in range(10):
         cluster.carry(first, wide_bundle(index), 9000.0 + index)
     cluster.no_topics, cluster.creates = True, False
-    made = await made_of(balancer(http, history), seen(cluster))
+    made = await made_of(balancer(http, history, options=SOON), seen(cluster))
     assert {one.status for one in outcomes(history, made)} == {MoveStatus.UNOWNED}
     assert {bundle for bundle, _ in cluster.unloads} == {move.bundle for move in made.moves}
 

@@ -146,7 +146,7 @@ def test_a_session_ends_with_its_jvm_and_leaves_no_file(
     gateway.printed = printed
     monkeypatch.setattr(SparkContext, "_gateway", gateway)
     monkeypatch.setattr(SparkContext, "_jvm", None)
-    monkeypatch.setattr(jvm, "STOP_WITHIN_S", 10.0 if command == "cat" else 0.01)
+    monkeypatch.setattr(jvm, "STOP_WITHIN_S", 60.0 if command == "cat" else 0.01)
     try:
         stop_spark(Mock())
         assert process.returncode == (0 if command == "cat" else -signal.SIGKILL)
@@ -271,7 +271,7 @@ def test_a_jvm_that_was_killed_ends_the_fold_with_a_sentence(
     """Its connections break then, as they may without that."""
     process = subprocess.Popen(["sleep", "60"])
     monkeypatch.setattr(SparkContext, "_gateway", SimpleNamespace(proc=process))
-    monkeypatch.setattr(jvm, "NOTICED_WITHIN_S", 0.01 if not killed else 10.0)
+    monkeypatch.setattr(jvm, "NOTICED_WITHIN_S", 0.01 if not killed else 60.0)
     fold, _ = patient_fold(tmp_path, Py4JNetworkError("refused"))
     try:
         if killed:

@@ -103,7 +103,7 @@ async def test_the_balancer_on_spark_evens_out_brokers_and_loses_nothing(
         assert second.bundles
         missing = set(load.acknowledged)
         while missing:
-            message = await asyncio.to_thread(consumer.receive, 15_000)
+            message = await asyncio.to_thread(consumer.receive, 60_000)
             consumer.acknowledge(message)
             missing.discard(message.data())
         client.close()

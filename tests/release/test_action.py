@@ -97,7 +97,7 @@ def test_the_steps_after_it_have_a_cluster(runner: Runner) -> None:
     )
     consumer = client.subscribe("greetings", "s")
     client.create_producer("greetings").send(b"hello")
-    assert consumer.receive(15_000).data() == b"hello"
+    assert consumer.receive(60_000).data() == b"hello"
     client.close()
     for path, found in (("brokers/standalone", 2), ("faults", 0)):
         with urllib.request.urlopen(f"{given['PULSAR_ADMIN_URL']}/admin/v2/{path}") as answer:

@@ -54,7 +54,7 @@ def test_it_is_used_with(
         cwd=tmp_path,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=250,
         check=False,
     )
     assert done.returncode == 0, done.stderr

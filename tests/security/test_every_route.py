@@ -44,7 +44,7 @@ def asked(
     headers = {"Content-Type": "application/json"}
     if role is not None:
         headers["Authorization"] = f"Bearer {cluster.security.token(role)}"
-    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
     try:
         connection.request(method, path, body, headers)
         answer = connection.getresponse()
@@ -102,7 +102,7 @@ def test_what_is_too_large_is_refused(cluster: Cluster) -> None:
     path, body = "/admin/v2/tenants/t", b" " * (BODY_SIZE_MAX + 1)
     assert asked(cluster, "admin", "PUT", path, body)[0] == 413
     host, port = cluster.admin_url.partition("://")[2].split(":")
-    connection = http.client.HTTPConnection(host, int(port), timeout=30)
+    connection = http.client.HTTPConnection(host, int(port), timeout=60)
     connection.request("GET", "/metrics", headers={"Authorization": "Bearer " + "x" * 20_000})
     assert connection.getresponse().status in (400, 431)
     connection.close()

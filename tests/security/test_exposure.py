@@ -86,7 +86,7 @@ def test_no_secret_is_listed_or_in_any_log(caplog: pytest.LogCaptureFixture) -> 
             request = urllib.request.Request(f"{cluster.admin_url}/admin/v2/brokers/{path}")
             request.add_unredirected_header("Authorization", f"Bearer {shown}")
             try:
-                with urllib.request.urlopen(request, timeout=15) as response:
+                with urllib.request.urlopen(request, timeout=60) as response:
                     return response.status, response.read().decode()
             except urllib.error.HTTPError as error:
                 with error:

@@ -76,7 +76,7 @@ async def test_two_passwords_at_most_are_hashed_at_once_and_the_loop_goes_on(
         nonlocal under_way
         under_way += 1
         at_once.append(under_way)
-        assert go_on.wait(20)
+        assert go_on.wait(60)
         under_way -= 1
         return bool(secret and hash)
 

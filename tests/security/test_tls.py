@@ -39,12 +39,12 @@ def files_of(authority: ThrowAwayAuthority, pair: KeyPair) -> dict[str, str]:
 
 
 @contextlib.contextmanager
-def client_of(url: str, trusted: Path) -> Iterator[pulsar.Client]:
+def client_of(url: str, trusted: Path, within_s: int = 60) -> Iterator[pulsar.Client]:
     client = pulsar.Client(
         url,
         tls_trust_certs_file_path=str(trusted),
         tls_validate_hostname=True,
-        operation_timeout_seconds=5,
+        operation_timeout_seconds=within_s,
         logger=SILENT,
     )
     yield client
@@ -55,7 +55,7 @@ def through(client: pulsar.Client, topic: str) -> bytes:
     """Send a message through a topic and give what arrives."""
     consumer = client.subscribe(topic, "s", initial_position=pulsar.InitialPosition.Earliest)
     client.create_producer(topic).send(b"sealed")
-    message = consumer.receive(10_000)
+    message = consumer.receive(60_000)
     consumer.acknowledge(message)
     return bytes(message.data())
 
@@ -78,7 +78,7 @@ def test_the_official_client_by_tls(authority: ThrowAwayAuthority, plain: bool) 
         for broker in cluster.brokers:
             assert broker.admin_url_tls is not None
             url = f"{broker.admin_url_tls}/lookup/v2/topic/persistent/public/default/sealed-1"
-            with urllib.request.urlopen(url, context=context, timeout=10) as response:
+            with urllib.request.urlopen(url, context=context, timeout=60) as response:
                 assert b'"brokerUrlTls": "pulsar+ssl://' in response.read()
 
 
@@ -107,7 +107,7 @@ def test_a_client_that_trusts_another_authority_is_not_connected(
     config = {**PORTS, **files_of(authority, authority.server())}
     with (
         Cluster(brokers=1, config=config) as cluster,
-        client_of(cluster.service_url_tls, other.certificate) as client,
+        client_of(cluster.service_url_tls, other.certificate, within_s=2) as client,
         pytest.raises(pulsar.PulsarException),
     ):
         client.create_producer("public/default/refused")
@@ -342,7 +342,7 @@ def test_a_client_that_never_shakes_hands_is_cut_off(
     config = {**PORTS, **files_of(authority, authority.server())}
     with Cluster(brokers=1, config=config) as cluster:
         host, _, port = cluster.service_url_tls.rpartition("/")[2].rpartition(":")
-        with socket.create_connection((host, int(port)), timeout=20) as silent:
+        with socket.create_connection((host, int(port)), timeout=60) as silent:
             assert silent.recv(1) == b""
 
 

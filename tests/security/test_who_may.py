@@ -46,7 +46,7 @@ def admin(
         request.add_unredirected_header("Authorization", f"Bearer {shown}")
     context = ssl.create_default_context(cafile=cluster.security.trust_certs)
     try:
-        with urllib.request.urlopen(request, context=context, timeout=15) as response:
+        with urllib.request.urlopen(request, context=context, timeout=60) as response:
             text = response.read()
             return response.status, json.loads(text) if text[:1] in (b"{", b"[") else text
     except urllib.error.HTTPError as error:
@@ -54,7 +54,7 @@ def admin(
             return error.code, json.loads(error.read())
 
 
-def client_of(cluster: Cluster, shown: str | None, within_s: int = 10) -> pulsar.Client:
+def client_of(cluster: Cluster, shown: str | None, within_s: int = 60) -> pulsar.Client:
     return pulsar.Client(
         cluster.service_url_tls,
         authentication=pulsar.AuthenticationToken(shown) if shown is not None else None,
@@ -79,7 +79,7 @@ def test_a_role_does_what_it_was_granted_and_nothing_else(cluster: Cluster) -> N
     reader = client_of(cluster, cluster.security.token("reader"))
     consumer = reader.subscribe(topic, "s")
     writer.create_producer(topic).send(b"for you")
-    assert consumer.receive(10_000).data() == b"for you"
+    assert consumer.receive(60_000).data() == b"for you"
     with pytest.raises(pulsar.AuthorizationError):
         writer.subscribe(topic, "s2")
     with pytest.raises(pulsar.AuthorizationError):
@@ -337,7 +337,7 @@ def test_the_official_client_renews_its_token_and_stays_connected() -> None:
         [before] = publishers(alone)
         renewals = []
         # The first renewal was believed if there is a second one, and not a new connection.
-        assert renewed_twice.wait(30)
+        assert renewed_twice.wait(100)
         producer.send(b"after")
         assert [each["connectedSince"] for each in publishers(alone)] == [before["connectedSince"]]
         client.close()
@@ -348,7 +348,7 @@ def publishers(cluster: Cluster) -> list[dict[str, Any]]:
         f"{cluster.admin_url}/admin/v2/persistent/public/default/by-hand/stats",
         headers={"Authorization": f"Bearer {cluster.security.token('admin')}"},
     )
-    with urllib.request.urlopen(request, timeout=15) as response:
+    with urllib.request.urlopen(request, timeout=60) as response:
         found: list[dict[str, Any]] = json.load(response)["publishers"]
     return found
 
@@ -484,7 +484,7 @@ def test_what_anybody_may_ask(cluster: Cluster) -> None:
     with Cluster(brokers=1, tokens=True, config={"authenticateMetricsEndpoint": True}) as closed:
         url = f"{closed.admin_url}/metrics"
         with pytest.raises(urllib.error.HTTPError, match="401") as refused:
-            urllib.request.urlopen(url, timeout=15)
+            urllib.request.urlopen(url, timeout=60)
         refused.value.close()
 
 

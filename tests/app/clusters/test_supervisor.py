@@ -49,7 +49,7 @@ async def test_it_runs_while_this_broker_leads(observed: Observed) -> None:
     assert child is not None
     await asyncio.to_thread(child.wait_ready)
     program.on_leadership(False)
-    await asyncio.to_thread(child.wait, 20)
+    await asyncio.to_thread(child.wait, 100)
     program.on_leadership(True)
     await observed.starts.get()
     assert program.child is not child
@@ -74,7 +74,7 @@ async def test_one_that_ends_by_itself_or_cannot_be_started_is_started_again(
     made.program.start()
     made.program.on_leadership(True)
     for _ in range(3):
-        await asyncio.wait_for(made.starts.get(), 30)
+        await asyncio.wait_for(made.starts.get(), 100)
     await made.program.stop()
 
 
@@ -86,7 +86,7 @@ async def test_other_settings_start_it_again_without_a_pause(observed: Observed)
     assert child is not None
     await asyncio.to_thread(child.wait_ready)
     observed.program.restart()
-    await asyncio.wait_for(observed.starts.get(), 30)
+    await asyncio.wait_for(observed.starts.get(), 100)
     assert observed.program.child is not child
     assert not child.is_alive
 
@@ -166,5 +166,5 @@ async def test_a_broker_that_leads_no_longer_waits_for_no_pause(
     for _ in range(9):
         await asyncio.sleep(0)  # turns of the loop, in which the pause ends
     made.program.on_leadership(True)
-    await asyncio.wait_for(made.starts.get(), 30)
+    await asyncio.wait_for(made.starts.get(), 100)
     await made.program.stop()

@@ -18,7 +18,7 @@ def test_it_answers_a_client_and_stops_on_request(tmp_path: Path) -> None:
     with ZooKeeper.start(tmp_path) as server:
         assert server.metadata_url == f"zk:127.0.0.1:{server.port}"
         client = KazooClient(server.address)
-        client.start(timeout=10)
+        client.start(timeout=60)
         client.create("/seen", b"1")
         client.stop()
         client.close()
@@ -29,13 +29,13 @@ def test_it_answers_a_client_and_stops_on_request(tmp_path: Path) -> None:
 def test_data_in_a_directory_of_ones_own_survives(tmp_path: Path) -> None:
     with ZooKeeper.start(tmp_path) as server:
         client = KazooClient(server.address)
-        client.start(timeout=10)
+        client.start(timeout=60)
         client.create("/kept", b"value")
         client.stop()
         client.close()
     with ZooKeeper.start(tmp_path) as server:
         client = KazooClient(server.address)
-        client.start(timeout=10)
+        client.start(timeout=60)
         assert client.get("/kept")[0] == b"value"
         client.stop()
         client.close()

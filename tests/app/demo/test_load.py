@@ -19,7 +19,7 @@ def test_every_message_is_counted_as_sent_acknowledged_and_received(tmp_path: Pa
         pause = threading.Event()
         while load.tally().received < 50:
             pause.wait(0.01)
-        tally = load.stop(receive_s=10)
+        tally = load.stop(receive_s=60)
     assert tally.sent >= 50
     assert tally.sent == tally.acknowledged == tally.received
     assert (tally.failed, tally.duplicated, tally.lost) == (0, 0, 0)

@@ -37,13 +37,13 @@ def story(cluster: Cluster, topic: str) -> list[str]:
         for n in range(5, 10):
             producer.send(b"%d" % n)
         lost.wait()
-        consumer.acknowledge(consumer.receive(10_000))
+        consumer.acknowledge(consumer.receive(60_000))
         unheard.wait()
         consumer.close()
         again = client.subscribe(topic, "s", pulsar.ConsumerType.Shared)
         missing = {b"%d" % n for n in range(10)}
         while missing:
-            missing.discard(again.receive(10_000).data())
+            missing.discard(again.receive(60_000).data())
         cluster.assert_nothing_lost(topic, "s")
     finally:
         client.close()
@@ -56,7 +56,7 @@ def story(cluster: Cluster, topic: str) -> list[str]:
     ]
 
 
-@pytest.mark.timeout(120 + 5 * REPETITIONS)
+@pytest.mark.timeout(300 + 5 * REPETITIONS)
 def test_a_test_with_five_faults_has_one_story() -> None:
     with Cluster(brokers=2) as cluster:
         cluster.watch()

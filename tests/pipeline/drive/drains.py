@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 
 import aiohttp
 
@@ -13,7 +14,9 @@ from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import ExecutorOptions
 from tests.pipeline.fake_cluster import CLUSTER, FakeBroker, FakeCluster
 
-QUICK = DrainOptions(moves=ExecutorOptions(verify_within_s=1.0, again_after_s=0.01))
+QUICK = DrainOptions(moves=ExecutorOptions(verify_within_s=60.0, again_after_s=0.01))
+SOON = replace(QUICK, moves=replace(QUICK.moves, verify_within_s=3.0))
+"""For moves some of which never end: a test waits so long for those."""
 POLICIES = f"/admin/v2/clusters/{CLUSTER}/namespaceIsolationPolicies"
 
 

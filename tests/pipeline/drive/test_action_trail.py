@@ -40,7 +40,7 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.schema import JournalKind
 from tests.decide.balancing.test_round import strategy
 from tests.load.story import START, poll
-from tests.pipeline.drive.drains import QUICK
+from tests.pipeline.drive.drains import QUICK, SOON
 from tests.pipeline.fake_cluster import FakeCluster
 from tests.pipeline.histories import journal_of, kept
 from tests.pipeline.rounds import DO_IT, LogLines, loads, made_of, seen, seen_as
@@ -284,7 +284,7 @@ async def test_a_drain_is_kept_with_each_of_its_moves_and_waits_alone_for_the_di
 
     def hang(self: ActionTrail, action: OperatorAction) -> None:
         loop.call_soon_threadsafe(goes_on.set)
-        assert goes_on.wait(5), "everything stands still with the disk"
+        assert goes_on.wait(60), "everything stands still with the disk"
         goes_on.clear()
         keep(self, action)
 
@@ -326,7 +326,7 @@ async def test_moves_of_a_second_attempt_are_kept_with_what_they_carry(
             uneven.forget_unload = len(self) == 1
 
     uneven.unloads = FirstIsForgotten()
-    drain = draining(uneven, http, trail, replace(QUICK, moves=ONE_BY_ONE))
+    drain = draining(uneven, http, trail, replace(SOON, moves=replace(SOON.moves, at_once=1)))
     await drain.carry_out(await drain.plan())
     [action] = trail.actions()
     first, *others = action.moves

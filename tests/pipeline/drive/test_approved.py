@@ -40,7 +40,7 @@ from tests.pipeline.histories import kept, writer_of
 
 AT_ONCE = BalanceOptions(report_interval_ms=0, stats_s=0)
 DO_IT = ApprovedOptions(
-    execute=True, moves=ExecutorOptions(verify_within_s=10.0), balance=AT_ONCE, look_every_s=0.01
+    execute=True, moves=ExecutorOptions(verify_within_s=60.0), balance=AT_ONCE, look_every_s=0.01
 )
 
 

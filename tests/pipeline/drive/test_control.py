@@ -27,7 +27,7 @@ from tests.pipeline.fake_cluster import FakeCluster
 from tests.pipeline.histories import compacted, writer_of
 from tests.pipeline.rounds import loads, made_of, seen
 
-ONE_BY_ONE = ExecutorOptions(execute=True, verify_within_s=10.0, at_once=1)
+ONE_BY_ONE = ExecutorOptions(execute=True, verify_within_s=60.0, at_once=1)
 
 
 @pytest.fixture

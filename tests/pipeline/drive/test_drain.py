@@ -25,7 +25,16 @@ from counterpoise.pipeline.drive.drain import DrainRefusedError
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.publish_latencies import LatencyWatchOptions
 from counterpoise.pipeline.tables.location import open_location
-from tests.pipeline.drive.drains import POLICIES, QUICK, SlowsDown, drain, drained, heal, sheds_not
+from tests.pipeline.drive.drains import (
+    POLICIES,
+    QUICK,
+    SOON,
+    SlowsDown,
+    drain,
+    drained,
+    heal,
+    sheds_not,
+)
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 
 
@@ -223,7 +232,7 @@ async def test_an_unload_that_works_the_second_time_leaves_nothing(
     full: FakeCluster, http: aiohttp.ClientSession
 ) -> None:
     full.forget_unload = True
-    each = drain(full, http, log=lambda sentence: heal(full))
+    each = drain(full, http, log=lambda sentence: heal(full), options=SOON)
     found = await drained(each)
     assert not found.left
     assert MoveStatus.FAILED in {o.status for o in found.outcomes}
@@ -254,7 +263,7 @@ async def test_of_a_drain_that_is_cut_off_what_went_is_not_called_unknown(
 
     full.unloads = OneStays()
     soon = replace(QUICK, moves=replace(QUICK.moves, verify_within_s=0.3))
-    options = soon if full.no_topics else QUICK
+    options = soon if full.no_topics else SOON
     found = await drained(drain(full, http, options=options, log=cut_off))
     assert len(found.outcomes) == 12
     assert set(found.left) == {stuck}
@@ -308,7 +317,7 @@ def test_a_real_broker_is_emptied_under_a_client_and_nothing_is_lost(
         for each in producers:
             each.send(b"after")
         for _ in range(2 * len(topics)):
-            consumer.acknowledge(consumer.receive(10_000))
+            consumer.acknowledge(consumer.receive(60_000))
         client.close()
         assert main(["drain", "absent:1", "--admin-url", cluster.admin_url]) == 2
         assert "absent:1 is no broker of this cluster" in capsys.readouterr().err
@@ -324,7 +333,7 @@ async def test_a_drain_whose_reader_goes_away_comes_to_its_end(full: FakeCluster
     verb = await asyncio.create_subprocess_exec(*command, stdout=pipe, stderr=pipe)
     assert verb.stdout is not None
     assert verb.stderr is not None
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(200):
         while b"moved " not in await verb.stdout.readline():
             assert not verb.stdout.at_eof(), await verb.stderr.read()
         verb.stdout._transport.close()  # type: ignore[attr-defined]

@@ -16,7 +16,7 @@ from counterpoise.pipeline.collect.admin import AdminOptions
 from counterpoise.pipeline.collect.serving import CHANNEL_NOT_STARTED, SERVES_NO_LOOKUPS
 from counterpoise.pipeline.drive.drain import DrainRefusedError
 from counterpoise.pipeline.policies import CannotSeeError
-from tests.pipeline.drive.drains import POLICIES, QUICK, drain, drained, heal, policy
+from tests.pipeline.drive.drains import POLICIES, QUICK, SOON, drain, drained, heal, policy
 from tests.pipeline.fake_cluster import CLUSTER, FakeCluster, bundle_name
 from tests.pipeline.test_collect_managers import with_own_topics
 
@@ -95,7 +95,7 @@ async def test_a_destination_that_dies_in_between_is_replaced(
     lost = full.brokers[2]
     await full.remove_broker(lost)
     full.forget_unload = True  # no broker can take what is given to a dead one
-    found = await drain(full, http, log=lambda sentence: heal(full)).carry_out(plan)
+    found = await drain(full, http, log=lambda _: heal(full), options=SOON).carry_out(plan)
     assert not found.left
     last = {o.bundle: o.owner for o in found.outcomes}
     assert full.names[1] in last.values()

@@ -35,25 +35,30 @@ async def test_a_command_is_run_without_a_shell_and_its_failure_named(
     script, out = tmp_path / "restart.py", tmp_path / "out"
     script.write_text(SCRIPT)
     line = f"{shlex.quote(sys.executable)} {script} {out} '{{broker}};$HOME'"
-    await RestartCommand.parse(line, 30.0).restart("b-1:8080")
+    await RestartCommand.parse(line, 100.0).restart("b-1:8080")
     assert out.read_text() == "b-1 /etc/k b-1:8080;$HOME"
     with pytest.raises(RestartFailedError, match="failed with status 1: no such unit"):
-        await RestartCommand.parse(f"{line} fail", 30.0).restart("b-1:8080")
+        await RestartCommand.parse(f"{line} fail", 100.0).restart("b-1:8080")
     to_host = f"{shlex.quote(sys.executable)} {script} {out} {{host}}"
-    await RestartCommand.parse(to_host, 30.0).restart("[fe80::1]:8080")
+    await RestartCommand.parse(to_host, 100.0).restart("[fe80::1]:8080")
     assert out.read_text() == "[fe80::1] /etc/k [fe80::1]"
     with pytest.raises(ValueError, match="the command is empty"):
-        RestartCommand.parse(" ", 30.0)
+        RestartCommand.parse(" ", 100.0)
     with pytest.raises(RestartFailedError, match="failed with status -9: no message"):
-        await RestartCommand.parse("sh -c 'kill -9 $$'", 30.0).restart("b-1:8080")
+        await RestartCommand.parse("sh -c 'kill -9 $$'", 100.0).restart("b-1:8080")
     with pytest.raises(RestartFailedError, match="cannot be run"):
-        await RestartCommand.parse("/nowhere/restart", 30.0).restart("b-1:8080")
+        await RestartCommand.parse("/nowhere/restart", 100.0).restart("b-1:8080")
 
 
 async def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path) -> None:
     """Although it takes no request to end."""
     pids = tmp_path / "pids"
+    pids.touch()
     line = f"sh -c 'trap \"\" TERM; sleep 600 & echo $! > {pids}; wait'"
-    with pytest.raises(RestartFailedError, match="had not ended after 1 s"):
-        await RestartCommand.parse(line, 1.0).restart("b-1:8080")
+    for seconds in (1, 10, 100):
+        with pytest.raises(RestartFailedError, match=f"had not ended after {seconds} s"):
+            await RestartCommand.parse(line, float(seconds)).restart("b-1:8080")
+        # On a busy machine it may not have come so far in a second.
+        if pids.read_text():
+            break
     await until(lambda: has_ended(int(pids.read_text())))

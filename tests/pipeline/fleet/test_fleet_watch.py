@@ -69,7 +69,7 @@ def fleet_of(staged: Staged) -> list[FleetCluster]:
 
 
 async def test_one_look_at_all_has_a_state_for_each(staged: Staged) -> None:
-    async with watching_fleet(fleet_of(staged), staged.clock_ms, 1.0) as watch:
+    async with watching_fleet(fleet_of(staged), staged.clock_ms, 6.0) as watch:
         hanging, east, away, west = await watch.poll()
     assert east.polled is not None
     assert (east.polled.brokers, east.findings) == (2, ())
@@ -108,11 +108,11 @@ async def test_a_history_that_hangs_is_said_and_not_read_twice_at_once(
     # Whoever opens it to read waits for a writer.
     os.mkfifo(hanging / "control")
     cluster = FleetCluster("east", (staged.good.admin_url,), str(hanging))
-    async with watching_fleet([cluster], wall_clock_ms, 0.5) as watch:
+    async with watching_fleet([cluster], wall_clock_ms, 3.0) as watch:
         for _ in range(2):
             [state] = await watch.poll()
             assert state.polled is not None
-            assert state.unreadable == "the history does not answer within 0.5 s"
+            assert state.unreadable == "the history does not answer within 3 s"
     # There is one reader: a second would be left when the first is answered.
     (hanging / "control").write_bytes(b"")
     readers = [each for each in threading.enumerate() if isinstance(each, StatusReading)]
@@ -153,7 +153,7 @@ async def test_each_look_is_about_now_and_a_broker_that_hangs_is_silent(
 
 
 async def test_metrics_name_the_cluster_of_each_figure(staged: Staged) -> None:
-    async with watching_fleet(fleet_of(staged), staged.clock_ms, 1.0) as watch:
+    async with watching_fleet(fleet_of(staged), staged.clock_ms, 6.0) as watch:
         before = watch.metrics().decode()
         assert not [s for f in text_string_to_metric_families(before) for s in f.samples]
         await watch.poll()
@@ -202,12 +202,12 @@ def test_status_prints_a_line_for_each_and_succeeds(
     location = open_location(staged.history)
     write_control(location, Control(Wish.PAUSE, wall_clock_ms(), "release\ntoday"))
     try:
-        assert main(["status", "--fleet", str(file), "--within", "1s"]) == 0
+        assert main(["status", "--fleet", str(file), "--within", "6s"]) == 0
         east, hanging = capsys.readouterr().out.splitlines()
         assert east.startswith("east: balancer: held, 2 brokers")
         assert "release today" in east
         assert hanging.startswith("hanging: balancer: no history named, 1 to look at: ")
-        assert main(["status", "--fleet", str(file), "--within", "1s", "--json"]) == 0
+        assert main(["status", "--fleet", str(file), "--within", "6s", "--json"]) == 0
         shown = json.loads(capsys.readouterr().out)
         assert [each["reachable"] for each in shown] == [True, False]
         assert shown[0]["status"]["control"]["wish"] == "pause"

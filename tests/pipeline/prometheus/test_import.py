@@ -323,11 +323,14 @@ async def test_an_import_that_is_killed_goes_on_and_the_history_is_the_same(tmp_
             "tests.pipeline.prometheus.slow_import",
             str(history),
             *given,
+            stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
+        assert process.stdin is not None
         assert process.stdout is not None
         while landed == newest_poll(reader_of(history)):
             assert await process.stdout.readline(), "it ended before it was killed"
+            process.stdin.write(b"\n")
         landed = newest_poll(reader_of(history))
         process.kill()
         await process.communicate()

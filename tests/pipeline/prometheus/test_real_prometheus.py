@@ -3,7 +3,6 @@
 import asyncio
 import contextlib
 import shutil
-import socket
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -24,6 +23,7 @@ from tests.pipeline.prometheus.importing import (
     steady,
 )
 from tests.pipeline.prometheus.played import Series
+from tests.ports import free_ports
 from tests.waiting import found
 
 pytestmark = pytest.mark.skipif(
@@ -71,9 +71,7 @@ async def serving_series(series: Sequence[Series], where: Path) -> AsyncIterator
         "promtool", "tsdb", "create-blocks-from", "openmetrics", "scraped.txt", "db", at=where
     )
     (where / "prometheus.yml").write_text(CONFIGURATION)
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_ports()
     with (where / "prometheus.log").open("wb") as log:
         process = await asyncio.create_subprocess_exec(
             "prometheus",

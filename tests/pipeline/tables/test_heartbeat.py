@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -137,7 +138,7 @@ async def test_a_heartbeat_is_renewed_after_its_store_was_away(
 
     monkeypatch.setattr(heartbeat, "write_plain", beat)
     monkeypatch.setattr(asyncio, "sleep", pausing)
-    async with asyncio.timeout(30), writing(location, QUICK):
+    async with asyncio.timeout(60), writing(location, QUICK):
         await back.wait()
     assert pauses[:4] == pytest.approx([0.1, 0.01, 0.01, 0.1])
 
@@ -149,24 +150,49 @@ def test_after_an_outage_a_writer_waits_longer_than_its_own_heartbeat_counts() -
 
 
 async def test_a_heartbeat_of_another_machine_counts_until_it_stays_the_same(
-    location: Location,
+    location: Location, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     left(location)
     assert await _epoch(location, QUICK) == 1
-    left(location)
+    number, read = 0, heartbeat.read_plain
 
-    loop, number = asyncio.get_running_loop(), 0
-
-    def renew() -> None:
-        nonlocal number, renewing
+    def renewed(*of: object) -> bytes | None:
+        nonlocal number
         number += 1
         left(location, at_ms=number)
-        renewing = loop.call_later(0.1, renew)
+        return read(*of)  # type: ignore[arg-type]
 
-    renewing = loop.call_later(0.1, renew)
+    monkeypatch.setattr(heartbeat, "read_plain", renewed)
     with pytest.raises(HistoryInUseError, match="elsewhere, process 1"):
         await _epoch(location, QUICK)
-    renewing.cancel()
+
+
+@pytest.mark.parametrize("here", [True, False])
+async def test_one_that_stood_still_while_it_waited_looks_whether_the_other_did_not(
+    location: Location, monkeypatch: pytest.MonkeyPatch, here: bool
+) -> None:
+    """It would take a history over from a balancer that is alive."""
+    async with writing(location, QUICK):
+        mine = json.loads(read_plain(location, "writer") or b"")
+    other = {**mine, "writer": "w"} if here else {}
+    loop, ahead_s, sleep, wall_ms = asyncio.get_running_loop(), 0.0, asyncio.sleep, wall_clock_ms()
+    now = loop.time
+    monkeypatch.setattr(loop, "time", lambda: now() + ahead_s)
+    monkeypatch.setattr(heartbeat, "wall_clock_ms", lambda: wall_ms + round(1000 * ahead_s))
+
+    def renew() -> None:
+        left(location, **{**other, "at_ms": wall_ms + round(1000 * ahead_s)})
+
+    async def standing_still(_: float) -> None:
+        nonlocal ahead_s
+        ahead_s += 3600.0
+        renew()
+        await sleep(0)
+
+    renew()
+    monkeypatch.setattr(asyncio, "sleep", standing_still)
+    with pytest.raises(HistoryInUseError, match="process"):
+        await _epoch(location, replace(QUICK, wait_s=7200.0))
 
 
 async def test_each_renewal_of_another_machine_begins_its_time_again(
@@ -202,7 +228,7 @@ async def test_a_writer_that_stood_still_is_notified_and_refused(location: Locat
     async with writing(location, QUICK, lost.set) as first:
         second = take_over(location)  # as if the first had stood still for long
         left(location, at_ms=0)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             await lost.wait()
         with pytest.raises(SupersededError):
             land(first, poll(1, {"a:1": {}}))
@@ -216,7 +242,7 @@ async def test_a_heartbeat_that_an_earlier_writer_wrote_late_ends_no_other(
     lost = asyncio.Event()
     async with writing(location, QUICK, lost.set) as writer:
         left(location)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while b'"w"' in (await asyncio.to_thread(read_plain, location, "writer") or b""):
                 assert not lost.is_set()
         writer.expect_held()
@@ -237,12 +263,12 @@ async def test_a_heartbeat_is_withdrawn_though_it_is_renewed_while_the_writer_en
         calls += 1
         if calls == 2:
             loop.call_soon_threadsafe(late.set)
-            go_on.wait(20)
+            go_on.wait(60)
         return real(*of)
 
     monkeypatch.setattr(heartbeat, stands, standing)
     with contextlib.suppress(ZeroDivisionError):
-        async with asyncio.timeout(30), writing(location, QUICK):
+        async with asyncio.timeout(60), writing(location, QUICK):
             await late.wait()
             if stands == "write_plain":
                 loop.call_later(0.1, go_on.set)

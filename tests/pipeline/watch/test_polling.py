@@ -40,7 +40,7 @@ async def test_a_store_that_is_slow_is_reported(
         return START
 
     def landing(*given: object) -> None:
-        answers.wait(30)
+        answers.wait(100)
         land(*given)  # type: ignore[arg-type]
 
     looks = Collector(http, [uneven.admin_url], clock)

@@ -69,9 +69,12 @@ class EmbeddedBrokers:
         return next(iter(self.alive))
 
     def find(self, broker: EmbeddedBroker | str) -> EmbeddedBroker:
-        """Return the broker with this id, also one that has ended; raises `LookupError`."""
+        """Return the broker with this id, also one that has ended; raises `LookupError`.
+
+        The live one, if a broker that was started later got the port of one that has ended.
+        """
         broker_id = broker if isinstance(broker, str) else broker.id
-        for each in self.all:
+        for each in (*self.alive, *self.all):
             if each.id == broker_id:
                 return each
         raise LookupError(f"no broker {broker_id!r} in this cluster: there are {self.all}")

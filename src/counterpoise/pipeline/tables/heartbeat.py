@@ -126,11 +126,12 @@ class _Heart:
         began, seen, since = loop.time(), await self._read(), loop.time()
         while seen is not None and not seen.is_of_a_dead_process:
             here = seen.machine == _machine()
-            if here and seen.is_old(wall_clock_ms()):
-                return
-            if not here and loop.time() - since >= seen.lasts_s:
-                return
+            # By the times before it is read: this process may have been suspended at any point.
+            looked, now_ms = loop.time(), wall_clock_ms()
             again = await self._read()
+            is_old = seen.is_old(now_ms) if here else looked - since >= seen.lasts_s
+            if again == seen and is_old:
+                return
             renewed = again is not None and again != seen
             if (here or renewed) and loop.time() - began >= self._options.wait_s:
                 raise _in_use(self._location, seen)

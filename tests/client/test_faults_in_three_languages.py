@@ -35,7 +35,7 @@ def process(request: pytest.FixtureRequest) -> Iterator[Driver]:
 @pytest.fixture
 def client(process: Driver, cluster: Cluster) -> Iterator[Driver]:
     """Connected anew for each test."""
-    process("connect", url=cluster.service_url, within_s=5)
+    process("connect", url=cluster.service_url, within_s=60)
     yield process
     process("close")
 
@@ -249,7 +249,7 @@ def test_the_last_message_id_comes_late(client: Driver, faults: Faults, topic: s
 def owner_of(client: Driver, cluster: Cluster, topic: str) -> str:
     """The broker that serves a topic, once the client has subscribed and published."""
     client("subscribe", topic=topic)
-    client("produce", topic=topic, payload="first", count=1, within_s=1)
+    client("produce", topic=topic, payload="first", count=1, within_s=3)
     assert client("consume", topic=topic, count=1) == ["first-0"]
     owner = cluster.owner(topic)
     assert owner is not None

@@ -22,6 +22,8 @@ class Limited:
 
     target: Target
     client: pulsar.Client
+    hasty: pulsar.Client
+    """One for what is refused: it tries that again until its time is up."""
     topic: str
     level: str
 
@@ -42,13 +44,16 @@ class Limited:
 
 @pytest.fixture(params=LEVELS)
 def limited(request: pytest.FixtureRequest, target: Target, namespace: str) -> Iterator[Limited]:
-    # This client tries again what was not allowed, until its time is up.
     silent = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
-    client = pulsar.Client(target.service_url, operation_timeout_seconds=1, logger=silent)
+    client, hasty = (
+        pulsar.Client(target.service_url, operation_timeout_seconds=within_s, logger=silent)
+        for within_s in (60, 1)
+    )
     topic = f"persistent://{namespace}/t"
     target.admin("PUT", topic.replace("://", "/"))
-    yield Limited(target, client, topic, request.param)
+    yield Limited(target, client, hasty, topic, request.param)
     client.close()
+    hasty.close()
 
 
 def test_producers_and_consumers(limited: Limited) -> None:
@@ -56,18 +61,18 @@ def test_producers_and_consumers(limited: Limited) -> None:
     first = client.create_producer(topic)
     limited.set("maxProducersPerTopic", "maxProducers", 1)
     with pytest.raises(pulsar.ProducerBusy):
-        client.create_producer(topic)
+        limited.hasty.create_producer(topic)
     first.close()
     client.create_producer(topic)
     limited.set("maxConsumersPerSubscription", "maxConsumersPerSubscription", 1)
     client.subscribe(topic, "s", SHARED)
     with pytest.raises(pulsar.ConsumerBusy):
-        client.subscribe(topic, "s", SHARED)
+        limited.hasty.subscribe(topic, "s", SHARED)
     limited.remove("maxConsumersPerSubscription", "maxConsumersPerSubscription")
     client.subscribe(topic, "s", SHARED)
     limited.set("maxConsumersPerTopic", "maxConsumers", 2)
     with pytest.raises(pulsar.ConsumerBusy):
-        client.subscribe(topic, "another", SHARED)
+        limited.hasty.subscribe(topic, "another", SHARED)
 
 
 def test_subscriptions_and_their_types(limited: Limited) -> None:
@@ -75,10 +80,10 @@ def test_subscriptions_and_their_types(limited: Limited) -> None:
     client.subscribe(topic, "one", SHARED)
     limited.set("subscriptionTypesEnabled", "subscriptionTypesEnabled", ["Shared", "Exclusive"])
     with pytest.raises(pulsar.PulsarException, match="NotAllowed"):
-        client.subscribe(topic, "two", pulsar.ConsumerType.Failover)
+        limited.hasty.subscribe(topic, "two", pulsar.ConsumerType.Failover)
     limited.set("maxSubscriptionsPerTopic", "maxSubscriptionsPerTopic", 1)
     with pytest.raises(pulsar.PulsarException, match="NotAllowed"):
-        client.subscribe(topic, "two", SHARED)
+        limited.hasty.subscribe(topic, "two", SHARED)
     client.subscribe(topic, "one", SHARED)
     limited.remove("maxSubscriptionsPerTopic", "maxSubscriptionsPerTopic")
     limited.set(
@@ -87,7 +92,7 @@ def test_subscriptions_and_their_types(limited: Limited) -> None:
         {"allowAutoSubscriptionCreation": False},
     )
     with pytest.raises(pulsar.PulsarException):
-        client.subscribe(topic, "two", SHARED)
+        limited.hasty.subscribe(topic, "two", SHARED)
     path = topic.replace("://", "/")
     limited.target.admin("PUT", f"{path}/subscription/two", "latest")
     client.subscribe(topic, "two", SHARED)
@@ -113,7 +118,7 @@ def test_encryption(limited: Limited) -> None:
     client, topic = limited.client, limited.topic
     limited.set("encryptionRequired", "", True)
     with pytest.raises(pulsar.PulsarException):
-        client.create_producer(topic)
+        limited.hasty.create_producer(topic)
     limited.set("encryptionRequired", "", False)
     client.create_producer(topic).send(b"plain again")
 
@@ -142,7 +147,7 @@ def test_backlog_quotas(limited: Limited) -> None:
     quota = {"limit": "8192", "policy": "producer_exception"}
     limited.set("backlogQuota", "backlogQuota", quota)
     with pytest.raises(pulsar.PulsarException):
-        client.create_producer(topic)
+        limited.hasty.create_producer(topic)
     for _ in range(10):
         consumer.acknowledge(consumer.receive(SOON))
     consumer.close()
@@ -165,14 +170,14 @@ def test_schema_compatibility(limited: Limited) -> None:
     old, new = JsonSchema(_Old), JsonSchema(_New)
     client.create_producer(topic, schema=old)
     with pytest.raises(pulsar.PulsarException):
-        client.create_producer(topic, schema=new)
+        limited.hasty.create_producer(topic, schema=new)
     strategy = "schemaCompatibilityStrategy"
     limited.set(strategy, strategy, "BACKWARD", "PUT")
     with pytest.raises(pulsar.PulsarException):
-        client.create_producer(topic, schema=new)
+        limited.hasty.create_producer(topic, schema=new)
     limited.set(strategy, strategy, "FORWARD", "PUT")
     client.create_producer(topic, schema=new)
     client.create_producer(topic).close()
     limited.set("schemaValidationEnforced", "schemaValidationEnforced", True)
     with pytest.raises(pulsar.PulsarException):
-        client.create_producer(topic)
+        limited.hasty.create_producer(topic)

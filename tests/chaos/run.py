@@ -16,7 +16,7 @@ from tests.chaos.clients import Load, probe, read_all
 from tests.chaos.cluster import BOOKIE_SILENT_S, NAMESPACE, ChaosCluster, service_url
 from tests.chaos.faults import OF_BOOKIES, Fault, Kind
 from tests.chaos.history import History, Seen, TopicHistory
-from tests.chaos.judges import ATTACHED_WITHIN_S, WRITABLE_WITHIN_S
+from tests.chaos.judges import ATTACHED_WITHIN_S, bundles_rest, every_broker_is_back
 
 SETTLED_WITHIN_S = 120.0
 """The client's own pauses between two tries to connect grow to a minute."""
@@ -98,13 +98,13 @@ class Run:
         for topic, stored in read_all(cluster.service_url, topics).items():
             history.topics[topic].stored = stored
         history.brokers = [each.id for each in cluster.brokers if each.alive]
-        end = time.monotonic() + WRITABLE_WITHIN_S
+        end = time.monotonic() + SETTLED_WITHIN_S
         while True:
-            history.active = cluster.active()
-            if set(history.brokers) <= set(history.active) or time.monotonic() > end:
+            history.active, history.bundles = cluster.active(), cluster.bundles(topics)
+            settled = not any((*every_broker_is_back(history), *bundles_rest(history)))
+            if settled or time.monotonic() > end:
                 break
             self._pause.wait(0.2)
-        history.bundles = cluster.bundles(topics)
 
     # Faults.
 

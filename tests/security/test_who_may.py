@@ -283,7 +283,8 @@ def test_a_client_shows_newer_credentials_when_the_first_have_expired(connect: C
         brokers=1, tokens=True, config={"authenticationRefreshCheckSeconds": 1}
     ) as cluster:
         flags = {"feature_flags": {"supports_auth_refresh": True}}
-        able = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.1), **flags)
+        # Time enough to connect; a connection's token is looked at a second after that.
+        able = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.9), **flags)
         able.receive(Type.CONNECTED)
         challenge = able.receive(Type.AUTH_CHALLENGE).auth_challenge
         assert challenge.challenge.auth_method_name == "token"
@@ -293,17 +294,17 @@ def test_a_client_shows_newer_credentials_when_the_first_have_expired(connect: C
         able.command("lookup_topic", topic="t", request_id=7)
         able.receive(Type.LOOKUP_RESPONSE)
 
-        unable = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.1))
+        unable = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.9))
         unable.receive(Type.CONNECTED)
         assert unable.closed()
 
-        silent = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.1), **flags)
+        silent = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.9), **flags)
         silent.receive(Type.CONNECTED)
         silent.receive(Type.AUTH_CHALLENGE)
         assert silent.closed()
 
         for role, reason in (("mallory", None), ("admin", "Failed to authenticate")):
-            other = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.1), **flags)
+            other = connect(cluster, **shown_by(cluster, "admin", expires_in_s=0.9), **flags)
             other.receive(Type.CONNECTED)
             other.receive(Type.AUTH_CHALLENGE)
             late = cluster.security.token(role, expires_in_s=-9 if reason else 60)
@@ -316,7 +317,8 @@ def test_a_client_shows_newer_credentials_when_the_first_have_expired(connect: C
 
 @pytest.mark.client
 def test_the_official_client_renews_its_token_and_stays_connected() -> None:
-    config = {"authenticationRefreshCheckSeconds": 1}
+    # So long has the client to answer when it is asked.
+    config = {"authenticationRefreshCheckSeconds": 3}
     with Cluster(brokers=1, tokens=True, config=config) as alone:
         renewals: list[None] | None = None
         renewed_twice = threading.Event()

@@ -17,6 +17,8 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.ports import free_ports as first_of_free_ports
+
 OPENS = (
     "java.base/sun.net java.base/java.lang java.base/java.io java.base/java.util.zip "
     "java.base/java.nio java.base/jdk.internal.misc java.base/jdk.internal.platform "
@@ -52,11 +54,9 @@ class RealPulsar:
 
 
 def free_ports(count: int) -> list[int]:
-    with contextlib.ExitStack() as stack:
-        sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
-        for s in sockets:
-            s.bind(("127.0.0.1", 0))
-        return [int(s.getsockname()[1]) for s in sockets]
+    """Ports for servers that take seconds to bind them: the system gives them to no one else."""
+    first = first_of_free_ports(count)
+    return list(range(first, first + count))
 
 
 @contextlib.contextmanager

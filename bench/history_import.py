@@ -6,7 +6,6 @@ the same answers, without anything else.
 """
 
 import resource
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import orjson
+from tests.ports import free_ports
 
 from bench._played_prometheus import BUNDLES, PlayedCluster
 from bench.figures import Figure
@@ -33,9 +33,7 @@ SAMPLE_MINUTES = 60
 def run(*, quick: bool, out: Path) -> list[Figure]:
     del out
     minutes = 60 if quick else MINUTES
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
+    port = free_ports()
     server = subprocess.Popen(
         [sys.executable, "-m", "bench._played_prometheus", str(BROKERS), str(TOPICS), str(port)]
     )

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from typing import Final, Protocol
 
+from counterpoise.app.clusters.reserved_port import ReservedPort
+
 NOISE: Final = bytes(range(256)) * 4
 ESCAPES: Final = "\x1b[31m\x07\rFORGED\nFORGED\u202e"
 
@@ -117,12 +119,15 @@ def answering_by_path(
 
 @contextmanager
 def _serving(answer: Answer, *, listens: bool, every_s: float | None = None) -> Iterator[str]:
+    if not listens:
+        port = ReservedPort()
+        try:
+            yield f"http://127.0.0.1:{port.number}"
+        finally:
+            port.release()
+        return
     with _Server(answer, every_s) as server:
         url = f"http://127.0.0.1:{server.server_address[1]}"
-        if not listens:
-            server.server_close()
-            yield url
-            return
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             yield url

@@ -31,7 +31,6 @@ class FakeBroker:
 
     cluster: "FakeCluster"
     runner: web.AppRunner
-    port: ReservedPort = field(default_factory=ReservedPort)
     name: str = ""
     silent: bool = False
     says: Any = None
@@ -97,6 +96,8 @@ class FakeCluster:
     owners: dict[str, str] = field(default_factory=dict)
     brokers: list[FakeBroker] = field(default_factory=list)
     removed: list[FakeBroker] = field(default_factory=list)
+    ports: list[ReservedPort] = field(default_factory=list)
+    """Of all brokers that there ever were."""
     nic_kbit: float = 1000.0
     report_time: int = 1
     unloads: list[tuple[str, str]] = field(default_factory=list)
@@ -179,9 +180,9 @@ class FakeCluster:
             ]
         )
         await runner.setup()
-        site = web.TCPSite(runner, "127.0.0.1", broker.port.number)
-        await site.start()
-        broker.name = f"127.0.0.1:{broker.port.number}"
+        self.ports.append(port := ReservedPort())
+        await web.TCPSite(runner, "127.0.0.1", port.number).start()
+        broker.name = f"127.0.0.1:{port.number}"
         self.brokers.append(broker)
         return broker
 
@@ -199,8 +200,8 @@ class FakeCluster:
                 if held is not None:
                     held.set()
             await broker.runner.cleanup()
-        for broker in (*self.brokers, *self.removed):
-            broker.port.release()
+        for port in self.ports:
+            port.release()
         asked = {each for broker in (*self.brokers, *self.removed) for each in broker.requests}
         assert not (new := unlisted(sorted(asked))), f"not in {PAGE.name}: {new}"
 

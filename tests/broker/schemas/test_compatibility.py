@@ -5,7 +5,12 @@ import json
 import pytest
 
 from counterpoise.broker.schemas.avro import NotAvro, why_unreadable
-from counterpoise.broker.schemas.compatibility import find_version, why_incompatible, why_refused
+from counterpoise.broker.schemas.compatibility import (
+    find_version,
+    why_incompatible,
+    why_invalid,
+    why_refused,
+)
 from counterpoise.broker.schemas.rules import STRATEGIES
 from counterpoise.wire.proto.values_pb2 import Schema as Raw
 from counterpoise.wire.values import Schema
@@ -36,6 +41,8 @@ TREE = record(("left", ["null", "R"]), ("value", "int"))
 HAS_TWO_FIXED = record(("d", {**FOUR, "name": "E"}), ("e", "E"))
 WITH_C = record(("c", enum("A", name="C")), ("d", "C"), name="B")
 """A record in the namespace of what is around it, and a type of that namespace in it."""
+
+RECORD_OF_A = record(("a", "int"))
 
 READABLE = [
     ("int", "int"),
@@ -71,6 +78,8 @@ READABLE = [
     (["null", record(("a", "int"), name="N")], record(("a", "int"))),
     (record(name="N", aliases=["R"]), record()),
     (record(name="N", namespace="x"), record(name="x.N")),
+    # Where the record's name is an alias, the aliases of its fields count as well.
+    (record({"name": "b", "type": "int", "aliases": ["a"]}, name="N", aliases=["R"]), RECORD_OF_A),
     (enum("A", "B"), enum("A")),
     (enum("A", default="A"), enum("A", "B")),
     ({"type": "fixed", "name": "F", "size": 4}, {"type": "fixed", "name": "F", "size": 4}),
@@ -108,6 +117,23 @@ UNREADABLE = [
         record({"name": "new", "type": "int", "default": 0}, ("a", "int")),
         record(("a", "string")),
         "/a: string is not read as int",
+    ),
+    (
+        # Of a record with another name, which is no alias, fields have their own names alone.
+        record({"name": "b", "type": "int", "aliases": ["a"]}, name="N"),
+        RECORD_OF_A,
+        "/b: the writer has no such",
+    ),
+    (
+        record({"name": "b", "type": "int", "aliases": ["a"]}),
+        record(("a", "int"), ("b", "int")),
+        "/: by the reader's aliases two fields of the writer have one name",
+    ),
+    (
+        # The alias renames the field, so that the reader's field of the old name has none.
+        record(("a", "int"), {"name": "b", "type": "int", "aliases": ["a"]}),
+        RECORD_OF_A,
+        "/a: the writer has no such",
     ),
     (enum("A"), enum("A", name="F"), "the reader expects E, the writer wrote F"),
     (["null", enum("A")], enum("A", name="n.E"), "no branch of the reader's union reads enum n.E"),
@@ -202,6 +228,23 @@ def test_json_of_another_language_is_let_pass() -> None:
     assert why_incompatible(avro({"id": "x"}), avro(OLD)) is not None
 
 
+@pytest.mark.parametrize("strategy", ["BACKWARD", "FORWARD", "FULL"])
+def test_json_of_old_java_clients_is_compared_by_its_id_and_with_none_of_another_form(
+    strategy: str,
+) -> None:
+    first, other, unknown = (
+        avro(each, Raw.Json)
+        for each in ({"type": "object", "id": "x"}, {"type": "object", "id": "y"}, {"id": "x"})
+    )
+    spaced = Schema("s", first.data + b" ", Raw.Json)
+    new = avro(OLD, Raw.Json)
+    for pair in ((first, spaced), (first, new), (new, first), (unknown, first), (unknown, new)):
+        assert why_incompatible(*pair, strategy) is None
+    for pair in ((first, other), (first, unknown), (new, unknown)):
+        assert why_incompatible(*pair, strategy) is not None
+        assert why_incompatible(*pair, f"{strategy}_TRANSITIVE") is not None
+
+
 @pytest.mark.parametrize(
     ("strategy", "stricter", "wider"),
     [
@@ -271,3 +314,77 @@ def test_documentation_and_aliases_make_no_other_version(kind: int) -> None:
     assert find_version(known, declared(doc="of a", default=1)) == 0
     assert find_version(known, declared(default=2)) is None
     assert find_version(known[:2], declared(aliases=["b"])) is None
+
+
+def pair(*parts: tuple[str, bytes], **properties: str) -> Schema:
+    """A KEY_VALUE schema of these types and declarations."""
+    data = b"".join(len(each).to_bytes(4) + each for _, each in parts)
+    kinds = {f"{name}.schema.type": kind for name, (kind, _) in zip(NAMES, parts, strict=False)}
+    return Schema("s", data, Raw.KeyValue, tuple((kinds | properties).items()))
+
+
+NAMES = ("key", "value")
+SMALL, LARGE = (json.dumps(each).encode() for each in (OLD, STRICTER))
+
+
+@pytest.mark.parametrize(
+    ("schema", "is_valid"),
+    [
+        (Schema("s", b"", Raw.String), True),
+        (Schema("s", b"null", Raw.String), True),
+        (Schema("s", b"x", Raw.String), False),
+        *(
+            (Schema("s", data, kind), not data)
+            for kind in (Raw.Bool, Raw.Int8, Raw.Double, Raw.Instant, Raw.LocalDateTime)
+            for data in (b"", b"null")
+        ),
+        (avro({"rootMessageTypeName": "p.M"}, Raw.ProtobufNative), True),
+        (avro({"rootMessageTypeName": 5}, Raw.ProtobufNative), False),
+        (avro([], Raw.ProtobufNative), False),
+        (avro(OLD, Raw.Protobuf), True),
+        (avro({"type": "object"}, Raw.Protobuf), False),
+        (avro({"type": "object"}, Raw.Json), True),
+        (avro({"type": "strange"}, Raw.Json), False),
+        (avro(["null", "int"]), False),
+        (avro(["null", "int"], Raw.Json), True),
+        (avro(record(("a", enum("A")), ("b", enum("B")))), False),
+        (avro(record(("a", enum("A")), ("b", "E"))), True),
+        (avro({"type": "enum", "name": "E"}), False),
+        (avro({"type": "fixed", "name": "F", "size": "4"}), False),
+        (avro(record(name="1")), False),
+        (avro(record(name="a..b")), False),
+        (avro({"type": "array"}), False),
+        (avro({"type": "map", "values": ["int", {"type": "array", "items": "R"}]}), False),
+        (avro(TREE), True),
+        (pair(("AVRO", SMALL), ("STRING", b"")), True),
+        (pair(("AVRO", SMALL), ("STRING", b"x")), False),
+        (pair(("AVRO", b"{"), ("STRING", b"")), False),
+        (pair(("AVRO", SMALL)), False),
+        (pair(("BYTES", b"x"), ("BYTES", b"")), True),
+        (pair(("NEVER", b""), ("BYTES", b"")), False),
+        (Schema("s", bytes(8), Raw.KeyValue), True),
+        (Schema("s", bytes(7), Raw.KeyValue), False),
+    ],
+)
+def test_what_is_valid_in_every_part_is_a_schema(schema: Schema, is_valid: bool) -> None:
+    assert (why_invalid(schema) is None) is is_valid
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_of_a_pair_both_parts_have_to_go_together(place: int) -> None:
+    def with_part(kind: str, data: bytes) -> Schema:
+        parts = [("AVRO", SMALL), ("AVRO", SMALL)]
+        parts[place] = (kind, data)
+        return pair(*parts)
+
+    old, new = with_part("AVRO", SMALL), with_part("AVRO", LARGE)
+    assert why_incompatible(old, new, "FORWARD") is None
+    assert why_incompatible(new, old, "BACKWARD") is None
+    for strategy in ("BACKWARD", "FULL", "ALWAYS_INCOMPATIBLE"):
+        assert why_incompatible(old, new, strategy) is not None
+    for strategy in ("FORWARD", "FULL", "ALWAYS_INCOMPATIBLE"):
+        assert why_incompatible(new, old, strategy) is not None
+    other = with_part("JSON", SMALL)
+    assert "AVRO became JSON" in str(why_incompatible(old, other, "FULL_TRANSITIVE"))
+    assert why_incompatible(old, with_part("JSON", LARGE), "FORWARD") is not None
+    assert why_incompatible(old, new, "ALWAYS_COMPATIBLE") is None

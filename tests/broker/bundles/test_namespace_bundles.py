@@ -18,6 +18,7 @@ from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.ownership.lock.nodes import LOCKS, lock_of
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, client_of, in_thread, owned, topic_in
+from tests.broker.misbehaving_store import MisbehavingStore
 from tests.waiting import until
 
 FOUR = ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
@@ -334,3 +335,39 @@ async def test_a_split_is_tried_again_while_others_are_faster(
     else:
         with pytest.raises(BadVersion):
             await broker.namespaces.moves.split(bundle)
+
+
+async def test_what_this_broker_changes_while_it_is_read_is_not_overwritten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MisbehavingStore(MemoryTree())
+    policies = Policies(store)
+    shared = {"bundles": {"boundaries": FOUR, "numBundles": 4}}
+    await policies.shared_policies(NAMESPACE).create(shared)
+    await policies.local_policies(NAMESPACE).create(shared)
+    await asyncio.sleep(0)
+    cache = NamespaceBundleCache(store, policies)
+    node, was_read, may_answer = (
+        policies.local_policies(NAMESPACE),
+        asyncio.Event(),
+        asyncio.Event(),
+    )
+
+    async def late() -> object:
+        found = await node.get()
+        was_read.set()
+        await may_answer.wait()
+        return found
+
+    monkeypatch.setattr(policies, "local_policies", lambda _: SimpleNamespace(get=late))
+    reading = asyncio.ensure_future(cache.get(NAMESPACE))
+    await was_read.wait()
+    monkeypatch.undo()
+    # Its own notification comes late.
+    store.hold_notifications()
+    await cache.update(NAMESPACE, lambda bundles: bundles.split(bundles.bundles[0].range))
+    may_answer.set()
+    await reading
+    known = cache.peek(NAMESPACE)
+    assert known is not None
+    assert len(known.bundles) == 5

@@ -1,6 +1,7 @@
 """A broker's bundles while its store, its topics or other brokers fail it for a moment."""
 
 import asyncio
+from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -8,7 +9,7 @@ import pytest
 
 from counterpoise.broker.bundles.bundle_assigner import BundleAssigner
 from counterpoise.broker.bundles.ownership import RETRY_S, BundleOwnership
-from counterpoise.metadata import MemoryTree
+from counterpoise.metadata import MemoryTree, StoreUnavailable
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
 from counterpoise.ownership.channel.data import ServiceUnitState, ServiceUnitStateData
@@ -167,3 +168,34 @@ async def test_an_ordered_release_is_done_once_its_owner_has_released_it_to_wher
     ownership = SimpleNamespace(request=request, locate=locate, until=until, release_within_s=7.0)
     orders = BundleAssigner(cast("BundleOwnership", ownership))
     assert await orders.release(BUNDLE, ME, destination) is done
+
+
+@on_jumping_loop
+async def test_a_split_that_another_broker_left_here_is_finished_each_time() -> None:
+    """A namespace that was deleted and created again has bundles of the same names."""
+    me = Owner(EXTENSIBLE)
+    halves = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
+    split: list[list[str]] = []
+
+    async def carry_out(bundle: BundleName, parts: Sequence[BundleName]) -> None:
+        split.append([str(each.range) for each in parts])
+        if len(split) % 2:
+            raise StoreUnavailable("/", "for the test")
+        await me.ownership.replaced(bundle)
+
+    me.ownership.on_split = carry_out
+    for times in (1, 2):
+        me.versions = 0
+        await me.record(ServiceUnitState.OWNED, ME, None)
+        await pass_time(0.1)
+        me.versions += 1
+        begun = ServiceUnitStateData(
+            ServiceUnitState.SPLITTING, None, ME, dict.fromkeys(halves), version=me.versions
+        )
+        await me.another.put(f"{RECORDS}/{BUNDLE}", begun.to_json())
+        await pass_time(0.1)
+        await pass_time(2 * RETRY_S)
+        # The first attempt fails, and it is tried again.
+        assert split == [[*halves]] * 2 * times
+        assert await me.another.get(f"{RECORDS}/{BUNDLE}") is None
+    me.ownership.close()

@@ -22,6 +22,7 @@ from counterpoise.load.usage import ResourceUsage
 from counterpoise.metadata import MemoryTree, MetadataStore
 from counterpoise.names.bundle import BundleName
 
+PLACEMENT_OPTIONS = PlacementOptions()
 BROKERS = ["b1:8080", "b2:8080", "b3:8080"]
 MODULAR = FilterOptions().load_manager_class
 
@@ -44,7 +45,7 @@ def report(bundles: list[BundleName], *, rate: float = 100.0, cpu: float = 10.0)
 class Cluster:
     """Reports in a metadata tree, and a placer that reads them."""
 
-    def __init__(self, **filters: object) -> None:
+    def __init__(self, placement: PlacementOptions = PLACEMENT_OPTIONS, **filters: object) -> None:
         self.store: MetadataStore = MemoryTree().open()
         self.policies = Policies(self.store)
         self.now_ms = 1_000_000
@@ -61,7 +62,7 @@ class Cluster:
                 "c",
                 lambda: FilterOptions(**filters),  # type: ignore[arg-type]
             ),
-            placement=PlacementOptions,
+            placement=lambda: placement,
             rng=Random(1),
         )
 
@@ -250,3 +251,12 @@ async def test_the_view_holds_what_was_reported(cluster: Cluster) -> None:
 
 async def test_an_empty_cluster_has_an_empty_view() -> None:
     assert Cluster().load.view().brokers == ()
+
+
+async def test_brokers_take_turns_where_the_strategy_says_so() -> None:
+    cluster = Cluster(placement=PlacementOptions(strategy="RoundRobinBrokerSelector"))
+    for broker in BROKERS:
+        await cluster.say(broker, report([]))
+    chosen = [await cluster.placer.choose(bundle(f"t/n{each}", 0)) for each in range(6)]
+    assert chosen[3:] == chosen[:3]
+    assert sorted(map(str, chosen[:3])) == BROKERS

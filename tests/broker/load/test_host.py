@@ -116,3 +116,18 @@ def test_memory_is_mebibytes() -> None:
     process = SharedProcess()
     memory = ProcessUsage(Wire(process).traffic, process).measure(0.0).memory
     assert memory.limit == memory_limit_bytes() / 1024**2
+
+
+def test_a_broker_that_counted_more_bytes_than_all_brokers_before_has_the_whole_process() -> None:
+    """The bytes of all brokers are read a moment before its own."""
+    process = SharedProcess()
+    process.join(lambda: Traffic(1000, 0))
+    received = itertools.count(2000, 2000)
+    usage = ProcessUsage(lambda: Traffic(next(received), 0), process, nic_gbps=1.0)
+    alone = SharedProcess()
+    whole = ProcessUsage(Wire(alone).traffic, alone, nic_gbps=1.0)
+    usage.measure(0.0)
+    process.join(lambda: Traffic(500, 0))
+    assert usage.measure(1.0).memory.usage == pytest.approx(
+        whole.measure(1.0).memory.usage, rel=0.5
+    )

@@ -218,3 +218,20 @@ async def test_an_official_client_reads_pulsars_json(
     assert key == broker.id
     assert data["cpu"] == {"usage": 40.0, "limit": 100.0}
     assert {"weightedMaxEMA", "msgThroughputEMA", "bundleCount", "reportedAt"} <= data.keys()
+
+
+async def test_a_broker_that_comes_back_hears_of_the_others_at_once(
+    brokers: BrokersOfTest, exchanges: Exchanges
+) -> None:
+    first, second = await brokers.start_many(2)
+    one, other = exchanges.add(first), exchanges.add(second)
+    await until(lambda: len(one.brokers) == len(other.brokers) == 2, "they know each other")
+    exchanges.all.remove(one)
+    await one.stop()
+    exchanges.buried.add(first.id)
+    await until(lambda: first.id not in {*other.brokers, *other.top_bundles}, "it is forgotten")
+    exchanges.buried.clear()
+    # From now on nothing is published because time has passed.
+    exchanges.terms = replace(TERMS, every_ms=3_600_000)
+    back = exchanges.add(first)
+    await until(lambda: second.id in back.brokers, "the other publishes for it")

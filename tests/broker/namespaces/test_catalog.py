@@ -346,3 +346,73 @@ def test_a_topics_empty_list_is_no_policy(own: object, due: list[str]) -> None:
     shared = {"subscription_types_enabled": ["Shared"]}
     found = applied_policies({"subscriptionTypesEnabled": own}, shared, "standalone")
     assert found["subscriptionTypesEnabled"] == due
+
+
+async def test_a_partitioned_topic_ends_with_its_last_partition(policies: Policies) -> None:
+    topics, whole = catalog(policies), topic("x")
+    await policies.create_partitioned_topic(whole, 2)
+    await policies.topic_policies(whole).create({"maxProducerPerTopic": 7})
+    for index in range(2):
+        await topics.create(whole.partition(index))
+    for index in range(2):
+        await topics.delete(whole.partition(index))
+        await topics.delete_if_unparted(whole.partition(index))
+        is_left = index == 0
+        assert (await policies.partitioned_topic(whole).get() is not None) is is_left
+        assert (await policies.topic_policies(whole).get() is not None) is is_left
+    await policies.create_topic(topic("plain"))
+    await policies.topic_policies(topic("plain")).create({})
+    await topics.delete_if_unparted(topic("plain"))
+    assert await policies.topic_policies(topic("plain")).get() is not None
+
+
+@pytest.mark.parametrize(
+    ("own", "expected"),
+    [
+        (None, 1),
+        ({}, 1),
+        ({"maxProducerPerTopic": None}, 1),
+        ({"global": {"maxProducerPerTopic": 2}}, 2),
+        ({"global": {"maxProducerPerTopic": 2}, "maxProducerPerTopic": 3}, 3),
+        ({"global": {"maxProducerPerTopic": 2}, "maxProducerPerTopic": 0}, 0),
+        ({"global": {"maxProducerPerTopic": 2}, "maxProducerPerTopic": None}, 2),
+        ({"maxProducerPerTopic": 3}, 3),
+    ],
+)
+def test_a_topics_local_policy_comes_before_its_global_one_and_that_before_its_namespaces(
+    own: dict[str, object] | None, expected: int
+) -> None:
+    found = applied_policies(own, {"max_producers_per_topic": 1}, "here")
+    assert found["maxProducerPerTopic"] == expected
+
+
+def test_backlog_quotas_are_put_together_by_type() -> None:
+    shared = {"backlog_quota_map": {"destination_storage": 1, "message_age": 1}}
+    own = {
+        "global": {"backLogQuotaMap": {"message_age": 2, "other": 2}},
+        "backLogQuotaMap": {"other": 3},
+    }
+    found = applied_policies(own, shared, "here")["backLogQuotaMap"]
+    assert found == {"destination_storage": 1, "message_age": 2, "other": 3}
+
+
+def test_of_policies_by_cluster_those_of_this_cluster_apply() -> None:
+    shared = {"publishMaxMessageRate": {"here": 1, "there": 2}}
+    assert applied_policies(None, shared, "there")["publishRate"] == 2
+    assert applied_policies(None, shared, "nowhere")["publishRate"] is None
+    assert applied_policies({"publishRate": 3}, shared, "here")["publishRate"] == 3
+
+
+async def test_topics_that_do_not_exist_are_not_remembered() -> None:
+    """A client could ask for ever more of them."""
+    store = MisbehavingStore(MemoryTree())
+    policies = Policies(store)
+    for _ in range(3):
+        assert not await policies.topic_exists(topic("x"))
+    assert len(store.asked) == 3
+    await policies.create_topic(topic("x"))
+    await asyncio.sleep(0)
+    assert await policies.topic_exists(topic("x"))
+    asked = len(store.asked)
+    assert await policies.topic_exists(topic("x"))
+    assert len(store.asked) == asked

@@ -137,6 +137,7 @@ UNREADABLE = [
     ),
     (enum("A"), enum("A", name="F"), "the reader expects E, the writer wrote F"),
     (["null", enum("A")], enum("A", name="n.E"), "no branch of the reader's union reads enum n.E"),
+    (["null", FOUR], {**FOUR, "name": "n.F"}, "no branch of the reader's union reads fixed n.F"),
     (
         # A branch of the same name decides, though another would do.
         [record(("a", "string")), record(("a", "int"), name="Q")],

@@ -132,3 +132,38 @@ async def test_where_schemas_are_enforced_a_topic_that_has_one_refuses_who_has_n
         assert refused.value.code is ServerError.IncompatibleSchema
     else:
         await here.admit_without(TOPIC)
+
+
+async def test_the_newest_version_is_given_where_none_is_named() -> None:
+    lenient = SchemaOptions("ALWAYS_COMPATIBLE")
+    here = SchemaRegistry(MemoryTree().open(), options=lambda: lenient)
+    schemas = [with_fields(name) for name in "abc"]
+    for number, each in enumerate(schemas):
+        assert await here.put(TOPIC, each) == version_bytes(number)
+        newest = await here.get(TOPIC, None)
+        assert newest is not None
+        assert (newest[0].data, newest[1]) == (each.data, version_bytes(number))
+    for number, each in enumerate(schemas):
+        found = await here.get(TOPIC, version_bytes(number))
+        assert found is not None
+        assert (found[0].data, found[1]) == (each.data, version_bytes(number))
+
+
+async def test_without_automatic_updates_a_topic_keeps_the_schema_that_it_got_first() -> None:
+    strict = SchemaOptions("ALWAYS_COMPATIBLE", auto_update=False)
+    here = SchemaRegistry(MemoryTree().open(), options=lambda: strict)
+    assert await here.put(TOPIC, with_fields("a")) == version_bytes(0)
+    assert await here.put(TOPIC, with_fields("a")) == version_bytes(0)
+    with pytest.raises(BrokerError, match="isAllowAutoUpdateSchema") as refused:
+        await here.put(TOPIC, with_fields("b"))
+    assert refused.value.code is ServerError.IncompatibleSchema
+    assert len(await here.versions(TOPIC)) == 1
+
+
+async def test_a_version_has_the_time_at_which_it_was_registered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(registry.time, "time", lambda: 1_700_000_000.25)
+    here = SchemaRegistry(MemoryTree().open())
+    await here.put(TOPIC, with_fields("a"))
+    assert [each.registered_ms for each in await here.versions(TOPIC)] == [1_700_000_000_250]

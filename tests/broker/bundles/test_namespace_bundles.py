@@ -359,7 +359,9 @@ async def test_what_this_broker_changes_while_it_is_read_is_not_overwritten(
         await may_answer.wait()
         return found
 
-    monkeypatch.setattr(policies, "local_policies", lambda _: SimpleNamespace(get=late))
+    # They are read with the namespace's policies first, then on their own.
+    reads = iter((node, SimpleNamespace(get=late)))
+    monkeypatch.setattr(policies, "local_policies", lambda _: next(reads))
     reading = asyncio.ensure_future(cache.get(NAMESPACE))
     await was_read.wait()
     monkeypatch.undo()

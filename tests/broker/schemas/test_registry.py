@@ -167,3 +167,12 @@ async def test_a_version_has_the_time_at_which_it_was_registered(
     here = SchemaRegistry(MemoryTree().open())
     await here.put(TOPIC, with_fields("a"))
     assert [each.registered_ms for each in await here.versions(TOPIC)] == [1_700_000_000_250]
+
+
+async def test_to_delete_the_schemas_of_a_topic_without_any_is_no_error() -> None:
+    here = SchemaRegistry(MemoryTree().open())
+    await here.delete(TOPIC)
+    await here.put(TOPIC, with_fields("a"))
+    for _ in range(2):
+        await here.delete(TOPIC)
+        assert await here.versions(TOPIC) == []

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from counterpoise.load.rates import Rates
@@ -24,6 +24,8 @@ class Twin(str):
 words = st.text("abc", max_size=3)
 
 
+@example(["b", "a"], ["a", "b"], Twin, Twin)
+@example(["c"], ["a", "b"], Twin, Twin)
 @given(
     st.lists(words),
     st.lists(words, unique=True),

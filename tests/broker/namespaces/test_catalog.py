@@ -416,3 +416,18 @@ async def test_topics_that_do_not_exist_are_not_remembered() -> None:
     asked = len(store.asked)
     assert await policies.topic_exists(topic("x"))
     assert len(store.asked) == asked
+
+
+@pytest.mark.parametrize(("most", "is_allowed"), [(0, True), (2, False), (3, True), (4, True)])
+async def test_a_topic_that_is_created_on_use_has_no_more_partitions_than_allowed(
+    policies: Policies, most: int, is_allowed: bool
+) -> None:
+    rule = AutoTopicCreation(kind="partitioned", partitions=3)
+    limits = CreationLimits(partitions=most)
+    topics = TopicCatalog(policies, lambda: rule, lambda: limits, "here")
+    if is_allowed:
+        assert await topics.partitions(topic("x")) == 3
+    else:
+        with pytest.raises(BrokerError, match="less than or equal to 2"):
+            await topics.partitions(topic("x"))
+        assert await policies.partitioned_topic(topic("x")).get() is None

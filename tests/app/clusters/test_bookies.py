@@ -1,10 +1,20 @@
 """Bookies of a local cluster: where their jars may be, and what is said where they are not."""
 
+import errno
 from pathlib import Path
 
+import psutil
 import pytest
 
-from counterpoise.app.clusters.bookies import CACHE_VARIABLE, LIB_VARIABLE, find_jars
+from counterpoise.app.clusters import bookies
+from counterpoise.app.clusters.bookies import (
+    CACHE_VARIABLE,
+    LIB_VARIABLE,
+    READY_MARK,
+    LocalBookies,
+    find_jars,
+)
+from counterpoise.app.clusters.processes import Child, ChildSpec
 from counterpoise.app.errors import UserError
 from counterpoise.app.main import main
 
@@ -32,3 +42,29 @@ def test_without_jars_it_says_where_they_may_be(tmp_path: Path) -> None:
 def test_bookies_bring_their_own_zookeeper(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["up", "--bookies", "3", "--metadata", "zk:127.0.0.1:1"]) != 0
     assert "leave --metadata out" in capsys.readouterr().err
+
+
+def test_a_bookie_that_cannot_be_forked_leaves_no_other_running(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    java = tmp_path / "java"
+    java.write_text(
+        "#!/bin/sh\n"
+        'case "$*" in *initnewcluster*) echo Successfully initiated cluster; exit 0;; esac\n'
+        f"echo {READY_MARK}; exec sleep 600\n"
+    )
+    java.chmod(0o755)
+    monkeypatch.setattr(bookies, "find_java", lambda: java)
+    monkeypatch.setattr(bookies, "find_jars", lambda: tmp_path)
+    before = set(psutil.Process().children())
+
+    def child(asked: ChildSpec) -> Child:
+        if asked.name == "bookie-3":
+            raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+        return Child(asked)
+
+    child.start = Child.start  # type: ignore[attr-defined]
+    monkeypatch.setattr(bookies, "Child", child)
+    with pytest.raises(BlockingIOError):
+        LocalBookies.start(3, tmp_path / "home", "127.0.0.1:1")
+    assert set(psutil.Process().children()) == before

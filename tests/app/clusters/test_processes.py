@@ -6,6 +6,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import psutil
@@ -138,3 +139,17 @@ def test_variables_of_a_child_win_over_our_own(
     script = "import os; print('ready', os.environ['COUNTERPOISE_TEST'], flush=True)"
     with Child(spec(tmp_path, script, environment={"COUNTERPOISE_TEST": "its own"})) as child:
         assert child.wait_ready() == "ready its own"
+
+
+def test_one_whose_output_no_thread_can_read_does_not_run_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = set(psutil.Process().children())
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(OSError, match=r"child.*can't start new thread"):
+        Child(spec(tmp_path, SAYS_READY_THEN_WAITS))
+    assert set(psutil.Process().children()) == before

@@ -16,7 +16,9 @@ from prometheus_client.parser import text_string_to_metric_families
 from counterpoise import Cluster
 from counterpoise.app.main import main
 from counterpoise.load.report import NamespaceBundleStats
+from counterpoise.load.rows import ReportRows
 from counterpoise.pipeline.clock import wall_clock_ms
+from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.fleet import cluster_state
 from counterpoise.pipeline.fleet.cluster_state import (
     FIGURES,
@@ -28,6 +30,8 @@ from counterpoise.pipeline.fleet.fleet_watch import FleetCluster, StatusReading,
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.reports import land
+from counterpoise.security.client import ClientSecurity
+from counterpoise.security.options import ClientOptions
 from tests.load.story import START, poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import writer_of
@@ -213,3 +217,51 @@ def test_status_prints_a_line_for_each_and_succeeds(
         assert shown[0]["status"]["control"]["wish"] == "pause"
     finally:
         write_control(location, Control(Wish.GO, wall_clock_ms(), ""))
+
+
+async def test_a_poll_that_fails_unexpectedly_ends_the_watch_of_no_cluster(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    await cluster.add_broker()
+    fleet = [FleetCluster(name, (cluster.admin_url,)) for name in ("east", "west")]
+    polls, fails, seen = Collector.poll, [True], list[Collector]()
+
+    async def poll_of(collector: Collector) -> ReportRows:
+        seen.append(collector)
+        if collector is seen[0] and fails:
+            raise RecursionError("too deep")
+        return await polls(collector)
+
+    monkeypatch.setattr(Collector, "poll", poll_of)
+    async with watching_fleet(fleet, wall_clock_ms, 6.0) as watch:
+        running = asyncio.create_task(watch.run(0.01))
+        await until(lambda: all(each.at_ms for each in watch.states), "both are polled")
+        east, west = watch.states
+        assert east.polled is None
+        assert east.unreachable == "its poll failed unexpectedly: RecursionError: too deep"
+        assert west.polled is not None
+        assert "the poll of cluster east failed unexpectedly" in caplog.text
+        fails.clear()
+        await until(lambda: watch.states[0].polled, "the first cluster is polled again")
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+
+async def test_a_token_file_that_is_gone_is_what_the_cluster_is_missing(
+    cluster: FakeCluster, tmp_path: Path
+) -> None:
+    await cluster.add_broker()
+    token = tmp_path / "token"
+    token.write_text("secret")
+    security = ClientSecurity(ClientOptions(plugin="token", parameters=f"file://{token}"))
+    fleet = [FleetCluster("east", (cluster.admin_url,), security=security)]
+    async with watching_fleet(fleet, wall_clock_ms, 6.0) as watch:
+        [state] = await watch.poll()
+        assert state.polled is not None
+        token.unlink()
+        [state] = await watch.poll()
+        assert f"cannot read {token}: No such file or directory" in state.unreachable
+        assert "no address" not in state.unreachable
+        token.write_text("secret")
+        [state] = await watch.poll()
+        assert state.polled is not None

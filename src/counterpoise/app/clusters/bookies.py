@@ -88,7 +88,8 @@ class LocalBookies:
         try:
             made._on_ended = on_ended
             made._set_up()
-            made.children = [made._launch(number) for number in range(1, count + 1)]
+            for number in range(1, count + 1):
+                made.children.append(made._launch(number))
             for child in made.children:
                 child.wait_ready()
         except BaseException:

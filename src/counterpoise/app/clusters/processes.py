@@ -1,6 +1,7 @@
 """Child processes that report when they are ready and never outlive their parent."""
 
 import contextlib
+import errno
 import os
 import signal
 import subprocess
@@ -58,7 +59,9 @@ class Child:
     """
 
     def __init__(self, spec: ChildSpec) -> None:
-        """Start the process; raises OSError if that or opening its log is not possible."""
+        """Start the process; raises OSError if that, opening its log or reading its output is not
+        possible.
+        """
         self.spec = spec
         self.ready_line = ""
         self._ready = threading.Event()
@@ -77,16 +80,21 @@ class Child:
                 text=True,
                 errors="replace",
             )
+            undo.callback(self._process.wait)
+            undo.callback(os.killpg, self.pid, signal.SIGKILL)
+            if self._process.stdout is None:
+                raise AssertionError("stdout was asked to be a pipe")
+            self._reader = threading.Thread(
+                target=self._read,
+                args=(undo.enter_context(self._process.stdout), log),
+                name=f"{spec.name}-output",
+                daemon=True,
+            )
+            try:
+                self._reader.start()
+            except RuntimeError as error:
+                raise OSError(errno.EAGAIN, f"{spec.name} cannot be read: {error}") from None
             undo.pop_all()
-        if self._process.stdout is None:
-            raise AssertionError("stdout was asked to be a pipe")
-        self._reader = threading.Thread(
-            target=self._read,
-            args=(self._process.stdout, log),
-            name=f"{spec.name}-output",
-            daemon=True,
-        )
-        self._reader.start()
 
     @classmethod
     def start(cls, spec: ChildSpec) -> "Child":

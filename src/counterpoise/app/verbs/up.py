@@ -225,7 +225,7 @@ def _begin_again(cluster: LocalCluster, name: str, restarts: RestartSchedule) ->
     """Restart ZooKeeper or a bookie; if that fails, schedule the next attempt."""
     try:
         cluster.restart_server(name)
-    except UserError as error:
+    except (UserError, OSError) as error:  # OSError: it could not be forked
         pause_s = restarts.ended(name)
         sys.stderr.write(f"{name} does not start: {error} Again in {pause_s:g} s.\n")
     else:

@@ -14,6 +14,7 @@ from typing import Any, Final, TypeVar
 
 import aiohttp
 
+from counterpoise.names.options import ConfigError
 from counterpoise.pipeline.collect.words import elsewhere, line, refusal
 
 T = TypeVar("T")
@@ -116,6 +117,8 @@ class Admin:
         async with self._turns.one(lambda: self._slow.add(_origin(url))):
             try:
                 return await self._lag.within(self._ask(url, redirects), self.timeout_s)
+            except ConfigError as error:  # our own credentials cannot be read
+                raise RefusedError(str(error)) from None
             except ValueError as error:  # the URL is invalid
                 raise RefusedError(f"{line(url)} is no address: {line(str(error))}") from None
 

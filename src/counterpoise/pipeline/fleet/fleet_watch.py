@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import logging
 import threading
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,12 +17,15 @@ from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.collect.admin import AdminOptions
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.collect.poll_log import trouble
+from counterpoise.pipeline.collect.words import line
 from counterpoise.pipeline.fleet.cluster_state import FIGURES, ClusterState, PolledCluster
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.plain_files import names_below
 from counterpoise.pipeline.tables.status import BalancerStatus, read_status
 from counterpoise.security.client import ANONYMOUS, ClientSecurity, http_session
+
+log = logging.getLogger(__name__)
 
 PREFIX = "counterpoise_fleet"
 
@@ -102,13 +106,12 @@ class ClusterLook:
     async def poll(self) -> ClusterState:
         """Poll once; what does not respond in time is missing, and the state says why."""
         now_ms = self._clock_ms()
-        rows, status = await asyncio.gather(self._rows(), self._status(now_ms))
-        away = rows if isinstance(rows, str) else trouble(rows)
+        polled, status = await asyncio.gather(self._polled(), self._status(now_ms))
         self.state = replace(
             self.state,
             at_ms=now_ms,
-            polled=None if isinstance(rows, str) or away else polled_of(rows),
-            unreachable=away,
+            polled=None if isinstance(polled, str) else polled,
+            unreachable=polled if isinstance(polled, str) else "",
             status=None if isinstance(status, str) else status,
             unreadable=status if isinstance(status, str) else "",
         )
@@ -118,11 +121,15 @@ class ClusterLook:
         """Cancel the pending requests to the cluster's brokers."""
         self._collector.close()
 
-    async def _rows(self) -> ReportRows | str:
+    async def _polled(self) -> PolledCluster | str:
         try:
-            return await asyncio.wait_for(self._collector.poll(), self._within_s)
+            rows = await asyncio.wait_for(self._collector.poll(), self._within_s)
+            return trouble(rows) or polled_of(rows)
         except TimeoutError:
             return f"the cluster does not answer within {self._within_s:g} s"
+        except Exception as error:
+            log.exception("the poll of cluster %s failed unexpectedly", self._cluster.name)
+            return f"its poll failed unexpectedly: {type(error).__name__}: {line(str(error))}"
 
     async def _status(self, now_ms: int) -> BalancerStatus | str:
         if not self._cluster.history:

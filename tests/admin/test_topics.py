@@ -382,3 +382,43 @@ def test_non_persistent_topics_are_found_wherever_they_are(
     assert api("PUT", f"/admin/v2/non-persistent/{namespace}/parts/partitions", 2).status == 204
     assert api.get(f"/admin/v2/non-persistent/{namespace}/parts/subscriptions") == []
     assert len(producers) == 3
+
+
+def test_cursors_are_named_as_in_the_managed_ledger(
+    api: Api, namespace: str, connect: Connect
+) -> None:
+    """Recorded of Pulsar 4.0.7 for a durable subscription; a reader's cursor has its plain name."""
+    client, name = connect(), f"{namespace}/cursors"
+    subscription = client.subscribe(f"persistent://{name}", "holes/of it~")
+    reader = client.create_reader(
+        f"persistent://{name}", pulsar.MessageId.earliest, subscription_role_prefix="a/b"
+    )
+    internal = api.get(f"{TOPICS}/{name}/internalStats")["cursors"]
+    stats = api.get(f"{TOPICS}/{name}/stats")["subscriptions"]
+    [of_reader] = {*stats} - {"holes/of it~"}
+    assert of_reader.startswith("a/b")
+    assert set(internal) == {"holes%2Fof+it%7E", of_reader}
+    assert set(api.get(f"{TOPICS}/{name}/internal-info")["cursors"]) == {"holes%2Fof+it%7E"}
+    for each in (subscription, reader):
+        each.close()
+
+
+def test_chunks_of_large_messages_are_counted(api: Api, namespace: str, connect: Connect) -> None:
+    name = f"{namespace}/large"
+    chunked, plain = (
+        connect().create_producer(
+            f"persistent://{name}", chunking_enabled=chunks, batching_enabled=False
+        )
+        for chunks in (True, False)
+    )
+    plain.send(b"small")
+    chunked.send(b"small")
+    publishers = api.get(f"{TOPICS}/{name}/stats")["publishers"]
+    assert [each["chunkedMessageRate"] for each in publishers] == [0.0, 0.0]
+    chunked.send(b"x" * (6 << 20))
+    rates = {
+        each["producerName"]: each["chunkedMessageRate"]
+        for each in api.get(f"{TOPICS}/{name}/stats")["publishers"]
+    }
+    assert rates[plain.producer_name()] == 0.0
+    assert 0.0 < rates[chunked.producer_name()] <= 2.0

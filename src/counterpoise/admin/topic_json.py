@@ -7,6 +7,7 @@ from typing import Any, Final
 from counterpoise.admin.large_json import IN_A_TURN, each_in_turns, in_turns
 from counterpoise.admin.subscription_json import JsonObject, subscription_json, timestamp
 from counterpoise.broker import face
+from counterpoise.names.topic import url_encoded
 
 RANGES_IN_A_TURN: Final = 500
 """How many acknowledged ranges are written before other tasks of the event loop run."""
@@ -158,7 +159,7 @@ def publisher_json(producer: face.Producer) -> JsonObject:
         "msgRateIn": producer.meter.rate,
         "msgThroughputIn": producer.meter.byte_rate,
         "averageMsgSize": producer.meter.average_size,
-        "chunkedMessageRate": 0.0,
+        "chunkedMessageRate": producer.chunks.rate if producer.chunks is not None else 0.0,
         "producerId": producer.producer_id,
         "metadata": dict(request.properties),
         "producerName": producer.name,
@@ -175,7 +176,7 @@ async def internal_stats_json(topic: face.Topic) -> JsonObject:
     log, state = topic.log, _state(topic)
     return {
         **log_stats_json(log, topic.meter_in.messages, topic.created, state),
-        "cursors": await in_turns(sorted(topic.subscriptions.items()), _cursor_json),
+        "cursors": await in_turns(_cursors(topic.subscriptions), _cursor_json),
         "schemaLedgers": [],
         "compactedLedger": {
             "ledgerId": -1,
@@ -217,6 +218,14 @@ def log_stats_json(log: face.Log[Any], added: int, created: float, state: str) -
     }
 
 
+def _cursors(subscriptions: Mapping[str, face.Subscription]) -> list[tuple[str, face.Subscription]]:
+    """Subscriptions by their cursors' names: that of a durable one is URL-encoded, as in Pulsar."""
+    return [
+        (url_encoded(name) if each.durable else name, each)
+        for name, each in sorted(subscriptions.items())
+    ]
+
+
 def _state(topic: face.PersistentTopic) -> str:
     if topic.terminated:
         return "Terminated"
@@ -228,7 +237,7 @@ async def managed_ledger_json(
 ) -> JsonObject:
     """``ManagedLedgerInfo``: a topic's storage as Pulsar's metadata store describes it."""
     log = topic.log
-    durable = [each for each in sorted(topic.subscriptions.items()) if each[1].durable]
+    durable = [each for each in _cursors(topic.subscriptions) if each[1].durable]
     ended = {"terminatedPosition": _place(log.position(log.end - 1))} if topic.terminated else {}
     return {
         "version": 0,

@@ -42,19 +42,19 @@ class Meter:
     __slots__ = (
         "_began",
         "_began_bytes",
-        "_clock",
         "_former",
         "_former_bytes",
         "_made",
         "_window",
         "bytes",
+        "clock",
         "messages",
     )
 
     def __init__(self, clock: RateClock) -> None:
         self.messages = 0
         self.bytes = 0
-        self._clock = clock
+        self.clock = clock
         self._made = clock.now()
         self._window = clock.window
         # What had been counted when the current window began, and when the one before it did.
@@ -63,14 +63,14 @@ class Meter:
 
     def count(self, messages: int, size: int) -> None:
         """Count messages and their total bytes."""
-        if self._window != self._clock.window:
+        if self._window != self.clock.window:
             self._catch_up()
         self.messages += messages
         self.bytes += size
 
     def _catch_up(self) -> None:
         """Start the clock's current window, if the counts are of an earlier one."""
-        window = self._clock.window
+        window = self.clock.window
         missed = window - self._window > 1
         self._former = self.messages if missed else self._began
         self._former_bytes = self.bytes if missed else self._began_bytes
@@ -80,26 +80,26 @@ class Meter:
     @property
     def rate(self) -> float:
         """Messages/s over the last window and the current one."""
-        if self._window != self._clock.window:
+        if self._window != self.clock.window:
             self._catch_up()
         return (self.messages - self._former) / self._seconds()
 
     @property
     def byte_rate(self) -> float:
         """Bytes/s over the last window and the current one."""
-        if self._window != self._clock.window:
+        if self._window != self.clock.window:
             self._catch_up()
         return (self.bytes - self._former_bytes) / self._seconds()
 
     def _seconds(self) -> float:
         """The seconds of the last and current windows during which this meter existed."""
-        clock = self._clock
+        clock = self.clock
         return max(clock.now() - max(clock.former_began, self._made), MIN_SECONDS)
 
     @property
     def average_size(self) -> float:
         """Bytes per message at the current rates; 0 without messages."""
-        if self._window != self._clock.window:
+        if self._window != self.clock.window:
             self._catch_up()
         messages = self.messages - self._former
         return (self.bytes - self._former_bytes) / messages if messages else 0.0

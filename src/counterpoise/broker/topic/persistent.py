@@ -172,7 +172,9 @@ class PersistentTopic(transactional.TransactionalTopic):
         entries: list[bytes] = []
         messages: list[int] = []
         contexts: list[Published] = []
-        for _, sequence_id, highest_sequence_id, count, _, entry in sends:
+        for _, sequence_id, highest_sequence_id, count, is_chunk, entry in sends:
+            if is_chunk:
+                producer.count_chunk(len(entry))
             entries.append(entry)
             messages.append(count)
             contexts.append((producer, sequence_id, highest_sequence_id))

@@ -45,6 +45,8 @@ class Producer:
     topic: PublishedTo
     meter: Meter
     """Counts its messages that were stored; on a non-persistent topic, all that it published."""
+    chunks: Meter | None = field(default=None, init=False)
+    """Counts the entries that are a chunk of a large message; None before the first."""
     producer_id: int = field(init=False)
     topic_epoch: int | None = field(default=None, init=False)
     """The topic's epoch (PIP-68) when it got access; None while it waits for exclusive access."""
@@ -65,6 +67,12 @@ class Producer:
     def publish(self, sends: Sequence[Send], size: int) -> None:
         """Publish entries of ``size`` bytes in all; the sink gets a receipt or error for each."""
         self.topic.publish(self, sends, size)
+
+    def count_chunk(self, size: int) -> None:
+        """Count an entry of ``size`` bytes that is a chunk of a large message."""
+        if self.chunks is None:
+            self.chunks = Meter(self.meter.clock)
+        self.chunks.count(1, size)
 
     def stored(
         self,

@@ -197,8 +197,8 @@ class Broker:
         for each in exposures(self.config):
             log.warning("%s", each)
 
-    def _set_publish_buffer(self) -> None:
-        self.listener.set_publish_buffer(self.config.connection.publish_buffer_mb)
+    def _set_connection_limits(self) -> None:
+        self.listener.set_limits(self.config.connection)
 
     async def _refuse_beside_pulsar(self) -> None:
         if foreign := await foreign_brokers(self.metadata):
@@ -224,7 +224,7 @@ class Broker:
         await self.live.start(self.background)
         self._follow_settings()
         parts.topics.limits.start(self.background)
-        self._set_publish_buffer()
+        self._set_connection_limits()
         for each in sockets.service:
             await self.listener.start(each.socket, each.tls, each.listener)
         await self._web.start(sockets.web)
@@ -252,7 +252,7 @@ class Broker:
         for listener in (
             parts.balancing.reporter.write_soon,
             parts.topics.limits.settings_changed,
-            self._set_publish_buffer,
+            self._set_connection_limits,
             self.shedding.settings_changed,
         ):
             self.live.subscribe(listener)

@@ -71,7 +71,7 @@ async def test_figures_of_its_traffic_stay_as_they_were_read() -> None:
 async def test_half_as_much_may_wait_for_a_rate_limit_as_for_the_disk() -> None:
     listener = new_listener(BackgroundTasks())
     for mib, size in ((3, 3 << 20), (0, 0), (-1, 0)):
-        listener.set_publish_buffer(mib)
+        listener.set_limits(ConnectionConfig(publish_buffer_mb=mib))
         assert (listener.publish_buffer.limit, listener.throttled_memory.limit) == (size, size // 2)
 
 

@@ -76,6 +76,33 @@ def test_no_more_lookups_at_once_than_allowed(topic: str) -> None:
         assert last.response == last.Connect
 
 
+def test_the_limit_of_lookups_may_change(topic: str) -> None:
+    world = SlowOwner()
+    config = ConnectionConfig(lookups_max=1)
+    with OneBroker(config=config, world=world) as broker, RawClient(broker.service_url) as client:
+        client.connect()
+
+        async def set_limit(most: int) -> None:
+            broker.listener.set_limits(ConnectionConfig(lookups_max=most))
+
+        broker.run(set_limit(2))
+        for number in range(3):
+            client.command("lookup_topic", topic=topic, request_id=number)
+        answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+        assert (answer.request_id, answer.error) == (2, ServerError.TooManyRequests)
+        broker.run(set_limit(1))
+        client.command("lookup_topic", topic=topic, request_id=3)
+        answer = client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response
+        assert (answer.request_id, answer.error) == (3, ServerError.TooManyRequests)
+
+        async def finish() -> None:
+            world.go_on.set()
+
+        broker.run(finish())
+        answers = [client.receive(Type.LOOKUP_RESPONSE).lookup_topic_response for _ in range(2)]
+        assert sorted(each.request_id for each in answers) == [0, 1]
+
+
 def test_a_lookup_that_fails_takes_nothing_of_the_limit(topic: str) -> None:
     class Failing(Everything):
         async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupConnect:

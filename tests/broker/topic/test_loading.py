@@ -92,6 +92,26 @@ async def test_no_more_are_loaded_at_once_and_the_others_have_their_turn(
     assert len(opening.begun) == len(NAMES), "each is opened once"
 
 
+async def test_the_limit_may_change_for_loads_that_begin_later(opening: Opening) -> None:
+    options = [replace(TopicOptions(), loads_max=1)]
+    world = World(opening, options=options[0], live=lambda: options[0])
+    loads = [asyncio.ensure_future(world.topic(name)) for name in NAMES[:2]]
+    await opening.until(lambda: len(opening.begun) == 1)
+    await turns()
+    assert len(opening.begun) == 1
+    options[0] = replace(options[0], loads_max=2)
+    loads += [asyncio.ensure_future(world.topic(name)) for name in NAMES[2:]]
+    await opening.until(lambda: len(opening.begun) == 3)
+    await turns()
+    assert len(opening.begun) == 3
+    while not all(load.done() for load in loads):
+        for answer in list(opening.answers.values()):
+            if not answer.done():
+                answer.set_result(None)
+        await turns()
+    assert {load.result().name for load in loads} == set(NAMES)
+
+
 async def test_a_load_that_fails_makes_room(world: World, opening: Opening) -> None:
     loads = [asyncio.ensure_future(world.topic(name)) for name in NAMES[:3]]
     await opening.until(lambda: len(opening.begun) == 2)

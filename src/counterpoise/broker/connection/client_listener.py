@@ -100,9 +100,9 @@ class ClientListener:
         """Accept clients again after `drop_connections` for good."""
         self._shared.connections.closed = False
 
-    def set_publish_buffer(self, mib: int) -> None:
-        """Limit the memory of published messages to ``mib`` MiB; 0 or less is no limit."""
-        self._shared.set_publish_buffer(mib)
+    def set_limits(self, config: ConnectionConfig) -> None:
+        """Apply the limits that may change: on lookups, and on the memory of published messages."""
+        self._shared.set_limits(config)
 
     def traffic(self) -> Traffic:
         """Bytes read and written since the start."""

@@ -53,7 +53,7 @@ class ConnectionConfig:
     """How many clients may be connected at once; 0: no limit."""
     connections_max_per_ip: int = option(0, "brokerMaxConnectionsPerIp", "connections", low=0)
     """How many clients may be connected from one address; 0: no limit."""
-    lookups_max: int = option(50_000, "maxConcurrentLookupRequest", "requests", low=1)
+    lookups_max: int = option(50_000, "maxConcurrentLookupRequest", "requests", low=1, dynamic=True)
     """Lookups that may be in progress; further ones are refused, and clients try again."""
     publish_buffer_mb: int = option(
         64, "maxMessagePublishBufferSizeInMB", "MiB", low=-1, dynamic=True

@@ -35,17 +35,18 @@ class SharedByConnections:
         """Published bytes that wait for storage."""
         self.throttled_memory = ThrottledMemory(0)
         """Memory of throttled entries: at most half of the publish buffer's limit."""
-        self.set_publish_buffer(config.publish_buffer_mb)
-        self.lookups = Lookups(config.lookups_max)
+        self.lookups = Lookups()
+        self.set_limits(config)
         self.listings = Listings(services.catalog, services.topics)
         self.connections = Connections(config.connections_max, config.connections_max_per_ip)
         self.interceptor: Interceptor | None = None
         """Sees each operation before it is served, to inject faults; None: no faults."""
         self.is_frozen = False
 
-    def set_publish_buffer(self, mib: int) -> None:
-        """Limit the memory of published messages to ``mib`` MiB; 0 or less is no limit."""
-        size = max(0, mib) * MIB
+    def set_limits(self, config: ConnectionConfig) -> None:
+        """Apply the limits that may change: on lookups, and on the memory of published messages."""
+        self.lookups.most = config.lookups_max
+        size = max(0, config.publish_buffer_mb) * MIB
         self.publish_buffer.set_limit(size)
         self.throttled_memory.limit = size // 2
 
@@ -103,14 +104,15 @@ class Connections:
 class Lookups:
     """Limits how many lookups run at once (``maxConcurrentLookupRequest``)."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self) -> None:
+        self.most = 0
+        """How many may run at once; it may change."""
         self._under_way = 0
 
     @property
     def full(self) -> bool:
         """Whether the limit is reached, so that the next lookup is refused."""
-        return self._under_way >= self._most
+        return self._under_way >= self.most
 
     @contextlib.contextmanager
     def one(self) -> Iterator[None]:

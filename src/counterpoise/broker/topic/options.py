@@ -28,7 +28,7 @@ class TopicOptions:
         20_000, "keySharedLookAheadMsgInReplayThresholdPerSubscription", "entries", low=1
     )
     """Entries of a Key_Shared subscription that may wait for consumers while others pass them."""
-    loads_max: int = option(5000, "maxConcurrentTopicLoadRequest", "topics", low=1)
+    loads_max: int = option(5000, "maxConcurrentTopicLoadRequest", "topics", low=1, dynamic=True)
     """How many topics are loaded at the same time; the others wait for their turn."""
     failover_delay_ms: int = option(1000, "activeConsumerFailoverDelayTimeMillis", "ms", low=0)
     """How long a new active Failover consumer waits for the former one's acknowledgements."""
@@ -104,7 +104,7 @@ class TopicOptions:
     )
     """Whether any subscription keeps a topic from being inactive, or only one with a backlog."""
     deletes_inactive_partitioned: bool = option(
-        False, "brokerDeleteInactivePartitionedTopicMetadataEnabled"
+        False, "brokerDeleteInactivePartitionedTopicMetadataEnabled", dynamic=True
     )
     """Whether a partitioned topic is deleted once its last partition is deleted as inactive."""
     subscription_minutes: int = option(0, "subscriptionExpirationTimeMinutes", "minutes", low=0)

@@ -14,7 +14,7 @@ from typing import Any
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.clock import WallClock
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
-from counterpoise.broker.base.settings import LiveOptions
+from counterpoise.broker.base.settings import LiveOptions, LiveSemaphore
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.broker.topic.compaction import Compaction
@@ -85,7 +85,7 @@ class TopicRegistry:
         self._background = background or BackgroundTasks()
         self._topics: dict[TopicName, Topic] = {}
         self._loading: dict[TopicName, asyncio.Task[Topic]] = {}
-        self._loads = asyncio.Semaphore(options.loads_max)
+        self._loads = LiveSemaphore(lambda: self._live().loads_max)
         self._closing: set[asyncio.Task[None]] = set()
         self._deleting: dict[TopicName, asyncio.Task[None]] = {}
         # Producer names are unique in the cluster without a shared counter: every broker process
@@ -150,7 +150,7 @@ class TopicRegistry:
         return await asyncio.shield(loading)
 
     async def _load(self, name: TopicName, create: bool, by_policies: bool) -> Topic:
-        async with self._loads:
+        async with self._loads.current():
             topic = self._topics.get(name)
             if topic is not None:
                 topic.check_open()

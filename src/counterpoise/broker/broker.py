@@ -231,6 +231,7 @@ class Broker:
         self._context.process.join(self.listener.traffic)
         self.background.keep("rate windows", self._turn_rate_windows)
         self.upkeep.start()
+        parts.load.registry.when_deleted(parts.balancing.reporter.write_soon)
         await parts.balancing.reporter.start()
         if parts.ownership.records is not None:
             for_brokers = self.addresses.for_brokers(tls=self.config.client.tls)

@@ -150,6 +150,38 @@ async def test_a_list_of_brokers_that_changed_while_it_was_read_is_read_again(
     assert await registry.active() == [ME, OTHER]
 
 
+async def test_another_process_under_the_same_id_is_reported_and_leaves_the_broker_registered(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    tree = MemoryTree()
+    stores = [tree.open() for _ in range(2)]
+    registries = [BrokerRegistry(store, ME, with_load=False) for store in stores]
+    deleted = [asyncio.Event() for _ in registries]
+    for registry, event in zip(registries, deleted, strict=True):
+        registry.when_deleted(event.set)
+    reports = [LocalBrokerData(web_service_url=f"http://h:{number}") for number in range(2)]
+
+    async def registered() -> str | None:
+        found = await BrokerRegistry(tree.open(), OTHER).report(ME)
+        return found and found.web_service_url
+
+    await registries[0].register(reports[0])
+    await registries[1].register(reports[1])
+    async with asyncio.timeout(30):
+        await deleted[0].wait()
+    for _ in range(2):
+        await registries[0].register(reports[0])
+    assert await registered() == "http://h:1"
+    assert caplog.text.count(f"has registered under this one's id, {ME}") == 1
+    deleted[0].clear()
+    await registries[1].unregister()
+    async with asyncio.timeout(30):
+        await deleted[0].wait()
+    await registries[0].register(reports[0])
+    assert await registered() == "http://h:0"
+    assert await foreign_brokers(tree.open()) == []
+
+
 @pytest.mark.parametrize("left", [False, True])
 async def test_a_broker_that_registers_again_is_one_of_ours(left: bool) -> None:
     """After a lost session, or after it had left."""

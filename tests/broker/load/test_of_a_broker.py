@@ -44,6 +44,15 @@ async def test_a_broker_says_who_it_is_before_anything_happened(any_brokers: Bro
     assert report.load_manager_class_name == any_brokers.filters.load_manager_class
 
 
+async def test_a_registration_that_is_deleted_is_made_again(any_brokers: BrokersOfTest) -> None:
+    """Another process under the same id has ended, or an administrator has deleted the node."""
+    broker = await any_brokers.start()
+    for path in (paths.broker(broker.id), paths.own_broker(broker.id)):
+        await broker.metadata.delete(path)
+        await appeared(broker, path)
+    assert (await stored_report(broker)).pulsar_service_url == broker.service_url
+
+
 async def test_counts_and_rates_of_real_clients(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
     bundle = (await broker.namespaces.bundles(NAMESPACE)).bundles[1]

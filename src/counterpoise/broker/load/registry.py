@@ -13,6 +13,7 @@ from counterpoise.broker.base import paths
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.own_node import put_own
+from counterpoise.names.callbacks import Notify
 
 log = logging.getLogger(__name__)
 
@@ -37,6 +38,12 @@ class BrokerRegistry:
         self._active: list[str] | None = None
         self._changes = 0
         self._is_marked = False
+        self._is_registered = False
+        """Whether this session has registered the broker: another registration under its id is then
+        another process's.
+        """
+        self._is_replaced = False
+        self._on_deleted: Notify = lambda: None
         self._unsubscribe = (
             store.subscribe(self._on_change),
             store.subscribe_session(self._on_session),
@@ -45,14 +52,36 @@ class BrokerRegistry:
     async def register(self, report: LocalBrokerData) -> None:
         """Register this broker, or update its report; raises `StoreUnavailable`.
 
-        A node left from before this broker's restart is replaced.
+        A node left from before this broker's restart is replaced. A registration that another
+        process has made since under this broker's id stays: if each removed the other's, neither
+        would stay registered.
         """
-        if not self._is_marked:
-            # First: without it, a broker that starts at this moment would take this one for one of
-            # Pulsar's (`foreign_brokers`).
-            await put_own(self._store, paths.own_broker(self.my_id), b"")
-            self._is_marked = True
-        await put_own(self._store, paths.broker(self.my_id), self._write(report))
+        replaces = not self._is_registered
+        try:
+            if not self._is_marked:
+                # First: without it, a broker that starts at this moment would take this one for
+                # one of Pulsar's (`foreign_brokers`).
+                await put_own(self._store, paths.own_broker(self.my_id), b"", replaces=replaces)
+                self._is_marked = True
+            path, value = paths.broker(self.my_id), self._write(report)
+            await put_own(self._store, path, value, replaces=replaces)
+        except metadata.BadVersion:
+            if not self._is_replaced:
+                log.warning(
+                    "another broker has registered under this one's id, %s, and gets its clients: "
+                    "set advertisedAddress and the ports so that each broker has an id of its own",
+                    self.my_id,
+                )
+            self._is_replaced = True
+        else:
+            self._is_registered, self._is_replaced = True, False
+
+    def when_deleted(self, listener: Notify) -> None:
+        """Call ``listener`` when this broker's registration is deleted, so that it registers again.
+
+        Another process under its id has ended, or an administrator has deleted the node.
+        """
+        self._on_deleted = listener
 
     async def announce_leaving(self, report: LocalBrokerData) -> None:
         """Mark this broker as leaving: it gets no more bundles. Raises `StoreUnavailable`.
@@ -64,10 +93,10 @@ class BrokerRegistry:
 
     async def unregister(self) -> None:
         """Delete this broker's registration: it gets no more bundles."""
+        self._is_marked = self._is_registered = False
         for path in (paths.broker(self.my_id), paths.own_broker(self.my_id)):
             with contextlib.suppress(metadata.NodeError):
                 await self._store.delete(path)
-        self._is_marked = False
 
     async def active(self) -> list[str]:
         """The ids of live brokers, sorted."""
@@ -107,10 +136,15 @@ class BrokerRegistry:
     def _on_change(self, notification: metadata.Notification) -> None:
         if self.concerns(notification.path):
             self._forget()
+        mine = (paths.broker(self.my_id), paths.own_broker(self.my_id))
+        deleted = notification.kind is metadata.NotificationKind.DELETED
+        if deleted and self._is_registered and notification.path in mine:
+            self._is_marked = False
+            self._on_deleted()
 
     def _on_session(self, event: metadata.SessionEvent) -> None:
         if event is metadata.SessionEvent.SESSION_LOST:
-            self._is_marked = False
+            self._is_marked = self._is_registered = False
         self._forget()
 
     def _forget(self) -> None:

@@ -1,6 +1,7 @@
 """Lookups: who answers what, and who ends up owning a bundle."""
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 import pytest
 
@@ -12,6 +13,7 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.conftest import NAMESPACE, BrokersOfTest, owned, served, topic_in
+from tests.waiting import found
 
 TOPIC = TopicName.parse("persistent://public/default/x")
 
@@ -87,6 +89,52 @@ async def test_malformed_registrations_disturb_no_lookup(brokers: BrokersOfTest)
     for number, value in enumerate((b"garbage", b"[]", b'{"cpu": 3}', b"[" * 100_000)):
         await broker.metadata.put(f"/loadbalance/brokers/odd:{number}", value)
     assert (await broker.namespaces.lookup(TOPIC)).broker_id == broker.id
+
+
+@pytest.mark.parametrize("value", [b"garbage", b"[]", b"{}"])
+async def test_a_lock_that_names_no_broker_is_reported_with_its_node(
+    brokers: BrokersOfTest, value: bytes
+) -> None:
+    broker = await brokers.start()
+    lock = f"/namespace/{(await broker.namespaces.bundles(NAMESPACE)).bundle_of(TOPIC)}"
+    await broker.metadata.put(lock, value)
+    with pytest.raises(BrokerError, match=f"{lock} names no broker") as refused:
+        await broker.namespaces.lookup(TOPIC)
+    assert refused.value.code == ServerError.ServiceNotReady
+    await broker.metadata.delete(lock)
+    assert (await broker.namespaces.lookup(TOPIC)).broker_id == broker.id
+
+
+@pytest.mark.parametrize(
+    "bundles",
+    ["5", '{"boundaries": 7}', '{"boundaries": ["0x00000000"]}', '{"boundaries": ["0x0", null]}'],
+)
+async def test_bundles_that_are_none_are_reported_with_their_node(
+    brokers: BrokersOfTest, bundles: str
+) -> None:
+    broker = await brokers.start()
+    node = f"/admin/local-policies/{NAMESPACE}"
+    await broker.namespaces.bundles(NAMESPACE)  # the first request for them writes the node
+    before = await broker.metadata.get(node)
+    assert before is not None
+    await broker.metadata.put(node, f'{{"bundles": {bundles}}}'.encode())
+
+    async def refusal() -> BrokerError | None:
+        try:
+            await broker.namespaces.lookup(TOPIC)
+        except BrokerError as error:
+            return error
+        return None
+
+    refused = await found(refusal, "the broker has read the changed bundles")
+    assert refused.code == ServerError.ServiceNotReady
+    assert f"metadata node {node}" in str(refused)
+    await broker.metadata.put(node, before.value)
+    await found(lambda: none(refusal), "the broker has read the repaired bundles")
+
+
+async def none(found: Callable[[], Awaitable[object]]) -> bool:
+    return await found() is None
 
 
 async def test_an_affinity_to_a_dead_broker_is_forgotten(brokers: BrokersOfTest) -> None:

@@ -13,6 +13,7 @@ from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.names.bundle import BundleName
+from counterpoise.ownership.lock.nodes import lock_of
 from counterpoise.ownership.records import NamespaceEphemeralData
 from counterpoise.wire.errors import ServerError
 
@@ -248,6 +249,12 @@ class LookupService:
                 owner.native_url_tls,
                 owner.http_url_tls,
                 owner.advertised_listeners,
+            )
+        if not owner.broker_id:
+            raise BrokerError(
+                ServerError.ServiceNotReady,
+                f"the metadata node {lock_of(str(bundle))} names no broker: delete it unless a "
+                "broker serves the bundle",
             )
         to = await self._redirect(
             bundle, await self._alive(bundle, owner.broker_id), authoritative=True

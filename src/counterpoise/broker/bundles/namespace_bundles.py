@@ -118,7 +118,16 @@ class NamespaceBundleCache:
 
 
 def _bundles_of(namespace: NamespaceName, policies: JsonObject) -> NamespaceBundles:
-    boundaries = (policies.get("bundles") or {}).get("boundaries")
-    if not boundaries:
-        return NamespaceBundles(namespace, (FULL_RANGE.lower, FULL_RANGE.upper))
-    return NamespaceBundles.from_text(namespace, boundaries)
+    try:
+        boundaries = (policies.get("bundles") or {}).get("boundaries")
+        if not boundaries:
+            return NamespaceBundles(namespace, (FULL_RANGE.lower, FULL_RANGE.upper))
+        return NamespaceBundles.from_text(namespace, boundaries)
+    except (AttributeError, TypeError, InvalidName) as error:
+        # Another program wrote them. Clients try again until an administrator has repaired them.
+        local, shared = paths.local_policies(namespace), paths.policies(namespace)
+        raise BrokerError(
+            ServerError.ServiceNotReady,
+            f"the bundles of {namespace} cannot be read: {error} (repair 'bundles' in the metadata "
+            f"node {local}, or in {shared} if that has none)",
+        ) from None

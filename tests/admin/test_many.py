@@ -11,8 +11,8 @@ import pytest
 from aiohttp import web
 
 from counterpoise.admin import many
-from counterpoise.admin.errors import conflict, not_found
-from counterpoise.admin.many import AT_ONCE, ask_each, try_all, try_each
+from counterpoise.admin.errors import RestError, conflict, not_found
+from counterpoise.admin.many import AT_ONCE, Patience, ask_each, try_all, try_each
 
 NO_REQUEST = cast("web.Request", None)
 
@@ -105,3 +105,31 @@ async def test_only_a_refusal_with_the_status_is_ignored_and_only_if_a_path_is_a
         with pytest.raises(type(raised)) as found:
             await asking
         assert found.value is raised
+
+
+@pytest.mark.parametrize(
+    ("statuses", "asked", "patience_s"),
+    [([503, 503], 3, 60.0), ([503, 412], 2, 60.0), ([503], 1, 0.0), ([], 1, 60.0)],
+    ids=["repeated", "another refusal", "no time left", "answered at once"],
+)
+async def test_what_is_refused_while_a_bundle_moves_is_asked_again(
+    statuses: list[int], asked: int, patience_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many, "PATIENCE_S", patience_s)
+    answers = iter(statuses)
+    calls = 0
+
+    async def call() -> str:
+        nonlocal calls
+        calls += 1
+        status = next(answers, None)
+        if status is not None:
+            raise RestError(status, "it moves")
+        return "done"
+
+    if statuses in ([], [503, 503]):
+        assert await Patience().repeat(call) == "done"
+    else:
+        with pytest.raises(RestError, match="it moves"):
+            await Patience().repeat(call)
+    assert calls == asked

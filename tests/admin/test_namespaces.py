@@ -1,10 +1,13 @@
 """Namespaces: made, cut into bundles, given policies, deleted."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import NoReturn
 
 import pytest
 
 from counterpoise import Cluster
+from counterpoise.admin import many
 from counterpoise.admin.errors import RestError
 from counterpoise.admin.rest.namespaces import BUNDLES_MAX, wanted_bundles
 from counterpoise.broker.base.errors import BrokerError
@@ -41,6 +44,7 @@ def test_a_namespaces_life(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
         for name in ("unload", "drop"):
             patch.setattr(BundleMoves, name, in_vain)
+        patch.setattr(many, "PATIENCE_S", 0.0)
         for done, refused in (
             ("unloaded", api("PUT", f"{NAMESPACES}/life/a/unload")),
             ("released", api("DELETE", f"{NAMESPACES}/life/a?force=true")),
@@ -195,6 +199,34 @@ def test_namespaces_of_an_anti_affinity_group(api: Api, namespace: str) -> None:
     assert api.get(f"{NAMESPACES}/{namespace}/bundles")["numBundles"] == 1
     assert api("POST", f"{NAMESPACES}/{namespace}/antiAffinity", "7").status == 204
     assert api.get(f"{NAMESPACES}/{namespace}/antiAffinity") == 7, "bare text, as Pulsar's"
+
+
+def test_a_namespace_is_deleted_while_its_bundles_are_unloaded(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(many, "PATIENCE_S", 60.0)
+    api, other = (Api(each.admin_url) for each in cluster.brokers[:2])
+    api("PUT", "/admin/v2/tenants/moving", {"allowedClusters": ["standalone"]})
+    for number in range(6):
+        name = f"moving/n{number}"
+        assert api("PUT", f"{NAMESPACES}/{name}", {"bundles": {"numBundles": 8}}).status == 204
+        for topic in range(10):
+            assert api("PUT", f"/admin/v2/persistent/{name}/t{topic}").status == 204
+        over = threading.Event()
+
+        def unload(name: str = name, over: threading.Event = over) -> None:
+            while not over.is_set():
+                other("PUT", f"{NAMESPACES}/{name}/unload")
+
+        with ThreadPoolExecutor(1) as threads:
+            unloads = threads.submit(unload)
+            try:
+                deleted = api("DELETE", f"{NAMESPACES}/{name}?force=true")
+            finally:
+                over.set()
+            unloads.result()
+        assert deleted.status == 204, deleted
+        assert api("GET", f"{NAMESPACES}/{name}").status == 404
 
 
 def test_every_broker_answers_the_same(api: Api, cluster: Cluster, namespace: str) -> None:

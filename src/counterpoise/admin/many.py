@@ -18,6 +18,9 @@ T = TypeVar("T")
 
 AT_ONCE: Final = 32
 """How many requests are in progress at once; each has a connection and a task of its own."""
+PATIENCE_S: Final = 5.0
+"""How long requests about many topics or bundles wait for those that move."""
+FIRST_PAUSE_S: Final = 0.05
 _UNANSWERED: Final = Exception("no broker was asked")
 
 
@@ -49,6 +52,27 @@ async def try_each(
 ) -> list[Json | Exception]:
     """Make a request for each path, and return the answers, or the refusals, in order."""
     return await try_all([partial(ask, request, method, path, body=body) for path in paths])
+
+
+class Patience:
+    """Repeats requests that are refused with 503 while a bundle moves, for `PATIENCE_S` in all."""
+
+    def __init__(self) -> None:
+        self._clock = asyncio.get_running_loop().time
+        self._until = self._clock() + PATIENCE_S
+
+    async def repeat(self, call: Callable[[], Awaitable[T]]) -> T:
+        """Call a function, again after growing pauses while it raises 503; returns its result."""
+        pause_s = FIRST_PAUSE_S
+        while True:
+            try:
+                return await call()
+            except RestError as error:
+                moves = error.status == HTTPStatus.SERVICE_UNAVAILABLE
+                if not moves or self._clock() + pause_s > self._until:
+                    raise
+            await asyncio.sleep(pause_s)
+            pause_s *= 2
 
 
 async def try_all(calls: Sequence[Callable[[], Awaitable[T]]]) -> list[T | Exception]:

@@ -1,12 +1,13 @@
 """``/admin/v2/namespaces``: create, list, delete and unload namespaces."""
 
+from functools import partial
 from http import HTTPStatus
 
 from aiohttp import web
 
 from counterpoise.admin import access, errors, route
 from counterpoise.admin.backlog_quota import whole_quota
-from counterpoise.admin.many import try_each
+from counterpoise.admin.many import Patience, try_all
 from counterpoise.admin.policies import ALL_POLICIES, NEW_POLICIES
 from counterpoise.admin.redirect import ask
 from counterpoise.admin.request import answer, broker_of, flag, namespace_of, object_of_body
@@ -91,10 +92,11 @@ async def delete(request: web.Request) -> None:
     found = await all_topics(request, namespace)
     if found and not force:
         raise errors.conflict("Cannot delete non empty namespace")
+    patience = Patience()
     for topic in found:
+        path = f"/admin/v2/{TopicName.parse(topic).rest_path}?force=true"
         try:
-            path = TopicName.parse(topic).rest_path
-            await ask(request, "DELETE", f"/admin/v2/{path}?force=true")
+            await patience.repeat(partial(ask, request, "DELETE", path))
         except errors.RestError as error:
             # Another request has deleted the topic already.
             if error.status != HTTPStatus.NOT_FOUND:
@@ -195,7 +197,9 @@ async def _of_bundles(
     """
     bundles = await broker_of(request).namespaces.bundles(namespace)
     paths = [f"{BASE}/{each}{tail}" for each in bundles.bundles]
-    results = await try_each(request, method, paths)
+    patience = Patience()
+    asks = [partial(ask, request, method, path) for path in paths]
+    results = await try_all([partial(patience.repeat, each) for each in asks])
     failed = [each for each in results if isinstance(each, Exception)]
     if failed:
         some = f"{len(failed)} of the namespace's {len(paths)} bundles were not {done}"

@@ -190,6 +190,36 @@ async def test_a_broker_that_leaves_hands_over_at_its_rate_to_those_that_are_the
     assert here.named("release") == [[WHOLE, None, 0.0], [OTHER, None, 0.5]]
 
 
+async def test_a_bundle_that_fails_keeps_no_other_on_a_broker_that_leaves(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    here = Surroundings()
+    third = BundleName(NamespaceName("t", "other"), WHOLE.range)
+    here.mine.add(third)
+
+    async def choose(bundle: BundleName, without: Collection[str] = ()) -> str | None:
+        if bundle == WHOLE:
+            raise TypeError("its policies are none")
+        await asyncio.sleep(0)
+        return "b2:1"
+
+    async def release(bundle: BundleName, successor: str | None) -> bool:
+        here.note("release", bundle, successor)
+        if bundle == OTHER:
+            raise StoreUnavailable(str(bundle), "in vain")
+        await asyncio.sleep(0)
+        here.note("released", bundle)
+        return True
+
+    monkeypatch.setattr(here, "choose", choose)
+    monkeypatch.setattr(here, "release", release)
+    await here.moves.leave()
+    assert sorted(here.named("release")) == [[WHOLE, None], [OTHER, "b2:1"], [third, "b2:1"]]
+    assert sorted(here.named("released")) == [[WHOLE], [third]]
+    assert f"{WHOLE} goes to no broker before it is looked up: TypeError" in caplog.text
+    assert f"{OTHER} is not handed over" in caplog.text
+
+
 @pytest.mark.parametrize("unload", [True, False])
 async def test_a_split_enters_the_parts_shares_them_and_unloads_each_if_asked(unload: bool) -> None:
     here = Surroundings()

@@ -97,18 +97,27 @@ class BundleMoves:
         stops.
 
         ``unloads_per_s``: how many transfers start per second (``maxConcurrentUnloadPerSec`` of a
-        shutdown); 0 or less starts all at once.
+        shutdown); 0 or less starts all at once. A bundle that fails keeps none of the others here:
+        it is logged.
         """
         others = set(await self._registry.active()) - {self._registry.my_id}
 
         async def hand_over(turn: int, bundle: BundleName) -> None:
             if unloads_per_s > 0:
                 await asyncio.sleep(turn / unloads_per_s)
-            successor = await self._placer.choose(bundle, without={self._registry.my_id})
+            successor = None
+            try:
+                successor = await self._placer.choose(bundle, without={self._registry.my_id})
+            except Exception as error:
+                log.warning("%s goes to no broker before it is looked up: %r", bundle, error)
             await self._ownership.release(bundle, successor if successor in others else None)
 
         owned = self._ownership.owned()
-        await asyncio.gather(*(hand_over(turn, bundle) for turn, bundle in enumerate(owned)))
+        handed = (hand_over(turn, bundle) for turn, bundle in enumerate(owned))
+        results = await asyncio.gather(*handed, return_exceptions=True)
+        for bundle, result in zip(owned, results, strict=True):
+            if result is not None:
+                log.warning("%s is not handed over: %r", bundle, result)
 
     async def _choose_other(self, bundle: BundleName) -> str | None:
         """The broker for a bundle to be unloaded: another one if policies allow it, else as a rule

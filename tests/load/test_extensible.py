@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from counterpoise.load.average import BundleData, TimeAverageMessageData
 from counterpoise.load.extensible import BrokerLoadData
 from counterpoise.load.ranking import average_key, bundle_key, stats_key
-from counterpoise.load.report import NamespaceBundleStats, SystemResourceUsage
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.topk import top_bundles
 from counterpoise.load.usage import ResourceUsage
 
@@ -27,25 +27,16 @@ def usage(cpu: float, memory: tuple[float, float]) -> SystemResourceUsage:
 
 def test_first_measurement_counts_whole_and_the_next_by_its_share() -> None:
     """BrokerLoadDataTest: all weights 0.5, history 0.75."""
-    first = BrokerLoadData().updated(
-        usage(1.0, (800.0, 200.0)),
-        NamespaceBundleStats(3.0, 1.0, 4.0, 2.0, topics=6),
-        5,
-        weights=HALF,
-        history=0.75,
-        now_ms=1,
-    )
+    bundles = dict.fromkeys("bcde", NamespaceBundleStats())
+    bundles["a"] = NamespaceBundleStats(3.0, 1.0, 4.0, 2.0, topics=6)
+    report = LocalBrokerData().updated(usage(1.0, (800.0, 200.0)), bundles, 1)
+    first = BrokerLoadData().updated(report, weights=HALF, history=0.75, now_ms=1)
     assert first.max_resource_usage == 0.04  # heap is not in it
     assert (first.weighted_max_ema, first.msg_throughput_ema) == (2.0, 3.0)
     assert (first.bundle_count, first.topics, first.updated_at) == (5, 6, 1)
-    second = first.updated(
-        usage(300.0, (200.0, 200.0)),
-        NamespaceBundleStats(3.0, 5.0, 4.0, 6.0, topics=6),
-        5,
-        weights=HALF,
-        history=0.75,
-        now_ms=2,
-    )
+    bundles["a"] = NamespaceBundleStats(3.0, 5.0, 4.0, 6.0, topics=6)
+    report = report.updated(usage(300.0, (200.0, 200.0)), bundles, 2)
+    second = first.updated(report, weights=HALF, history=0.75, now_ms=2)
     assert second.max_resource_usage == 3.0
     assert (second.weighted_max_ema, second.msg_throughput_ema) == (1.875, 5.0)
 

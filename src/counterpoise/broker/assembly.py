@@ -29,7 +29,7 @@ from counterpoise.broker.context import BrokerContext
 from counterpoise.broker.leadership import LeaderDuties, Leadership, LeadershipProgram
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.policies import LimitPolicies
-from counterpoise.broker.load import BundleRates
+from counterpoise.broker.load import BundleRates, LoadReportConfig
 from counterpoise.broker.load.cluster_load import ClusterLoad
 from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
@@ -160,18 +160,15 @@ def _load(
     exchange: LoadDataExchange | None = None
     if context.is_extensible:
         # Imported here: only brokers under this load manager need it.
-        from counterpoise.broker.load.load_data import LoadDataExchange, LoadDataTerms
-
-        def terms() -> LoadDataTerms:
-            config = context.config
-            return LoadDataTerms.of(config.load_report, config.placement.history_percentage)
+        from counterpoise.broker.load.load_data import LoadDataExchange
 
         exchange = LoadDataExchange(
             addresses.broker_id,
             broker_url=addresses.for_brokers(tls=context.config.client.tls),
             security=context.as_client,
             cluster_key=context.cluster_key,
-            terms=terms,
+            config=context.live.options(LoadReportConfig),
+            history=lambda: context.config.placement.history_percentage,
             gone=leadership.gone_brokers,
             background=context.background,
         )

@@ -6,8 +6,9 @@ import numpy as np
 import numpy.typing as npt
 
 from counterpoise.load.fields import JsonObject, json_name
-from counterpoise.load.report import NamespaceBundleStats, SystemResourceUsage
-from counterpoise.load.usage import NO_USAGE, ResourceUsage, percent_of, weighted_max
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
+from counterpoise.load.rows import RATES, RESOURCES
+from counterpoise.load.usage import NO_USAGE, ResourceUsage, weighted_max
 
 _NO_HEAP = np.array([1.0, np.nan, 1.0, 1.0, 1.0])
 
@@ -39,49 +40,29 @@ class BrokerLoadData(JsonObject):
 
     def updated(
         self,
-        usage: SystemResourceUsage,
-        traffic: NamespaceBundleStats,
-        bundle_count: int,
+        report: LocalBrokerData,
         *,
         weights: npt.NDArray[np.float64],
         history: float,
         now_ms: int,
     ) -> "BrokerLoadData":
-        """The load after a new measurement; the exponential averages keep the fraction ``history``
-        of their former value.
+        """The load after the measurement ``report``; the exponential averages keep the fraction
+        ``history`` of their former value.
 
-        ``traffic`` has the broker's totals; ``weights`` has one weight per resource, heap memory
-        included. The first measurement becomes the average.
+        ``weights`` has one weight per resource, heap memory included. The first measurement becomes
+        the average.
         """
-        resources = (
-            usage.cpu,
-            usage.memory,
-            usage.direct_memory,
-            usage.bandwidth_in,
-            usage.bandwidth_out,
-        )
-        percent = percent_of(
-            np.array([each.usage for each in resources], dtype=np.float64),
-            np.array([each.limit for each in resources], dtype=np.float64),
-        )
+        percent = report.percents
         weighted = float(weighted_max(percent[np.newaxis], weights)[0])
-        throughput = traffic.msg_throughput_in + traffic.msg_throughput_out
+        throughput = report.msg_throughput_in + report.msg_throughput_out
         if self.updated_at:
             weighted = self.weighted_max_ema * history + (1 - history) * weighted
             throughput = self.msg_throughput_ema * history + (1 - history) * throughput
         return replace(
             self,
-            cpu=usage.cpu,
-            memory=usage.memory,
-            direct_memory=usage.direct_memory,
-            bandwidth_in=usage.bandwidth_in,
-            bandwidth_out=usage.bandwidth_out,
-            msg_throughput_in=traffic.msg_throughput_in,
-            msg_throughput_out=traffic.msg_throughput_out,
-            msg_rate_in=traffic.msg_rate_in,
-            msg_rate_out=traffic.msg_rate_out,
-            bundle_count=bundle_count,
-            topics=traffic.topics,
+            **{name: getattr(report, name) for name in (*RESOURCES, *RATES)},
+            bundle_count=report.num_bundles,
+            topics=report.num_topics,
             max_resource_usage=float(weighted_max(percent[np.newaxis], _NO_HEAP)[0]),
             weighted_max_ema=weighted,
             msg_throughput_ema=throughput,

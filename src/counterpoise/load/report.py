@@ -6,7 +6,8 @@ from typing import Any
 
 from counterpoise.load.fields import JsonObject, to_json
 from counterpoise.load.rates import sequential_sum
-from counterpoise.load.usage import NO_USAGE, ResourceUsage, max_usage
+from counterpoise.load.rows import RATES, RESOURCES
+from counterpoise.load.usage import NO_USAGE, Float32s, ResourceUsage, max_usage, percents_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +82,11 @@ class LocalBrokerData(JsonObject):
         """
         return max_usage((self.cpu, self.direct_memory, self.bandwidth_in, self.bandwidth_out))
 
+    @property
+    def percents(self) -> Float32s:
+        """The usage of each resource in percent, in the order of `RESOURCES`."""
+        return percents_of([getattr(self, name) for name in RESOURCES])
+
     def to_json(self) -> dict[str, Any]:
         """Pulsar's JSON form, with the two derived properties that Jackson adds."""
         written: dict[str, Any] = to_json(self)
@@ -100,17 +106,13 @@ class LocalBrokerData(JsonObject):
         gained = [bundle for bundle in stats if bundle not in known]
         lost = [bundle for bundle in self.bundles if bundle not in present]
         rows = stats.values()
+        sums: dict[str, Any] = {
+            name: sequential_sum([getattr(row, name) for row in rows]) for name in RATES
+        }
         return replace(
             self,
-            cpu=usage.cpu,
-            memory=usage.memory,
-            direct_memory=usage.direct_memory,
-            bandwidth_in=usage.bandwidth_in,
-            bandwidth_out=usage.bandwidth_out,
-            msg_rate_in=sequential_sum([row.msg_rate_in for row in rows]),
-            msg_rate_out=sequential_sum([row.msg_rate_out for row in rows]),
-            msg_throughput_in=sequential_sum([row.msg_throughput_in for row in rows]),
-            msg_throughput_out=sequential_sum([row.msg_throughput_out for row in rows]),
+            **{name: getattr(usage, name) for name in RESOURCES},
+            **sums,
             num_topics=sum(row.topics for row in rows),
             num_consumers=sum(row.consumer_count for row in rows),
             num_producers=sum(row.producer_count for row in rows),

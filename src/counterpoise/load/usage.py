@@ -4,6 +4,7 @@ Pulsar computes the percentage in 32-bit floats (``ResourceUsage.percentUsage``)
 afterwards; thresholds are compared with the widened value, so the rounding decides.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -29,7 +30,7 @@ class ResourceUsage:
     @property
     def percent(self) -> float:
         """Use in percent of the limit, rounded to 32 bits as Pulsar's; 0 without a limit."""
-        return float(percent_of(np.array([self.usage]), np.array([self.limit]))[0])
+        return float(percents_of([self])[0])
 
 
 NO_USAGE: Final = ResourceUsage()
@@ -43,6 +44,12 @@ def percent_of(usage: Float64s, limit: Float64s) -> Float32s:
         percent = np.multiply(quotient, 100.0, dtype=np.float32)
     percent[~(limit > 0)] = np.float32(0.0)
     return percent
+
+
+def percents_of(usages: Sequence[ResourceUsage]) -> Float32s:
+    """The usage of each resource in percent, as `percent_of`."""
+    columns = np.array([[u.usage for u in usages], [u.limit for u in usages]], dtype=np.float64)
+    return percent_of(columns[0], columns[1])
 
 
 def weighted_max(percent: Float32s, weights: Float64s) -> Float64s:
@@ -63,7 +70,6 @@ def max_usage(usages: tuple[ResourceUsage, ...]) -> float:
 
     Source: ``LocalBrokerData.getMaxResourceUsage``.
     """
-    columns = np.array([[u.usage for u in usages], [u.limit for u in usages]], dtype=np.float64)
     with np.errstate(all="ignore"):
-        largest = np.fmax.reduce(percent_of(columns[0], columns[1]), initial=-np.inf)
+        largest = np.fmax.reduce(percents_of(usages), initial=-np.inf)
         return float(np.float32(largest) / np.float32(100.0))

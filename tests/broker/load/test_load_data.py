@@ -7,36 +7,43 @@ from collections.abc import AsyncIterator, Iterable
 from dataclasses import replace
 from unittest.mock import Mock
 
-import numpy as np
 import pulsar
 import pytest
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.cluster_key import ClusterKey
 from counterpoise.broker.broker import Broker
-from counterpoise.broker.load import load_data
+from counterpoise.broker.load import LoadReportConfig, load_data
+from counterpoise.broker.load.config import ResourceWeights
 from counterpoise.load.extensible import BrokerLoadData
 from counterpoise.load.fields import LoadDataError
-from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.usage import ResourceUsage
 from tests.broker.conftest import BrokersOfTest
 from tests.waiting import turns, until
 
-TERMS = load_data.LoadDataTerms(np.ones(5), 0.9, 20, 15, 10, 2)
+CONFIG = LoadReportConfig(
+    min_interval_ms=20, weights=ResourceWeights(memory=1, direct_memory=1), bundles_in_report=2
+)
 BUNDLES = {
     f"public/default/0x{number:08x}_0x{number + 1:08x}": NamespaceBundleStats(
         msg_rate_in=number, msg_throughput_in=1e6 * number, topics=1
     )
     for number in range(4)
 }
-REPORT = LocalBrokerData(cpu=ResourceUsage(40, 100), num_bundles=4, last_stats=BUNDLES)
+REPORT = LocalBrokerData().updated(SystemResourceUsage(ResourceUsage(40, 100)), BUNDLES, 5)
+
+
+def measured(before: BrokerLoadData, report: LocalBrokerData, now_ms: int) -> BrokerLoadData:
+    weights = CONFIG.weights.extensible
+    return before.updated(report, weights=weights, history=0.9, now_ms=now_ms)
 
 
 def test_load_data_is_the_sum_over_bundles_and_the_first_is_taken_as_it_is() -> None:
-    now = load_data.measured(BrokerLoadData(), REPORT, TERMS, 5)
+    now = measured(BrokerLoadData(), REPORT, 5)
     assert (now.msg_rate_in, now.msg_throughput_in, now.topics) == (6, 6e6, 4)
     assert now.weighted_max_ema == pytest.approx(0.4)
-    later = load_data.measured(now, replace(REPORT, cpu=ResourceUsage(80, 100)), TERMS, 6)
+    later = measured(now, replace(REPORT, cpu=ResourceUsage(80, 100)), 6)
     assert later.weighted_max_ema == pytest.approx(0.9 * 0.4 + 0.1 * 0.8)
 
 
@@ -47,22 +54,23 @@ def test_load_data_is_the_sum_over_bundles_and_the_first_is_taken_as_it_is() -> 
         ({"cpu": ResourceUsage(50, 100)}, False),
         ({"cpu": ResourceUsage(51, 100)}, True),
         ({"num_bundles": 5}, True),
-        ({"last_stats": dict(list(BUNDLES.items())[:3])}, True),
+        ({"msg_rate_in": 3.0}, True),
+        ({"msg_throughput_in": 3e6}, True),
     ],
 )
 def test_a_change_above_the_threshold_is_worth_publishing(
     change: dict[str, object], worth: bool
 ) -> None:
-    first = replace(load_data.measured(BrokerLoadData(), REPORT, TERMS, 5), reported_at=5)
-    now = load_data.measured(first, replace(REPORT, **change), TERMS, 6)  # type: ignore[arg-type]
-    assert load_data.worth_publishing(first, now, TERMS, 6) is worth
+    first = replace(measured(BrokerLoadData(), REPORT, 5), reported_at=5)
+    now = measured(first, replace(REPORT, **change), 6)  # type: ignore[arg-type]
+    assert load_data.worth_publishing(first, now, CONFIG, 6) is worth
 
 
 def test_old_data_is_published_again() -> None:
-    first = replace(load_data.measured(BrokerLoadData(), REPORT, TERMS, 5), reported_at=5)
-    assert not load_data.worth_publishing(first, first, TERMS, 5 + 15 * 60_000)
-    assert load_data.worth_publishing(first, first, TERMS, 6 + 15 * 60_000)
-    assert load_data.worth_publishing(None, first, TERMS, 5)
+    first = replace(measured(BrokerLoadData(), REPORT, 5), reported_at=5)
+    assert not load_data.worth_publishing(first, first, CONFIG, 5 + 15 * 60_000)
+    assert load_data.worth_publishing(first, first, CONFIG, 6 + 15 * 60_000)
+    assert load_data.worth_publishing(None, first, CONFIG, 5)
 
 
 class Measured:
@@ -83,7 +91,7 @@ class Exchanges:
         self.all: list[load_data.LoadDataExchange] = []
         self.buried: set[str] = set()
         self.reports: dict[str, LocalBrokerData] = {}
-        self.terms = TERMS
+        self.config = CONFIG
 
     async def gone(self, known: Iterable[str]) -> list[str]:
         """Whom every one of them is to bury."""
@@ -95,7 +103,8 @@ class Exchanges:
             broker.id,
             broker_url=broker.service_url,
             cluster_key=ClusterKey(broker.metadata),
-            terms=lambda: self.terms,
+            config=lambda: self.config,
+            history=lambda: 0.9,
             gone=self.gone,
             background=self.background,
         )
@@ -148,7 +157,7 @@ async def test_brokers_that_cannot_read_each_other_do_not_publish_for_ever(
     """As those of two versions might."""
     read = Mock(side_effect=LoadDataError("cpu", "an object"))
     monkeypatch.setattr(BrokerLoadData, "from_json", read)
-    monkeypatch.setattr(exchanges, "terms", replace(TERMS, every_ms=3_600_000))
+    monkeypatch.setattr(exchanges, "config", replace(CONFIG, min_interval_ms=3_600_000))
     for broker in await brokers.start_many(2):
         exchanges.add(broker)
     await until(lambda: read.call_count >= 4, "each has published to the other")
@@ -232,6 +241,6 @@ async def test_a_broker_that_comes_back_hears_of_the_others_at_once(
     await until(lambda: first.id not in {*other.brokers, *other.top_bundles}, "it is forgotten")
     exchanges.buried.clear()
     # From now on nothing is published because time has passed.
-    exchanges.terms = replace(TERMS, every_ms=3_600_000)
+    exchanges.config = replace(CONFIG, min_interval_ms=3_600_000)
     back = exchanges.add(first)
     await until(lambda: second.id in back.brokers, "the other publishes for it")

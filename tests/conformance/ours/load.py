@@ -118,9 +118,8 @@ def _loads(reports: Any, traffic: NamespaceBundleStats, weights: Any, history: f
     data = BrokerLoadData()
     out = []
     for report in reports:
-        count = len(report["stats"])
-        data = data.updated(
-            _usage(report), traffic, count, weights=weights, history=history, now_ms=1
-        )
+        measured = LocalBrokerData().updated(_usage(report), {"all": traffic}, 1)
+        measured = dataclasses.replace(measured, num_bundles=len(report["stats"]))
+        data = data.updated(measured, weights=weights, history=history, now_ms=1)
         out.append(data.to_json())
     return out

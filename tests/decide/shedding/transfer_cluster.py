@@ -1,6 +1,7 @@
 """Five brokers with their bundles, as TransferShedder is shown them, and what it is to answer."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -11,7 +12,7 @@ from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding.options import TransferOptions
 from counterpoise.decide.shedding.transfer import TransferMemory, TransferShedder
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
-from counterpoise.load.report import NamespaceBundleStats, SystemResourceUsage
+from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.store_view import LoadStoreView
 from counterpoise.load.topk import top_bundles
 from counterpoise.load.usage import ResourceUsage
@@ -57,10 +58,13 @@ def top(letter: str, *loads: float) -> TopBundlesLoadData:
 def cpu_load(percent: float, bundles: TopBundlesLoadData | None) -> BrokerLoadData:
     """A broker's first measurement: its CPU, 1 byte/s in, and out what its bundles say."""
     out = sum(b.throughput for b in bundles.top_bundles_load_data) if bundles else 2.0
-    return BrokerLoadData().updated(
+    report = LocalBrokerData().updated(
         SystemResourceUsage(cpu=ResourceUsage(percent, 100.0)),
-        NamespaceBundleStats(3.0, 1.0, 4.0, out, topics=6),
-        5,
+        {"all": NamespaceBundleStats(3.0, 1.0, 4.0, out, topics=6)},
+        NOW,
+    )
+    return BrokerLoadData().updated(
+        replace(report, num_bundles=5),
         weights=np.array([1.0, 0.0, 0.0, 1.0, 1.0]),
         history=0.9,
         now_ms=NOW,

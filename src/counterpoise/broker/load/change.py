@@ -6,7 +6,7 @@ import numpy as np
 
 from counterpoise.broker.load.config import LoadReportConfig
 from counterpoise.load.report import LocalBrokerData
-from counterpoise.load.usage import percent_of, weighted_max
+from counterpoise.load.usage import weighted_max
 
 MINUTE_MS = 60_000
 
@@ -45,14 +45,4 @@ def percent_change(before: float, after: float) -> float:
 
 
 def _weighted_usage(report: LocalBrokerData, config: LoadReportConfig) -> float:
-    usages = (
-        report.cpu,
-        report.memory,
-        report.direct_memory,
-        report.bandwidth_in,
-        report.bandwidth_out,
-    )
-    percent = percent_of(
-        np.array([usage.usage for usage in usages]), np.array([usage.limit for usage in usages])
-    )
-    return float(weighted_max(percent.reshape(1, -1), config.weights.modular)[0])
+    return float(weighted_max(report.percents[np.newaxis], config.weights.modular)[0])

@@ -10,11 +10,8 @@ import asyncio
 import json
 import logging
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final, TypeVar
-
-import numpy as np
-import numpy.typing as npt
 
 from counterpoise.broker import peers
 from counterpoise.broker.base.background import BackgroundTasks
@@ -26,8 +23,6 @@ from counterpoise.broker.load.reporter import LoadReporter
 from counterpoise.broker.peers.json_schemas import SCHEMAS
 from counterpoise.load.extensible import BrokerLoadData, TopBundlesLoadData
 from counterpoise.load.fields import LoadDataError
-from counterpoise.load.rates import sequential_sum
-from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.topk import top_bundles
 from counterpoise.metadata import MetadataError
 from counterpoise.names.callbacks import MillisecondClock
@@ -42,69 +37,8 @@ LINK_S: Final = 10.0
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class LoadDataTerms:
-    """The settings by which a broker measures and publishes its load data."""
-
-    weights: npt.NDArray[np.float64]
-    """The weights of the five resources (``ResourceWeights.extensible``)."""
-    history: float
-    """``loadBalancerHistoryResourcePercentage``: how much of the past an average keeps."""
-    every_ms: int
-    """Milliseconds between two measurements (``loadBalancerReportUpdateMinIntervalMillis``)."""
-    at_least_every_minutes: int
-    """Most minutes between two publications (``loadBalancerReportUpdateMaxIntervalMinutes``)."""
-    threshold_percentage: float
-    """The change from which on load is published
-    (``loadBalancerReportUpdateThresholdPercentage``)."""
-    most_bundles: int
-    """How many of its busiest bundles a broker publishes
-    (``loadBalancerMaxNumberOfBundlesInBundleLoadReport``)."""
-
-    @staticmethod
-    def of(report: LoadReportConfig, history: float) -> "LoadDataTerms":
-        """Take the values from a broker's settings."""
-        return LoadDataTerms(
-            report.weights.extensible,
-            history,
-            report.min_interval_ms,
-            report.max_interval_minutes,
-            report.threshold_percentage,
-            report.bundles_in_report,
-        )
-
-
-def measured(
-    before: BrokerLoadData, report: LocalBrokerData, terms: LoadDataTerms, now_ms: int
-) -> BrokerLoadData:
-    """A broker's load data after a measurement ``report``, given the load data before."""
-    usage = SystemResourceUsage(
-        report.cpu, report.memory, report.direct_memory, report.bandwidth_in, report.bandwidth_out
-    )
-    stats = list(report.last_stats.values())
-
-    def total(name: str) -> float:
-        return sequential_sum([getattr(each, name) for each in stats])
-
-    traffic = NamespaceBundleStats(
-        msg_rate_in=total("msg_rate_in"),
-        msg_throughput_in=total("msg_throughput_in"),
-        msg_rate_out=total("msg_rate_out"),
-        msg_throughput_out=total("msg_throughput_out"),
-        topics=sum(each.topics for each in stats),
-    )
-    return before.updated(
-        usage,
-        traffic,
-        report.num_bundles,
-        weights=terms.weights,
-        history=terms.history,
-        now_ms=now_ms,
-    )
-
-
 def worth_publishing(
-    published: BrokerLoadData | None, now: BrokerLoadData, terms: LoadDataTerms, now_ms: int
+    published: BrokerLoadData | None, now: BrokerLoadData, config: LoadReportConfig, now_ms: int
 ) -> bool:
     """Whether load data differ enough from those last published (None: never) to be published.
 
@@ -112,7 +46,7 @@ def worth_publishing(
     """
     if published is None:
         return True
-    if now_ms - published.reported_at > terms.at_least_every_minutes * MINUTE_MS:
+    if now_ms - published.reported_at > config.max_interval_minutes * MINUTE_MS:
         return True
     changes = (
         100.0 * abs(published.max_resource_usage - now.max_resource_usage),
@@ -125,7 +59,7 @@ def worth_publishing(
         ),
         percent_change(published.bundle_count, now.bundle_count),
     )
-    return any(change > terms.threshold_percentage for change in changes)
+    return any(change > config.threshold_percentage for change in changes)
 
 
 class LoadDataExchange:
@@ -138,12 +72,15 @@ class LoadDataExchange:
         broker_url: str,
         security: ClientSecurity = ANONYMOUS,
         cluster_key: ClusterKey | None = None,
-        terms: Callable[[], LoadDataTerms],
+        config: Callable[[], LoadReportConfig],
+        history: Callable[[], float],
         gone: Callable[[Iterable[str]], Awaitable[list[str]]],
         background: BackgroundTasks,
         clock_ms: MillisecondClock = wall_clock_ms,
     ) -> None:
-        """``broker_url``: any broker, to look the topics up at; ``terms``: the current options.
+        """``broker_url``: any broker, to look the topics up at; ``config``: the current options.
+        ``history``: how much of the past an average keeps
+        (``loadBalancerHistoryResourcePercentage``).
 
         ``security`` and ``cluster_key``: this broker's credentials.
 
@@ -155,7 +92,7 @@ class LoadDataExchange:
         self._security = security
         self._reporter: LoadReporter | None = None
         self._cluster_key = cluster_key
-        self._terms = terms
+        self._report_config, self._history = config, history
         self._gone = gone
         self._background = background
         self._clock_ms = clock_ms
@@ -202,13 +139,14 @@ class LoadDataExchange:
         """
         if self._reporter is None:
             return
-        terms, now_ms, report = self._terms(), self._clock_ms(), self._reporter.last()
-        self._mine = measured(self._mine, report, terms, now_ms)
-        if worth_publishing(self._published, self._mine, terms, now_ms):
+        config, now_ms, report = self._report_config(), self._clock_ms(), self._reporter.last()
+        weights, history = config.weights.extensible, self._history()
+        self._mine = self._mine.updated(report, weights=weights, history=history, now_ms=now_ms)
+        if worth_publishing(self._published, self._mine, config, now_ms):
             published = replace(self._mine, reported_at=now_ms)
             await self._loads_link.publish(self._me, _bytes(published.to_json()))
             self._mine = self._published = published
-        top = top_bundles(report.last_stats, terms.most_bundles)
+        top = top_bundles(report.last_stats, config.bundles_in_report)
         await self._top_link.publish(self._me, _bytes(top.to_json()))
         for broker_id in await self._gone(self.brokers.keys() | self.top_bundles.keys()):
             await self._loads_link.publish(broker_id, None)
@@ -258,7 +196,7 @@ class LoadDataExchange:
     async def _publish_regularly(self) -> None:
         while True:
             try:
-                async with asyncio.timeout(self._terms().every_ms / 1000):
+                async with asyncio.timeout(self._report_config().min_interval_ms / 1000):
                     await self._due.wait()
             except TimeoutError:
                 pass

@@ -65,7 +65,7 @@ async def _row(
     known = not reading.problem
     return CursorRow(
         node.name,
-        f"{positions.mark_delete.ledger_id}:{positions.mark_delete.entry_id}",
+        str(positions.mark_delete),
         count.backlog(positions) if known else -1,
         count.acknowledged(positions),
         len(positions.ranges) + len(positions.bits),

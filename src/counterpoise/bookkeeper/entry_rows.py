@@ -176,4 +176,4 @@ def _cursor_state(found: StoredEntry) -> str:
     state = parse_positions(f"entry {found.ledger}:{found.entry}", found.payload)
     more = len(state.ranges) + len(state.bits)
     beyond = f", {more} ranges beyond it" if more else ""
-    return f"acknowledged up to {state.mark_delete.ledger_id}:{state.mark_delete.entry_id}{beyond}"
+    return f"acknowledged up to {state.mark_delete}{beyond}"

@@ -11,6 +11,9 @@ class Position(NamedTuple):
     ledger_id: int
     entry_id: int
 
+    def __str__(self) -> str:
+        return f"{self.ledger_id}:{self.entry_id}"
+
 
 NO_POSITION: Final = Position(-1, -1)
 """The position of the last entry in a log that has no entries."""

@@ -235,7 +235,7 @@ class SubscriptionTransactions:
     def _text(self, ack: EntryAck) -> str:
         at = self._subscription.log.position(ack.at)
         part = "" if ack.bits == WHOLE else f":{ack.bits:x}:{ack.size}"
-        return f"{at.ledger_id}:{at.entry_id}{part}"
+        return f"{at}{part}"
 
     def restore(self, properties: Mapping[str, str]) -> None:
         """Restore the pending acknowledgements from the properties of a saved `state`."""

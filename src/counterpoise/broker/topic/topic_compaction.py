@@ -145,8 +145,8 @@ class TopicCompaction:
             keeper.note(
                 {
                     **keeper.properties,
-                    FROM: _position_text(log.position(self.view.first)),
-                    THROUGH: _position_text(log.position(end - 1)),
+                    FROM: str(log.position(self.view.first)),
+                    THROUGH: str(log.position(end - 1)),
                 }
             )
             keeper.advance(end - 1)
@@ -214,7 +214,3 @@ class TopicCompaction:
         properties: Mapping[str, str] = {} if keeper is None else keeper.properties
         ledger, _, entry = properties.get(name, "").partition(":")
         return Position(int(ledger), int(entry)) if entry else None
-
-
-def _position_text(position: Position) -> str:
-    return f"{position.ledger_id}:{position.entry_id}"

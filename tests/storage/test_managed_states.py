@@ -285,7 +285,7 @@ class Story:
             owner.client.fails_in = owner.client.unanswered_in = None
         last = world.owner
         while world.owner is last:
-            # Fails where the other one changes the list of ledgers between, such as by a trim.
+            # Fails where the other one begins a ledger between.
             await world.take_over()
         for owner in world.owners:
             if hasattr(owner, "log"):

@@ -29,7 +29,7 @@ from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.port import CursorState, LogFencedError, Lost, StorageError
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper, MemoryClient, MemoryWriter
 from tests.storage.conftest import Heard, everything, write
-from tests.waiting import WITHIN_S
+from tests.waiting import WITHIN_S, turns
 
 NAME = "t/n/persistent/x"
 PATH = f"/managed-ledgers/{NAME}"
@@ -45,6 +45,12 @@ class Client(MemoryClient):
 
     creates = True
     refused = 0
+    deleted: tuple[int, ...] = ()
+    """Every ledger whose deletion was asked for, in order."""
+
+    async def delete(self, ledger: int) -> None:
+        self.deleted += (ledger,)
+        await super().delete(ledger)
 
     async def create(
         self, purpose: Mapping[str, bytes], listener: LedgerListener, quorums: Quorums | None = None
@@ -254,6 +260,59 @@ async def test_a_former_owner_that_goes_on_late_leaves_the_log_to_its_successor(
     assert await store.is_released(NAME)
 
 
+@pytest.mark.parametrize(
+    "does", ["trims", "trims twice", "has another owner", "has another owner that trims", "is gone"]
+)
+async def test_a_successor_whose_list_was_changed_meanwhile(
+    monkeypatch: pytest.MonkeyPatch, does: str
+) -> None:
+    """It takes what its former owner left; anything else fences it, and it can try again."""
+    cluster, heard = Cluster(), Heard()
+    former = await cluster.broker().open(NAME, "former", heard)
+    await write(former, heard, *[b"%d" % number for number in range(3)])
+    for number in range(3, 11):
+        await write(former, heard, b"%d" % number)
+    store = cluster.broker()
+    session, left = cluster.sessions[-1], 2 if does == "trims twice" else 1
+    put = session.put
+
+    async def put_late(path: str, *args: object, **how: object) -> int:
+        nonlocal left
+        if path == PATH and left:
+            left -= 1
+            if does.startswith("trims"):
+                former.trim(6 - 3 * left)
+                await former.cursors_saved()
+                await turns()
+            elif does == "is gone":
+                await cluster.metadata.delete(PATH)
+            else:
+                another = await cluster.broker().open(NAME, "another", Heard())
+                another.trim(9 if does.endswith("trims") else 0)
+                await turns()
+        return await put(path, *args, **how)  # type: ignore[arg-type]
+
+    before = set(cluster.bookkeeper.ledgers)
+    with monkeypatch.context() as late:
+        late.setattr(session, "put", put_late)
+        if does.startswith("trims"):
+            log = await store.open(NAME, "successor", Heard())
+            assert left == 0
+            assert await everything(log) == [b"%d" % number for number in range(6, 11)]
+            node = await cluster.metadata.get(PATH)
+            listed = [each.ledger for each in parse_managed_ledger(NAME, node.value).ledgers]
+            assert sorted(cluster.bookkeeper.ledgers) == listed
+            await log.close()
+            return
+        with pytest.raises(LogFencedError):
+            await store.open(NAME, "successor", Heard())
+    if does == "is gone":
+        assert set(cluster.bookkeeper.ledgers) == before, "what it had created is deleted"
+    else:
+        count = 2 if does.endswith("trims") else 11
+        assert len(await everything(await store.open(NAME, "successor", Heard()))) == count
+
+
 async def test_what_is_used_no_longer_is_deleted_with_its_last_use() -> None:
     """A ledger of an owner that wrote nothing, a cursor's former ones, that of a dropped cursor."""
     cluster = Cluster()
@@ -276,6 +335,25 @@ async def test_what_is_used_no_longer_is_deleted_with_its_last_use() -> None:
     log.drop_cursor("s")
     await log.cursors_saved()
     assert list(cluster.bookkeeper.ledgers) == [log.ledgers[-1].ledger_id]
+    await log.close()
+
+
+async def test_a_ledger_is_deleted_once() -> None:
+    """With the trim that drops it, or with the next if that fails; later ones leave it alone."""
+    cluster, heard = Cluster(), Heard()
+    log = await cluster.broker().open(NAME, "ours", heard)
+    for number in range(12):
+        await write(log, heard, b"%d" % number)
+    ledgers = [each.ledger_id for each in log.ledgers]
+    for end in (3, 4, 6, 9):
+        log.save_cursor(CursorState("s", log.position(end)))
+        log.trim(end)
+        await log.cursors_saved()
+        await turns()
+    node = await cluster.metadata.get(PATH)
+    listed = [each.ledger for each in parse_managed_ledger(NAME, node.value).ledgers]
+    assert listed == ledgers[3:]
+    assert [each for each in cluster.clients[-1].deleted if each in ledgers] == ledgers[:3]
     await log.close()
 
 

@@ -32,8 +32,9 @@ from counterpoise.storage.managed.cursor_keeper import CursorKeeper, latest_posi
 from counterpoise.storage.managed.ledger_chain import LedgerChain, create_ledger, delete_unlisted
 from counterpoise.storage.managed.purpose import messages_purpose
 from counterpoise.storage.managed.topic_node import OwnedNode
-from counterpoise.storage.port import CursorState, StorageError
+from counterpoise.storage.port import CursorState, LogFencedError, StorageError
 
+_NO_NODE: Final = Stored(b"", 0, False, False)
 REPLICATORS: Final = "pulsar.repl"
 """The prefix of the names of the cursors that belong to geo-replication."""
 
@@ -80,18 +81,46 @@ async def take_over(context: ManagedContext, name: str, owner: str, quorums: Quo
         if creating.exception() is None:
             await delete_unlisted(client, creating.result())
         raise
-    owned = OwnedNode(context.metadata, context.ledgers_root, name, stored.value, stored.version)
-    chain = LedgerChain(client, owned, purpose, context.now, context.wall, quorums)
+    while True:
+        owned = OwnedNode(
+            context.metadata, context.ledgers_root, name, stored.value, stored.version
+        )
+        chain = LedgerChain(client, owned, purpose, context.now, context.wall, quorums)
+        try:
+            kept = [each for each in found if each.entries]
+            empty = [each.ledger for each in found if not each.entries]
+            try:
+                await chain.begin(following, kept, empty)
+            except LogFencedError:
+                # The former owner may have deleted its oldest ledgers since its list was read.
+                stored, left = await _trimmed(context, name, found)
+                if not left:
+                    raise
+                found = left
+                continue
+            keeper = CursorKeeper(context, owned)
+            names = [url_encoded(each.name) for each in cursors]
+            return TakenOver(chain, keeper, await keeper.load(names))
+        except BaseException:
+            await chain.abandon()
+            raise
+
+
+async def _trimmed(
+    context: ManagedContext, name: str, found: Sequence[ListedLedger]
+) -> tuple[Stored, list[ListedLedger]]:
+    """The log's node as it is now, and the ledgers ``found`` that it still lists.
+
+    None is left unless exactly the oldest of them have gone: then another owner, or the former one,
+    has begun a ledger.
+    """
     try:
-        kept = [each for each in found if each.entries]
-        empty = [each.ledger for each in found if not each.entries]
-        await chain.begin(following, kept, empty)
-        keeper = CursorKeeper(context, owned)
-        names = [url_encoded(each.name) for each in cursors]
-        return TakenOver(chain, keeper, await keeper.load(names))
-    except BaseException:
-        await chain.abandon()
-        raise
+        stored = await context.metadata.get(f"{ROOT}/{name}") or _NO_NODE
+    except MetadataError as error:
+        raise StorageError(f"{ROOT}/{name} cannot be read: {error}") from error
+    listed = [each.ledger for each in parse_managed_ledger(name, stored.value).ledgers]
+    left = list(found)[len(found) - len(listed) :] if 0 < len(listed) < len(found) else []
+    return stored, left if [each.ledger for each in left] == listed else []
 
 
 async def _node(context: ManagedContext, name: str) -> tuple[Stored, list[CursorNode]]:

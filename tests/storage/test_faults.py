@@ -255,3 +255,28 @@ async def test_whatever_is_raised_in_a_commit_fails_that_group_only(
     assert (await everything(log))[-1] == b"last"
     await log.close()
     await store.close()
+
+
+async def test_what_is_deleted_while_its_loss_is_looked_into_is_no_loss(tmp_path: Path) -> None:
+    """Whose the log is has to be read first, and its owner deletes the ledger meanwhile."""
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    store.ledger_bytes = 1
+    for entry in (b"0", b"1", b"2"):
+        await write(log, heard, entry)
+    await log.flush()
+    first = min((tmp_path / NAME).glob("*.ledger"))
+    content = bytearray(first.read_bytes())
+    content[-1] ^= 1
+    first.write_bytes(content)
+    disk.before = late = Hanging("read", "fence")
+    reading = asyncio.create_task(log.read(0, 100))
+    await asyncio.to_thread(late.reached.wait, 10)
+    log.trim(1)
+    late.released.set()
+    assert (await reading).entries == ()
+    assert (list(log.lost), heard.damage) == ([], [])
+    await log.flush()
+    assert list((await log.read(1, 100)).entries) == [b"1"]
+    await log.close()
+    await store.close()

@@ -132,6 +132,45 @@ async def test_a_ledger_that_is_gone_is_named_and_passed_over(
         await store.close()
 
 
+async def test_losses_go_with_their_ledgers_and_the_others_stay(tmp_path: Path) -> None:
+    store, heard = FileLedgerStore(tmp_path, ledger_bytes=1), Heard()
+    log = await store.open(NAME, "a", heard)
+    for each in ENTRIES:
+        await write(log, heard, each)
+    await log.close()
+    for ledger in sorted((tmp_path / NAME).glob("*.ledger"))[:3]:
+        content = bytearray(ledger.read_bytes())
+        content[-1] ^= 1
+        ledger.write_bytes(content)
+    log = await store.open(NAME, "next", Heard())
+    assert await everything(log) == [b"", b"", b"", ENTRIES[3]]
+    lost = [Lost(ledger, 0, 0) for ledger in range(3)]
+    assert list(log.lost) == lost
+    for count in range(1, 4):
+        log.trim(count)
+        assert list(log.lost) == lost[count:]
+    await log.flush()
+    await log.close()
+    assert list((await store.open(NAME, "last", Heard())).lost) == []
+    await store.close()
+
+
+async def test_a_fenced_owner_that_closes_the_log_leaves_no_last_state_of_it(
+    tmp_path: Path,
+) -> None:
+    """Read, where those of its successor are damaged, it would say that nothing came after it."""
+    stores = [FileLedgerStore(tmp_path) for _ in range(2)]
+    former, heard = await stores[0].open(NAME, "former", Heard()), Heard()
+    log = await stores[1].open(NAME, "successor", heard)
+    await write(log, heard, *ENTRIES)
+    await former.close()
+    for store in stores:
+        await store.close()
+    names = [path.name for path in (tmp_path / NAME).glob("state-*")]
+    assert names
+    assert not any(name.endswith(".final") for name in names), names
+
+
 async def test_a_note_of_a_ledger_that_was_deleted_since_is_no_loss(tmp_path: Path) -> None:
     """Its owner died before it noted how far the next one is."""
     store, heard = FileLedgerStore(tmp_path, ledger_bytes=1), Heard()

@@ -317,6 +317,8 @@ class Log(ABC, Generic[C]):
         dropped = self._index.trimmable(before)
         if dropped and self._error is None:
             self._index.drop(len(dropped))
+            first = self._index.first.ledger_id
+            self._lost = [each for each in self._lost if each.ledger_id >= first]
             self._delete_ledgers([ledger.ledger_id for ledger in dropped])
 
     @abstractmethod

@@ -58,18 +58,21 @@ class StoredLog(Log[C]):
             return empty_chunk(index, lost)
         try:
             entries, messages = await self._read(ledger, entry_id, max_bytes)
-        except (LostEntries, StorageError) as error:
-            if index < self.begin:
-                # Deleted while it was read.
-                return Chunk(index, (), ())
-            if not isinstance(error, LostEntries):
+        except StorageError:
+            if index >= self.begin:
                 raise
-            # Perhaps a successor has deleted the entries, so that they are not lost: then this
-            # raises.
-            await self._check_mine()
-            self._found_lost(error.lost)
-            return empty_chunk(index, error.lost.entries)
-        return Chunk(index, entries, messages)
+        except LostEntries as error:
+            if index >= self.begin:
+                # Perhaps a successor has deleted the entries, so that they are not lost: then this
+                # raises.
+                await self._check_mine()
+            if index >= self.begin:
+                self._found_lost(error.lost)
+                return empty_chunk(index, error.lost.entries)
+        else:
+            return Chunk(index, entries, messages)
+        # Deleted while it was read.
+        return Chunk(index, (), ())
 
     @abstractmethod
     async def _read(

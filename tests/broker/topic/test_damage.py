@@ -183,3 +183,32 @@ async def test_a_seek_and_a_new_subscription_pass_over_what_is_lost(tmp_path: Pa
             assert [d[3] for _, d in world.wire.deliveries] == wanted
             again.ack_individual(world.wire.ids(again))
             assert topic.subscriptions[name].acks.mark == COUNT - 1
+
+
+async def test_what_was_lost_and_is_deleted_since_hides_nothing_that_follows_it(
+    tmp_path: Path,
+) -> None:
+    """Its place in the log is that of the oldest entry now."""
+    pristine, positions = await fill(tmp_path, crash=False)
+    first = min((tmp_path / NAME).glob("*.ledger"), key=lambda p: int(p.name.partition("-")[0]))
+    content = bytearray(await asyncio.to_thread(first.read_bytes))
+    content[content.index(pristine.entries[2])] ^= 1
+    await asyncio.to_thread(first.write_bytes, content)
+    async with broker(tmp_path) as world:
+        consumer = await world.consumer(permits=COUNT)
+        await world.wire.until(lambda: len(world.wire.deliveries) == COUNT - 1)
+        topic = await world.topic()
+        assert (await topic_stats_json(topic, "b"))["lostEntries"] == 1
+        last = positions[-1].ledger_id
+        end = next(n for n, each in enumerate(positions) if each.ledger_id == last)
+        consumer.ack_cumulative(*positions[end - 1])
+        await topic.trim()
+        assert topic.log.begin == end
+        assert list(topic.log.lost) == []
+        assert "lostEntries" not in await topic_stats_json(topic, "b")
+        await consumer.seek_to(positions[0])
+        for name in ("s", "other"):
+            world.wire.deliveries.clear()
+            await world.consumer(permits=COUNT, subscription=name)
+            await world.wire.until(lambda: len(world.wire.deliveries) == COUNT - end)
+            assert [d[3] for _, d in world.wire.deliveries] == pristine.entries[end:]

@@ -223,7 +223,7 @@ class FileLog(StoredLog[C]):
             _log.error("%s: %s; the next write begins a new ledger", self.name, error)
         self._broken = True
         failed, last = self._file.ledger_id, self._index.last
-        if (failed != last.ledger_id or not last.entries) and failed not in self._abandoned:
+        if failed != last.ledger_id or not last.entries:
             self._abandoned.append(failed)
         self._refuse(error)
 
@@ -298,7 +298,7 @@ class FileLog(StoredLog[C]):
             tuple(sorted(rows, key=lambda each: each.ledger_id)),
             dict(self._cursors),
             self._saved.marker,
-            tuple(each for each in self._lost if each.ledger_id in self._epochs),
+            tuple(self._lost),
             self._cursors_lost_below,
         )
 

@@ -141,6 +141,22 @@ def test_what_a_bookie_confirmed_before_it_refused_is_acknowledged(
         assert [(name, each.entry) for name, each in post.sent] == [("b1", 3)]
 
 
+def test_a_bookie_that_comes_back_in_another_place_has_no_copy_of_what_it_was_sent_before() -> None:
+    """Who reads the entry asks the bookies of its write set, and that one is not among them."""
+    post = Post({})
+    write = PendingAdds(ledger(3, 2, 2), post)
+    write.add(b"0")
+    for failed, following in (("b1", ("b4", "b2", "b3")), ("b3", ("b4", "b2", "b1"))):
+        write.bookie_failed(failed)
+        post.before = None
+        write.ensemble_changed(LedgerSegment(0, following))
+    for name in ("b2", "b1"):
+        write.answered(name, BookieAnswer(ADD, OK, 7, 0))
+    assert post.acknowledged == -1
+    write.answered("b4", BookieAnswer(ADD, OK, 7, 0))
+    assert post.acknowledged == 0
+
+
 @pytest.mark.parametrize("others", [("b3", "b4", "b5"), ("b3", "b4"), ("b3",)])
 @pytest.mark.parametrize("order", list(permutations(("b1 fails", "b2 fails", "b3 has it", ""))))
 def test_every_bookie_that_fails_is_replaced_and_what_others_have_counts(

@@ -286,7 +286,9 @@ def test_of_an_open_ledger_every_place_may_have_entries() -> None:
 
 async def test_a_mark_that_cannot_be_read_is_a_mark() -> None:
     async with FakeCluster().serve() as cluster:
-        for number, mark in ((3, b"\xff"), (4, b"ctime: 1600000000123\nreplica: 'b3'")):
+        cut = b"ctime: 1600000000123\nreplica: 'b1'\nreplica: "
+        whole = b"ctime: 1600000000123\nreplica: 'b3'"
+        for number, mark in ((3, b"\xff"), (4, whole), (5, cut)):
             await cluster.ledger(number, [b"x"])
             path = f"/ledgers/underreplication/ledgers/0000/0000/0000/{number:04d}/urL{number:010d}"
             await cluster.put(path, mark)
@@ -295,6 +297,7 @@ async def test_a_mark_that_cannot_be_read_is_a_mark() -> None:
     assert [(row.ledger, row.marked_since, row.missing_on) for row in found] == [
         (3, "yes", ""),
         (4, "2020-09-13T12:26:40.123Z", "b3"),
+        (5, "yes", ""),
     ]
 
 

@@ -145,7 +145,7 @@ def _decided(state: Election, role: Role, leader: LeaderBroker | None) -> _Next:
 
 def _failed(state: Election, _: events.CommandFailed) -> _Next:
     failures = state.failures + 1
-    after = replace(state, asking=False, overtaken=False, failures=failures)
+    after = replace(state, asking=False, failures=failures)
     return after, (events.StartTimer(pause_s(failures)),)
 
 

@@ -5,8 +5,12 @@ import asyncio
 import pytest
 
 from counterpoise.broker.topic.ports import ServiceUrls
+from counterpoise.broker.topic.topics import CLOSE_S
+from counterpoise.storage.disk_faults import DiskFaults
+from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.values import SubscriptionType
-from tests.broker.topic.conftest import World
+from tests.broker.topic.conftest import World, entry, publish
+from tests.quota.jumping import on_jumping_loop, pass_time
 
 ELSEWHERE = ServiceUrls("pulsar://elsewhere:6650", None)
 
@@ -45,3 +49,24 @@ async def test_a_consumer_that_has_acknowledged_all_is_sent_on_at_once(world: Wo
         await asyncio.sleep(0)
     assert world.wire.closed_consumers == [(consumer.consumer_id, ELSEWHERE)]
     await leaving
+
+
+@on_jumping_loop
+async def test_a_broker_that_stops_leaves_no_client_with_a_topic_that_does_not_close() -> None:
+    """Its disk does not answer: the client looks for another broker all the same."""
+    world = World(MemoryLedgerStore())
+    topic, producer, consumer = (
+        await world.topic(),
+        await world.producer(),
+        await world.consumer(),
+    )
+    topic.log.disk = DiskFaults(delay_s=1000)  # type: ignore[attr-defined]
+    publish(producer, 0, 0, entry("x"))
+    stopping = asyncio.create_task(world.registry.close())
+    await pass_time(CLOSE_S - 1)
+    assert not stopping.done()
+    await pass_time(2)
+    assert stopping.done()
+    assert world.wire.closed_producers == [(producer.producer_id, None)]
+    assert world.wire.closed_consumers == [(consumer.consumer_id, None)]
+    assert not world.registry.loaded

@@ -2,9 +2,12 @@
 
 from dataclasses import replace
 
+import pytest
+
 from counterpoise.broker.limits.rates import Rate, TopicRates
 from counterpoise.broker.topic.ports import ProducerRequest
 from counterpoise.wire.events import Send
+from counterpoise.wire.values import AccessMode
 from tests.broker.limits.conftest import LimitedTopics
 from tests.broker.topic.conftest import entry
 from tests.quota.jumping import on_jumping_loop, pass_time
@@ -67,3 +70,28 @@ async def test_a_topic_that_is_closing_stores_nothing_that_was_throttled() -> No
     await pass_time(10)
     assert await limited.receipts(1) == [0]
     assert topic.log.end == 1
+
+
+@pytest.mark.parametrize("way", ["quota", "encryption", "fencing", "unload"])
+@on_jumping_loop
+async def test_what_a_producer_had_throttled_when_the_topic_closed_it_takes_no_turn(
+    way: str,
+) -> None:
+    """The limit is for those that are attached: entries that are sent again count again."""
+    limited = LimitedTopics()
+    producer = await limited.producer(TopicRates(Rate(messages=1)))
+    topic = await limited.world.topic()
+    limit = limited.limit()
+    limited.publish(producer, *range(3))
+    assert await limited.receipts(1) == [0]
+    if way == "quota":
+        topic.disconnect_producers()
+    elif way == "encryption":
+        topic.apply(replace(topic.rules, encryption_required=True))
+    elif way == "fencing":
+        await limited.world.producer(access_mode=AccessMode.ExclusiveWithFencing)
+    else:
+        await limited.world.registry.unload_topic(topic.name)
+    assert limited.world.wire.held_entries == 0
+    await pass_time(10)
+    assert (limit.passed_messages, len(limit.waiting)) == (1, 0)

@@ -27,6 +27,7 @@ from counterpoise.wire.values import SubscriptionType, TransactionId
 from tests.bookkeeper.memory_ledgers import MemoryBookKeeper
 from tests.broker.topic.conftest import World, batch, entry, publish
 from tests.broker.topic.test_compaction import never_by_size
+from tests.quota.jumping import on_jumping_loop, pass_time
 from tests.waiting import WITHIN_S
 
 ONE, TWO, THREE = (TransactionId(0, number) for number in range(3))
@@ -360,6 +361,18 @@ async def test_a_marker_that_could_not_be_stored_is_stored_later(world: World) -
     await publish_in(world, await world.producer(), ONE, "m1")
     await end(world, ONE, commit=True)
     await received(world, await world.consumer(), ["m0", "m1"])
+
+
+@on_jumping_loop
+async def test_a_topic_that_another_broker_has_tries_no_longer_to_note_its_transactions() -> None:
+    world = World(MemoryLedgerStore())
+    producer = await world.producer()
+    world.take_over()
+    await world.topic()
+    message = entry("m0", txnid_most_bits=ONE[0], txnid_least_bits=ONE[1])
+    send(producer, ONE, message)
+    await pass_time(10)
+    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 async def test_a_topic_is_noted_to_have_transactions_however_often_that_failed(

@@ -65,6 +65,23 @@ async def test_a_failover_waits_for_none_that_has_left_and_notifies_none_of_what
     assert world.wire.active == notified
 
 
+@on_jumping_loop
+async def test_a_failover_that_switches_twice_in_its_delay_serves_the_last_one_alone() -> None:
+    world = World(MemoryLedgerStore(), options=TopicOptions(failover_delay_ms=1000))
+    await world.consumer(FAILOVER, consumer_name="first", priority_level=2)
+    await pass_time(2)
+    passed = await world.consumer(FAILOVER, consumer_name="passed", priority_level=1)
+    await pass_time(0.5)
+    last = await world.consumer(FAILOVER, consumer_name="last")
+    await world.publish(await world.producer(), "a")
+    await pass_time(2)
+    await world.publish(await world.producer(), "b")
+    assert world.wire.payloads(last) == ["a", "b"]
+    assert world.wire.payloads(passed) == []
+    assert world.wire.active[-1] == (last.consumer_id, True)
+    assert (passed.consumer_id, True) not in world.wire.active
+
+
 async def test_a_failover_switch_lets_acknowledgements_arrive_first(
     store: MemoryLedgerStore,
 ) -> None:

@@ -265,3 +265,19 @@ async def test_how_long_a_transaction_was_open_counts_from_its_opening() -> None
     assert (figures.created, figures.committed, figures.aborted, figures.timed_out) == (2, 1, 1, 0)
     await coordinator.close()
     await place.background.stop()
+
+
+@on_jumping_loop
+async def test_a_coordinator_that_is_closed_waits_for_no_transaction_any_more() -> None:
+    """Nor for one whose opening is on its way to the disk then."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, JumpingLoop)
+    coordinator = await Place().open(Participants())
+    await coordinator.open(9000, None)
+    assert loop.timers_of("Coordinator._abort_due") == 1
+    coordinator.log.disk = DiskFaults(delay_s=1)
+    opening = asyncio.create_task(coordinator.open(5000, None))
+    await pass_time(0.5)
+    await coordinator.close()
+    await opening
+    assert loop.timers_of("Coordinator._abort_due") == 0

@@ -46,6 +46,19 @@ WHAT_HAPPENS = {
         (VANISHED, P.DOUBTED, (events.ReadNode(LOCK),)),
         (FORMER, P.DROPPING, (close_topics(None),)),
     ),
+    "a lock that named another process, and names this broker's last session since": (
+        owned(),
+        (VANISHED, P.DOUBTED, (events.ReadNode(LOCK),)),
+        (events.SessionChanged(), P.DOUBTED, ()),
+        (FORMER, P.DOUBTED, (events.ReadNode(LOCK),)),
+        (FORMER, P.DOUBTED, (events.RemoveNode(LOCK, 4),)),
+    ),
+    "a lock that it removed itself before its session changed": (
+        quietly(FREE, events.Acquire(), events.NodeExists(), FORMER, events.NodeRemoved()),
+        (events.SessionChanged(), P.ACQUIRING, ()),
+        (events.NodeExists(), P.ACQUIRING, (events.ReadNode(LOCK),)),
+        (FORMER, P.ACQUIRING, (events.RemoveNode(LOCK, 4),)),
+    ),
     "it removes one that may be its own, and no other": (
         quietly(FREE, events.Acquire(), events.NodeExists(), FORMER, events.NodeRemoved()),
         (events.NodeExists(), P.ACQUIRING, (events.ReadNode(LOCK),)),

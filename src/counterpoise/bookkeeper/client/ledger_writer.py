@@ -79,7 +79,6 @@ class BookieLedgerWriter:
         if self._changing is not None:
             # It may have changed the metadata: the write below finds out.
             self._changing.cancel()
-            await asyncio.wait([self._changing])
         change = metadata_changes.WriterClose(adds.last_confirmed, adds.length)
         try:
             self._known = await self._nodes.change(adds.ledger, change, self._known)

@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from counterpoise.broker.base import paths
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.namespaces.catalog import TopicCatalog, matching
@@ -431,3 +432,57 @@ async def test_a_topic_that_is_created_on_use_has_no_more_partitions_than_allowe
         with pytest.raises(BrokerError, match="less than or equal to 2"):
             await topics.partitions(topic("x"))
         assert await policies.partitioned_topic(topic("x")).get() is None
+
+
+@pytest.mark.parametrize("bundles", [None, {}, {"boundaries": ["0x0", "0xf"], "numBundles": 1}])
+async def test_a_namespaces_bundles_are_the_local_ones_where_there_are_any(
+    policies: Policies, bundles: dict[str, object] | None
+) -> None:
+    shared = {"bundles": {"boundaries": ["0x0", "0x8", "0xf"], "numBundles": 2}, "deleted": False}
+    await policies.shared_policies(NAMESPACE).replace(shared)
+    assert await policies.namespace(NAMESPACE) == shared
+    await policies.local_policies(NAMESPACE).create({"bundles": bundles, "migrated": False})
+    assert await policies.namespace(NAMESPACE) == {
+        **shared,
+        "bundles": bundles or shared["bundles"],
+    }
+
+
+@pytest.mark.parametrize(
+    ("stored", "group"),
+    [
+        ({}, None),
+        ({"namespaceAntiAffinityGroup": None}, None),
+        *(
+            ({"namespaceAntiAffinityGroup": text}, group)
+            for text, group in (("", None), ("  ", None), ("g", "g"), (" g ", "g"))
+        ),
+    ],
+)
+async def test_a_blank_group_is_none(
+    policies: Policies, stored: dict[str, object], group: str | None
+) -> None:
+    await policies.local_policies(NAMESPACE).create(stored)
+    assert await policies.anti_affinity_group(NAMESPACE) == group
+
+
+async def test_a_deleted_resource_group_leaves_nothing() -> None:
+    mine = Policies(session := MemoryTree().open())
+    await mine.resource_group_node("g").create({"publishRateInMsgs": 1})
+    await session.put(paths.group_usages("g"), b"")
+    await mine.delete_resource_group("g")
+    assert await mine.resource_groups() == []
+    assert not await session.exists(paths.group_usages("g"))
+    with pytest.raises(NotFound):
+        await mine.delete_resource_group("g")
+
+
+async def test_a_topic_of_a_deleted_namespace_is_not_created_whatever_is_allowed(
+    policies: Policies,
+) -> None:
+    await policies.create_partitioned_topic(topic("x"), 2)
+    await policies.shared_policies(NAMESPACE).replace({"deleted": True})
+    for name in ("y", "x-partition-0", "__change_events"):
+        with pytest.raises(BrokerError, match="does not exist") as refused:
+            await catalog(policies).create(topic(name))
+        assert refused.value.code is ServerError.TopicNotFound

@@ -42,6 +42,9 @@ async def test_what_is_there_before_the_first_client(any_brokers: BrokersOfTest)
     assert await broker.policies.clusters() == ["standalone"]
     assert await broker.policies.tenants() == ["public", "pulsar"]
     assert await broker.policies.namespaces("pulsar") == [NamespaceName("pulsar", "system")]
+    for tenant in ("public", "pulsar"):
+        info = await broker.policies.tenant(tenant)
+        assert info == {"adminRoles": [], "allowedClusters": ["standalone"]}
     policies = await json_at(broker, paths.policies(NAMESPACE))
     assert policies["bundles"] == {"boundaries": FOUR, "numBundles": 4}
     assert policies["replication_clusters"] == ["standalone"]

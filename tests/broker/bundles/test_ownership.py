@@ -24,6 +24,7 @@ from tests.quota.jumping import now_ns, on_jumping_loop, pass_time
 
 ME, OTHER = "b1:80", "b2:80"
 BUNDLE = BundleName.parse("public/default/0x00000000_0xffffffff")
+HALVES = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
 MANAGERS = pytest.mark.parametrize("load_manager", [MODULAR, EXTENSIBLE])
 
 
@@ -174,7 +175,6 @@ async def test_an_ordered_release_is_done_once_its_owner_has_released_it_to_wher
 async def test_a_split_that_another_broker_left_here_is_finished_each_time() -> None:
     """A namespace that was deleted and created again has bundles of the same names."""
     me = Owner(EXTENSIBLE)
-    halves = ("0x00000000_0x80000000", "0x80000000_0xffffffff")
     split: list[list[str]] = []
 
     async def carry_out(bundle: BundleName, parts: Sequence[BundleName]) -> None:
@@ -190,12 +190,27 @@ async def test_a_split_that_another_broker_left_here_is_finished_each_time() -> 
         await pass_time(0.1)
         me.versions += 1
         begun = ServiceUnitStateData(
-            ServiceUnitState.SPLITTING, None, ME, dict.fromkeys(halves), version=me.versions
+            ServiceUnitState.SPLITTING, None, ME, dict.fromkeys(HALVES), version=me.versions
         )
         await me.another.put(f"{RECORDS}/{BUNDLE}", begun.to_json())
         await pass_time(0.1)
         await pass_time(2 * RETRY_S)
         # The first attempt fails, and it is tried again.
-        assert split == [[*halves]] * 2 * times
+        assert split == [[*HALVES]] * 2 * times
         assert await me.another.get(f"{RECORDS}/{BUNDLE}") is None
+    me.ownership.close()
+
+
+@on_jumping_loop
+async def test_a_bundle_that_is_being_split_is_not_released() -> None:
+    me, path = Owner(EXTENSIBLE), f"{RECORDS}/{BUNDLE}"
+    assert await me.ownership.acquire(BUNDLE)
+    parts = [BundleName.parse(f"public/default/{each}") for each in HALVES]
+    assert await me.ownership.announce_split(BUNDLE, parts)
+    announced = await me.another.get(path)
+    assert not await me.ownership.release(BUNDLE, OTHER)
+    await pass_time(0.1)
+    assert await me.another.get(path) == announced
+    await me.ownership.replaced(BUNDLE)
+    assert not await me.ownership.release(BUNDLE, None), "it is not served any more"
     me.ownership.close()

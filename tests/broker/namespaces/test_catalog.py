@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from counterpoise.broker.base import paths
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.namespaces.catalog import TopicCatalog, matching
@@ -16,6 +15,7 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.misbehaving_store import MisbehavingStore
+from tests.waiting import turns
 
 NAMESPACE = NamespaceName("t", "n")
 
@@ -466,23 +466,40 @@ async def test_a_blank_group_is_none(
     assert await policies.anti_affinity_group(NAMESPACE) == group
 
 
-async def test_a_deleted_resource_group_leaves_nothing() -> None:
-    mine = Policies(session := MemoryTree().open())
-    await mine.resource_group_node("g").create({"publishRateInMsgs": 1})
-    await session.put(paths.group_usages("g"), b"")
-    await mine.delete_resource_group("g")
-    assert await mine.resource_groups() == []
-    assert not await session.exists(paths.group_usages("g"))
-    with pytest.raises(NotFound):
-        await mine.delete_resource_group("g")
-
-
-async def test_a_topic_of_a_deleted_namespace_is_not_created_whatever_is_allowed(
+async def test_the_partitions_of_a_topic_count_when_it_is_made_and_not_once_more(
     policies: Policies,
 ) -> None:
+    await policies.shared_policies(NAMESPACE).replace({"max_topics_per_namespace": 1})
     await policies.create_partitioned_topic(topic("x"), 2)
-    await policies.shared_policies(NAMESPACE).replace({"deleted": True})
-    for name in ("y", "x-partition-0", "__change_events"):
-        with pytest.raises(BrokerError, match="does not exist") as refused:
-            await catalog(policies).create(topic(name))
-        assert refused.value.code is ServerError.TopicNotFound
+    topics = catalog(policies)
+    for index in range(2):
+        await topics.create(topic("x").partition(index))
+    assert len(await policies.topics(NAMESPACE)) == 2
+    with pytest.raises(BrokerError, match="maxTopicsPerNamespace: 1"):
+        await topics.create(topic("y"))
+
+
+async def test_a_topic_is_there_once_it_is_created_though_it_was_asked_for_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    store = MemoryTree().open()
+    policies, get = Policies(store), store.get
+    was_read, may_answer = asyncio.Event(), asyncio.Event()
+
+    async def late(path: str) -> Stored | None:
+        found = await get(path)
+        was_read.set()
+        await may_answer.wait()
+        return found
+
+    monkeypatch.setattr(store, "get", late)
+    before = asyncio.ensure_future(policies.topic_exists(topic("x")))
+    await was_read.wait()
+    monkeypatch.undo()
+    await policies.create_topic(topic("x"))
+    after = asyncio.ensure_future(policies.topic_exists(topic("x")))
+    await turns()
+    may_answer.set()
+    assert await after
+    await before
+    assert await policies.topic_exists(topic("x"))

@@ -15,10 +15,12 @@ from counterpoise.app.main import main
 from counterpoise.broker.face import BrokerFace, LimitSnapshot, PauseReason
 from counterpoise.broker.limits.snapshot import ThrottledProducer
 from tests.admin.conftest import Api
-from tests.waiting import found_soon
+from tests.waiting import WITHIN_S, found_soon
 
 GROUPS = "/admin/v2/resourcegroups"
 NAMESPACES = "/admin/v2/namespaces"
+MANY = 500
+"""Messages: at five a second more than a busy machine can look at them for."""
 
 
 def test_a_resource_groups_life(api: Api) -> None:
@@ -156,7 +158,7 @@ def test_a_limit_is_seen_at_work_and_removed(
     assert names[level] in shown
     assert f"on {topic}: " in shown
     api("DELETE", path)
-    assert done.wait(30), "a client that waited at a removed limit goes on"
+    assert done.wait(WITHIN_S), "a client that waited at a removed limit goes on"
     assert found_soon(lambda: not throttled(cluster))
     assert main(["top", "--admin-url", cluster.admin_url, "--once"]) == 0
     assert "no client waits at a limit" in capsys.readouterr().out
@@ -192,7 +194,7 @@ def test_a_dispatch_limit_is_seen_at_work_and_removed(
     )
     consumer = client.subscribe(topic, "slow")
     producer = client.create_producer(topic, batching_enabled=False)
-    for _ in range(50):
+    for _ in range(MANY):
         producer.send_async(b"x", None)
     producer.flush()
 
@@ -210,7 +212,7 @@ def test_a_dispatch_limit_is_seen_at_work_and_removed(
     assert 0 < limit["messages"] <= 5
     (subscription,) = limit["subscriptions"]
     assert (subscription["name"], subscription["topic"]) == ("slow", topic)
-    assert 0 < subscription["behind"] <= 50
+    assert 0 < subscription["behind"] <= MANY
     stats = api.get(f"/admin/v2/persistent/{namespace}/t/stats")["subscriptions"]["slow"]
     if level != "group":
         assert stats[f"dispatchThrottledMsgEventsBy{level.title()}Limit"] >= 1
@@ -237,7 +239,7 @@ def test_a_dispatch_limit_is_seen_at_work_and_removed(
     assert limit["level"].removesuffix("Rate") in shown
     assert f"of {topic}: " in shown
     api("DELETE", path)
-    for _ in range(50):
+    for _ in range(MANY):
         consumer.acknowledge(consumer.receive(30_000))
     assert found_soon(lambda: not waiting())
     client.close()

@@ -73,7 +73,7 @@ class Session:
     def _java_client(self) -> Driver:
         """The Java client, which has transactions."""
         driver = self._clients.enter_context(started("java"))
-        driver("connect", url=self._own["SERVICE"], within_s=20, transactions=True)
+        driver("connect", url=self._own["SERVICE"], within_s=60, transactions=True)
         return driver
 
     def _java(self, verb: str, *how: str) -> None:

@@ -226,9 +226,10 @@ async def test_what_changed_while_the_link_was_down_is_reported(brokers: Brokers
     heard: asyncio.Queue[str] = asyncio.Queue()
     records(other).led_by("b9:8080")
     assert not records(other).caught_up
+    # Before the link may be there again.
+    leave = records(other).subscribe(lambda notification: heard.put_nowait(notification.path))
     for number in (1, 2):
         await records(leader).put(path_of(number), free(1))
-    leave = records(other).subscribe(lambda notification: heard.put_nowait(notification.path))
     reported: set[str] = set()
     async with asyncio.timeout(WITHIN_S):
         await agree([other], path_of(2), free(1))

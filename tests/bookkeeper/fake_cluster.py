@@ -1,8 +1,10 @@
 """A cluster of fake bookies; its metadata is in memory, as BookKeeper and Pulsar write it."""
 
+import asyncio
 import struct
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from typing import TypeVar
 
 from counterpoise.bookkeeper.bookie_registry import read_registry
 from counterpoise.bookkeeper.bookies import BookieReadOptions, Bookies
@@ -12,12 +14,32 @@ from counterpoise.bookkeeper.proto import managed_pb2 as managed
 from counterpoise.metadata import MemoryStore, MemoryTree
 from counterpoise.names.position import Position
 from tests.bookkeeper.fake_bookie import FakeBookie
+from tests.waiting import pause
+
+T = TypeVar("T")
 
 PATIENT = BookieReadOptions(speculative_s=60.0, timeout_s=90.0, connect_s=60.0, avoided_s=600.0)
 """Nothing here is slow but the machine; only a bookie that is silent on purpose is waited for."""
-SOON = BookieReadOptions(speculative_s=0.5, timeout_s=1.5, connect_s=60.0, avoided_s=600.0)
+SOON = BookieReadOptions(speculative_s=5.0, timeout_s=15.0, connect_s=60.0, avoided_s=600.0)
+"""For `though_silent`: more than a machine stands still, and less than a deadline of a test."""
 LONG_AGO = 1_600_000_000_000
 Segments = Sequence[tuple[int, Sequence[str]]]
+
+
+async def though_silent(work: Awaitable[T]) -> T:
+    """What ``work`` returns, though a bookie is silent: to wait for that one takes no time.
+
+    Whenever nothing has happened for some turns of the loop, in which everything that is not
+    silent would have answered, five seconds are skipped.
+    """
+    loop, working = asyncio.get_running_loop(), asyncio.ensure_future(work)
+    while not working.done():
+        for _ in range(20):
+            await pause()
+        if not working.done():
+            now = loop.time
+            loop.time = lambda now=now: now() + SOON.speculative_s  # type: ignore[method-assign, misc]
+    return await working
 
 
 def crc32c(data: bytes) -> int:

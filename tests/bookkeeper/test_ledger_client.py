@@ -30,7 +30,7 @@ from counterpoise.storage.managed.current_ledger import CurrentLedger
 from counterpoise.storage.managed.ledger_reads import LedgerReads
 from tests import waiting
 from tests.bookkeeper.fake_bookie import Misbehaviour
-from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster, metadata_bytes
+from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster, metadata_bytes, though_silent
 from tests.ports import free_ports
 
 QUORUMS = Quorums()
@@ -55,14 +55,14 @@ class Confirmed:
         self._changed.set()
 
     async def until(self, last: int) -> None:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(waiting.WITHIN_S):
             while not self.last or self.last[-1] < last:
                 assert self.error is None
                 self._changed.clear()
                 await self._changed.wait()
 
     async def until_ended(self) -> BookKeeperError:
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(waiting.WITHIN_S):
             while self.error is None:
                 self._changed.clear()
                 await self._changed.wait()
@@ -189,11 +189,11 @@ async def test_a_writer_that_did_not_hear_everything_cannot_close_what_was_recov
     cluster.bookies[silent].misbehaves[writer.ledger, 1] = Misbehaviour.SILENCE
     writer.add(b"on one bookie")
     other = await open_client(cluster, SOON)
-    reader = await other.recover(writer.ledger)
+    reader = await though_silent(other.recover(writer.ledger))
     assert reader.last_entry == 1, "it is on the other bookie"
     await other.close()
     with pytest.raises(LedgerOver, match="closed it at entry 1"):
-        await writer.close()
+        await though_silent(writer.close())
     assert heard.last == [0]
     await client.close()
 
@@ -209,7 +209,7 @@ async def test_a_bookie_that_fails_is_replaced(cluster: FakeCluster, how: Misbeh
     cluster.bookies[gone].always = how
     for number in range(5, 10):
         writer.add(b"%d" % number)
-    await heard.until(9)
+    await though_silent(heard.until(9))
     after = await metadata(cluster, writer)
     assert [each.first for each in after.segments] == [0, 5]
     assert set(after.segments[1].ensemble) == set(cluster.bookies) - {gone}
@@ -325,7 +325,7 @@ async def test_a_cancelled_recovery_looks_for_no_other_bookie_any_more(
     refuses, _ = (await metadata(cluster, writer)).segments[0].ensemble
     cluster.bookies[refuses].always = Misbehaviour.IO_ERROR
     recovering = asyncio.create_task(client.recover(writer.ledger))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(waiting.WITHIN_S):
         await began.wait()
         recovering.cancel()
         await asyncio.wait([recovering])
@@ -403,7 +403,7 @@ async def test_a_map_of_racks_that_changes_holds_for_the_next_ledger(
         racks = {each: "/r2" if each == alone else "/r1" for each in cluster.bookies}
         changed.clear()
         await cluster.put("/bookies", racks_of(**racks))
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(waiting.WITHIN_S):
             await changed.wait()
         for _ in range(5):
             writer = await client.create({}, Confirmed())
@@ -427,7 +427,7 @@ async def test_racks_that_are_enforced_refuse_a_ledger_that_has_too_few(
     async def set_racks(value: bytes) -> None:
         changed.clear()
         await cluster.put("/bookies", value)
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(waiting.WITHIN_S):
             await changed.wait()
 
     for without in (racks_of(b1="/r1", b2="/r1"), b"{"):

@@ -27,8 +27,9 @@ from counterpoise.storage.managed.bookie_tls import bookie_tls
 from counterpoise.storage.managed.connect import client_options
 from counterpoise.storage.managed_options import ManagedLedgerOptions
 from tests.bookkeeper.fake_bookie import Misbehaviour, TlsHang
-from tests.bookkeeper.fake_cluster import PATIENT, FakeCluster
+from tests.bookkeeper.fake_cluster import PATIENT, SOON, FakeCluster, though_silent
 from tests.bookkeeper.test_ledger_client import written
+from tests.waiting import WITHIN_S
 
 
 class Certificates:
@@ -204,11 +205,11 @@ async def test_a_bookie_that_hangs_on_the_way_to_tls_is_given_up_and_left(
         bookie = cluster.bookies["b1"]
         bookie.hangs = where
         await cluster.ledger(7, [b"secret"], segments=((0, ("b1",)),), quorums=(1, 1))
-        async with cluster.reading(replace(PATIENT, tls=tls, connect_s=0.2)) as reading:
+        async with cluster.reading(replace(SOON, tls=tls, connect_s=5.0)) as reading:
             with pytest.raises(BookieError, match="no connection within"):
-                await reading.bookies.read("b1", 7, 0)
+                await though_silent(reading.bookies.read("b1", 7, 0))
             assert reading.bookies.is_avoided("b1")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(WITHIN_S):
                 await bookie.left_hanging.wait()
         assert bookie.requests == []
 

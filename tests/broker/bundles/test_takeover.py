@@ -19,7 +19,7 @@ ENOUGH = 100
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[LocalCluster]:
     options = LocalClusterOptions(
-        brokers=3, data=tmp_path, settings={"metadataStoreSessionTimeoutMillis": "1500"}
+        brokers=3, data=tmp_path, settings={"metadataStoreSessionTimeoutMillis": "4000"}
     )
     with LocalCluster(options) as started:
         yield started

@@ -9,8 +9,8 @@ from aiohttp import web
 from aiohttp.test_utils import make_mocked_request
 
 from counterpoise.admin.errors import RestError
+from counterpoise.admin.request import BODY
 from counterpoise.admin.rest import faults
-from counterpoise.admin.route import BODY
 from counterpoise.admin.shapes import InvalidBody
 
 SET = {"operation": "SEND", "effect": "drop"}

@@ -12,7 +12,7 @@ import pytest
 from counterpoise import Cluster
 from counterpoise.admin.metrics.limits import figures
 from counterpoise.app.main import main
-from counterpoise.broker.face import BrokerFace, LimitSnapshot, PauseReason
+from counterpoise.broker.face import Broker, LimitSnapshot, PauseReason
 from counterpoise.broker.limits.snapshot import ThrottledProducer
 from tests.admin.conftest import Api
 from tests.waiting import WITHIN_S, found_soon
@@ -258,7 +258,7 @@ def test_a_connection_is_throttled_once_by_what_it_published_whether_it_is_read_
         limits=lambda: [limit],
         listener=SimpleNamespace(paused=lambda: paused),
     )
-    found = {each.name: each.value for each in figures(cast("BrokerFace", broker))}
+    found = {each.name: each.value for each in figures(cast("Broker", broker))}
     assert found["pulsar_broker_throttled_connections"] == 3.0
     assert found["counterpoise_publish_limit_held_entries"] == 6
     assert found["counterpoise_publish_limit_held_bytes"] == 200

@@ -14,6 +14,7 @@ from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.admin.topic_json import log_stats_json, sum_of_stats, topic_stats_json
 from counterpoise.broker.face import LimitLevel, PauseReason, PersistentTopic, SubscriptionType
 from counterpoise.names.load_managers import EXTENSIBLE, MODULAR
+from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
 
 
@@ -145,7 +146,7 @@ def test_of_a_log() -> None:
         SimpleNamespace(ledger_id=n, entries=n + 1, size=10 * n, is_open=n == 5) for n in (4, 5)
     ]
     log: Any = SimpleNamespace(
-        begin=100, end=111, size=90, ledgers=ledgers, position=lambda index: (5, index - 105)
+        begin=100, end=111, size=90, ledgers=ledgers, position=lambda i: Position(5, i - 105)
     )
     shown = log_stats_json(log, 3, 1.0, "LedgerOpened")
     assert (shown["entriesAddedCounter"], shown["numberOfEntries"]) == (3, 11)

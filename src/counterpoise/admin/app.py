@@ -43,7 +43,7 @@ from counterpoise.admin.rest.faults import CONTROL, FaultControl
 from counterpoise.admin.rest.faults import routes as fault_routes
 from counterpoise.admin.route import Route
 from counterpoise.admin.shared_answers import PARTITIONS_SHARED, SHARED, SharedAnswers
-from counterpoise.broker.face import BrokerFace
+from counterpoise.broker.face import Broker
 from counterpoise.names.options import Option
 
 RESOURCES = (
@@ -87,7 +87,7 @@ def all_routes() -> list[Route]:
 
 
 def create_app(
-    broker: BrokerFace,
+    broker: Broker,
     settings: Callable[[], Iterable[Option]],
     check: Callable[[str, str], None],
     limits: HttpClientLimits,

@@ -10,23 +10,21 @@ from aiohttp.typedefs import Middleware
 from counterpoise.admin.access import AccessRule
 from counterpoise.admin.errors import Handler, RestError
 from counterpoise.admin.permission import AccessRequest, permit
-from counterpoise.broker.face import BrokerFace
-from counterpoise.security.authorization import Authorization, Caller
+from counterpoise.admin.request import broker_of
+from counterpoise.broker.face import Broker
+from counterpoise.security.authorization import Caller
 from counterpoise.security.identity import AuthenticationError
 
 log = logging.getLogger(__name__)
 
 CALLER = web.RequestKey("caller", Caller)
-_BROKER = web.RequestKey("broker", str)
-FACE = web.RequestKey("face", BrokerFace)
-_RULES = web.RequestKey("rules", Authorization)
 ORIGINAL: Final = "X-Original-Principal"
 OPEN: Final = frozenset({"/status.html"})
 """Paths that need no authentication, so that load balancers can probe them."""
 METRICS: Final = frozenset({"/metrics", "/metrics/"})
 
 
-def authenticate(broker: BrokerFace) -> Middleware:
+def authenticate(broker: Broker) -> Middleware:
     """The middleware that authenticates a caller of the admin API; 401 if that fails."""
     believes = broker.security.authentication
     open_to_all = OPEN
@@ -46,9 +44,6 @@ def authenticate(broker: BrokerFace) -> Middleware:
                 log.info("%s is not let in: %s", request.remote, error)
                 raise RestError(HTTPStatus.UNAUTHORIZED, "Authentication required") from None
         request[CALLER] = Caller(role, request.headers.get(ORIGINAL) or None)
-        request[_BROKER] = broker.id
-        request[FACE] = broker
-        request[_RULES] = broker.security.authorization
         return await handler(request)
 
     return find_out
@@ -59,8 +54,9 @@ async def require(request: web.Request, rule: AccessRule, word: str) -> None:
 
     ``word``: the policy's name in the path.
     """
-    rules = request[_RULES]
+    broker = broker_of(request)
+    rules = broker.security.authorization
     if not rules.enabled:
         return
-    access = AccessRequest(request.method, dict(request.match_info), word, request[_BROKER])
+    access = AccessRequest(request.method, dict(request.match_info), word, broker.id)
     await permit(rules, request[CALLER], rule, access)

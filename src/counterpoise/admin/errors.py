@@ -1,7 +1,8 @@
 """The errors of the REST API: a status and ``{"reason": …}``."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from functools import partial
 from http import HTTPStatus
 from typing import Final
@@ -63,6 +64,15 @@ not_allowed: Final = partial(RestError, HTTPStatus.METHOD_NOT_ALLOWED)
 """405: what the request names has no such operation."""
 bad_request: Final = partial(RestError, HTTPStatus.BAD_REQUEST)
 """400: the request contains an impossible value."""
+
+
+@contextmanager
+def refused(error: type[Exception], refusal: RestError) -> Iterator[None]:
+    """Raise ``refusal`` instead of this exception."""
+    try:
+        yield
+    except error:
+        raise refusal from None
 
 
 def refuse(status: int, reason: str) -> web.Response:

@@ -61,12 +61,7 @@ async def encoded(value: Json) -> Packed:
 
 async def large_answer(value: Json) -> web.StreamResponse:
     """An HTTP response with JSON of any size, encoded in several turns of the event loop."""
-    return packed_answer(await encoded(value))
-
-
-def packed_answer(text: Packed) -> web.StreamResponse:
-    """An HTTP answer whose JSON has been encoded and compressed before."""
-    return answer_with(text, "application/json; charset=utf-8")
+    return answer_with(await encoded(value))
 
 
 def _pieces(value: Json) -> Iterator[str]:

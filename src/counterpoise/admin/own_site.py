@@ -12,14 +12,14 @@ from aiohttp import web
 from aiohttp.typedefs import Middleware
 
 from counterpoise.admin.errors import Handler, RestError
-from counterpoise.broker.face import BrokerFace
+from counterpoise.broker.face import Broker
 from counterpoise.names.hosts import is_loopback
 from counterpoise.security.own_site import FOREIGN_SITES, host_of, is_local_name, same_origin
 
 API = ("/admin/", "/lookup/", "/metrics")
 
 
-def own_site(broker: BrokerFace) -> Middleware:
+def own_site(broker: Broker) -> Middleware:
     """A middleware that refuses a browser's requests for other web sites, 403 with the reason."""
     config = broker.config
     on_loopback = is_loopback(config.bind_address)

@@ -96,7 +96,9 @@ class PackedAnswer(web.StreamResponse):
         self.text = text
 
 
-def answer_with(text: Packed, content_type: str) -> web.StreamResponse:
+def answer_with(
+    text: Packed, content_type: str = "application/json; charset=utf-8"
+) -> web.StreamResponse:
     """An HTTP answer with this text, of whatever size."""
     if text.size > PIECE:
         return PackedAnswer(text, content_type)

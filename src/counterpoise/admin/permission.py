@@ -6,6 +6,7 @@ from typing import Final
 
 from counterpoise.admin.access import AccessRule, Audience
 from counterpoise.admin.errors import RestError, not_found
+from counterpoise.admin.request import topic_in
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.authorization import (
@@ -87,9 +88,7 @@ class AccessRequest:
     @property
     def topic(self) -> TopicName:
         """The topic in the request's path."""
-        names = self.parameters
-        domain = names.get("domain", "persistent")
-        return TopicName(domain, names["tenant"], names["namespace"], names["topic"])
+        return topic_in(self.parameters)
 
 
 async def permit(

@@ -6,7 +6,8 @@ from http import HTTPStatus
 from typing import Final
 
 from counterpoise.admin.errors import RestError
-from counterpoise.broker.face import BrokerFace
+from counterpoise.admin.request import topic_in
+from counterpoise.broker.face import Broker
 from counterpoise.names.namespace import SYSTEM_NAMESPACE
 from counterpoise.names.system_topics import SERVICE_UNIT_STATE
 from counterpoise.names.topic import TopicName
@@ -54,7 +55,7 @@ def changes_policies(method: str, path: str) -> bool:
     )
 
 
-async def require_writable_policies(broker: BrokerFace, ordered_by: str | None = None) -> None:
+async def require_writable_policies(broker: Broker, ordered_by: str | None = None) -> None:
     """Return if policies may be changed; 403 while they are read-only.
 
     ``ordered_by``: the broker that sends the request. Unloads that the leader orders change no
@@ -78,14 +79,10 @@ def concerns_system_topics(method: str, path: str, names: Mapping[str, str]) -> 
     return names.get("namespace", SYSTEM_NAMESPACE.local) == SYSTEM_NAMESPACE.local
 
 
-async def require_system_topics(
-    broker: BrokerFace, caller: Caller, names: Mapping[str, str]
-) -> None:
+async def require_system_topics(broker: Broker, caller: Caller, names: Mapping[str, str]) -> None:
     """Return if the caller may change the brokers' own topics; raises `BrokerError` if not.
 
     The rule is the one for producers on these topics.
     """
-    topic = TopicName.parse(SERVICE_UNIT_STATE)
-    if "topic" in names:
-        topic = TopicName(names["domain"], names["tenant"], names["namespace"], names["topic"])
+    topic = topic_in(names) if "topic" in names else TopicName.parse(SERVICE_UNIT_STATE)
     await broker.system_topics.check(topic, caller, {})

@@ -11,7 +11,7 @@ from yarl import URL
 from counterpoise.admin.errors import RestError, precondition_failed
 from counterpoise.admin.request import BROKER, broker_of, flag
 from counterpoise.admin.shapes import Json
-from counterpoise.broker.face import BrokerFace
+from counterpoise.broker.face import Broker
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.topic import TopicName
 from counterpoise.security.client import http_session
@@ -118,7 +118,16 @@ async def ask(
         return await response.json(content_type=None)
 
 
-def _preferred(broker: BrokerFace, plain: str | None, tls: str | None) -> str | None:
+async def ask_if_found(request: web.Request, method: str, path: str) -> None:
+    """Send a request, as `ask`; a missing topic or subscription counts as success."""
+    try:
+        await ask(request, method, path)
+    except RestError as error:
+        if error.status != HTTPStatus.NOT_FOUND:
+            raise
+
+
+def _preferred(broker: Broker, plain: str | None, tls: str | None) -> str | None:
     """The one of a broker's two addresses that brokers use among themselves; None if neither
     exists.
     """

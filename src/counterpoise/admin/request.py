@@ -1,20 +1,22 @@
 """What handlers read from a request (broker, names in the path, body), and how they answer."""
 
+from collections.abc import Mapping
+
 from aiohttp import web
 
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import Json
-from counterpoise.broker.face import BrokerFace
+from counterpoise.broker.face import Broker
 from counterpoise.names.bundle import BundleName, BundleRange
 from counterpoise.names.namespace import NamespaceName
-from counterpoise.names.topic import TopicName
+from counterpoise.names.topic import PERSISTENT, TopicName
 
-BROKER = web.AppKey("broker", BrokerFace)
+BROKER = web.AppKey("broker", Broker)
+BODY = web.RequestKey("body", object)
 
 
-def broker_of(request: web.Request) -> BrokerFace:
+def broker_of(request: web.Request) -> Broker:
     """The broker whose admin API gets this request."""
     return request.app[BROKER]
 
@@ -26,8 +28,15 @@ def namespace_of(request: web.Request) -> NamespaceName:
 
 def topic_of(request: web.Request) -> TopicName:
     """The topic in the path; raises ``InvalidName``."""
-    found = request.match_info
-    return TopicName(found["domain"], found["tenant"], found["namespace"], found["topic"])
+    return topic_in(request.match_info)
+
+
+def topic_in(names: Mapping[str, str]) -> TopicName:
+    """The topic that the parameters of a path name, persistent if they name no domain; raises
+    ``InvalidName``.
+    """
+    domain = names.get("domain", PERSISTENT)
+    return TopicName(domain, names["tenant"], names["namespace"], names["topic"])
 
 
 async def bundle_of(request: web.Request) -> BundleName:
@@ -52,6 +61,11 @@ def flag(request: web.Request, name: str, default: bool = False) -> bool:
 def number_of(request: web.Request, name: str) -> int:
     """The whole number that the path has under this name."""
     return whole_number(request.match_info[name])
+
+
+def body_of(request: web.Request) -> Json:
+    """The request's body, which has the shape that the route declares; None if it was empty."""
+    return request[BODY]
 
 
 def object_of_body(request: web.Request) -> dict[str, Json]:

@@ -16,7 +16,7 @@ from aiohttp import web
 
 from counterpoise.admin.access import AccessRule, word_of
 from counterpoise.admin.client_limits import CLIENT_LIMITS
-from counterpoise.admin.entrance import CALLER, FACE, require
+from counterpoise.admin.entrance import CALLER, require
 from counterpoise.admin.parameters import PARAMETERS
 from counterpoise.admin.protected import (
     changes_policies,
@@ -24,7 +24,8 @@ from counterpoise.admin.protected import (
     require_system_topics,
     require_writable_policies,
 )
-from counterpoise.admin.shapes import FLAG, Json, Schema, Shape
+from counterpoise.admin.request import BODY, broker_of
+from counterpoise.admin.shapes import FLAG, Schema, Shape
 from counterpoise.broker.face import ORDERED_BY_LEADER
 
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
@@ -34,7 +35,6 @@ Query = Mapping[str, Schema]
 """The parameters that a route's query may have, and the shape of each."""
 NO_QUERY: Query = MappingProxyType({})
 
-BODY = web.RequestKey("body", object)
 _HOLE = re.compile(r"\{(\w+)(?::(?:[^{}]|\{\d+\})*)?\}")
 _NO_BODY = Shape({})
 _JAVA = ("topic", "subscription")
@@ -90,9 +90,10 @@ class Route:
             await require(request, self.access, word)
             if changes:
                 ordered_by = request.headers.get(ORDERED_BY_LEADER) if is_unload else None
-                await require_writable_policies(request[FACE], ordered_by)
+                await require_writable_policies(broker_of(request), ordered_by)
             if concerns_system_topics(self.method, self.template, request.match_info):
-                await require_system_topics(request[FACE], request[CALLER], request.match_info)
+                broker = broker_of(request)
+                await require_system_topics(broker, request[CALLER], request.match_info)
             if self.body is not None:
                 request[BODY] = shape.read(await request.app[CLIENT_LIMITS].body(request))
             found = await self.handler(request)
@@ -148,8 +149,3 @@ class Routes(list[Route]):
             return handler
 
         return add
-
-
-def body_of(request: web.Request) -> Json:
-    """The request's body, which has the shape that the route declares; None if it was empty."""
-    return request[BODY]

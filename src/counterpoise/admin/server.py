@@ -10,7 +10,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from counterpoise.admin.app import create_app
 from counterpoise.admin.client_limits import BETWEEN_REQUESTS_S, READ_AT_ONCE, HttpClientLimits
 from counterpoise.admin.rest.faults import FaultControl
-from counterpoise.broker.face import BrokerFace, RateLimiter, ServerSocket
+from counterpoise.broker.face import Broker, RateLimiter, ServerSocket
 from counterpoise.names.options import Option
 from counterpoise.security.tls import HANDSHAKE_S
 
@@ -34,7 +34,7 @@ class WebServer:
 
     def __init__(
         self,
-        broker: BrokerFace,
+        broker: Broker,
         settings: Callable[[], Iterable[Option]],
         check: Callable[[str, str], None],
         faults: FaultControl | None = None,

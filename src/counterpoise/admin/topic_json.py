@@ -202,7 +202,7 @@ def log_stats_json(log: face.Log[Any], added: int, created: float, state: str) -
         "lastLedgerCreatedTimestamp": timestamp(created),
         "waitingCursorsCount": 0,
         "pendingAddEntriesCount": 0,
-        "lastConfirmedEntry": _position(log.position(log.end - 1)),
+        "lastConfirmedEntry": str(log.position(log.end - 1)),
         "state": state,
         "ledgers": [
             {
@@ -287,12 +287,12 @@ async def _cursor_json(subscription: face.Subscription) -> JsonObject:
 
     def shown(ends: tuple[int, int]) -> str:
         first, last = map(log.position, ends)
-        return f"({_position(first)}..{_position(last)}]"
+        return f"({first}..{last}]"
 
     ranges = await each_in_turns(acks.ranges(), shown, RANGES_IN_A_TURN)
     return {
-        "markDeletePosition": _position(log.position(max(acks.mark, log.begin - 1))),
-        "readPosition": _position(log.position(min(acks.mark + 1, log.end))),
+        "markDeletePosition": str(log.position(max(acks.mark, log.begin - 1))),
+        "readPosition": str(log.position(min(acks.mark + 1, log.end))),
         "waitingReadOp": False,
         "pendingReadOps": 0,
         "messagesConsumedCounter": subscription.meters.out.messages,
@@ -382,7 +382,3 @@ def _add(sums: list[JsonObject], place: int, client: JsonObject, figures: Iterab
         sums.append(client)
         return
     sums[place] = {**sums[place], **{name: sums[place][name] + client[name] for name in figures}}
-
-
-def _position(position: tuple[int, int]) -> str:
-    return f"{position[0]}:{position[1]}"

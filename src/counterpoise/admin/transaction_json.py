@@ -3,7 +3,6 @@
 from counterpoise.admin.subscription_json import JsonObject
 from counterpoise.admin.topic_json import log_stats_json
 from counterpoise.broker import face
-from counterpoise.names.position import Position
 
 
 def coordinator_json(coordinator: face.Coordinator) -> JsonObject:
@@ -50,13 +49,13 @@ def transaction_json(transaction: face.CoordinatedTransaction) -> JsonObject:
 
 def buffer_json(topic: face.PersistentTopic, *, low_watermarks: bool) -> JsonObject:
     """``TransactionBufferStats``, without snapshots: the topic's log holds the transactions."""
-    end = topic.log.end
     buffer = None if topic.transactions is None else topic.transactions.buffer
+    stable_end = topic.log.end if buffer is None else buffer.stable_end(topic.log.end)
     # The transactions are read with the log, when the topic is loaded.
     loaded_ms = int(topic.created * 1000)
     return {
         "state": "NoSnapshot" if buffer is None else "Ready",
-        "maxReadPosition": _position(topic, (buffer.stable_end(end) if buffer else end) - 1),
+        "maxReadPosition": str(topic.log.position(stable_end - 1)),
         "lastSnapshotTimestamps": 0,
         **({} if not low_watermarks else _marks_json(buffer.watermarks if buffer else {})),
         "ongoingTxnSize": len(buffer.open) if buffer else 0,
@@ -72,7 +71,7 @@ def in_buffer_json(topic: face.PersistentTopic, transaction: face.TransactionId)
         return {"aborted": False}
     buffer = topic.transactions.buffer
     first = buffer.begins_at(transaction)
-    start = {} if first is None else {"startPosition": _position(topic, first)}
+    start = {} if first is None else {"startPosition": str(topic.log.position(first))}
     return {**start, "aborted": buffer.is_aborted(transaction)}
 
 
@@ -101,7 +100,7 @@ def in_pending_acks_json(
         return {}
     part, log = cumulative.part, subscription.log
     position = log.position(cumulative.through if part is None else part.at)
-    text = _text(position)
+    text = str(position)
     if part is not None:
         # The first message of the batch that is left.
         text += f":{(~part.bits & (part.bits + 1)).bit_length() - 1}"
@@ -133,11 +132,3 @@ def pending_state(
 
 def _marks_json(marks: dict[int, int]) -> JsonObject:
     return {"lowWaterMarks": {str(each): mark for each, mark in marks.items()}}
-
-
-def _position(topic: face.PersistentTopic, index: int) -> str:
-    return _text(topic.log.position(index))
-
-
-def _text(position: Position) -> str:
-    return f"{position.ledger_id}:{position.entry_id}"

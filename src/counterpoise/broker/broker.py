@@ -64,21 +64,26 @@ class Broker:
     """One broker of a cluster.
 
     Needs its own session with the metadata store, and its own access to the shared ledgers; it
-    closes both when it ends. It builds all other `parts` itself. The other attributes are those of
-    `BrokerFace`.
+    closes both when it ends. It builds all other `parts` itself.
     """
 
     parts: BrokerParts
     id: str
+    """``host:webPort``."""
     addresses: Addresses
+    """The addresses at which clients and other brokers reach it."""
     namespaces: NamespaceService
     catalog: TopicCatalog
     topics: TopicRegistry
+    """The topics that this broker serves now."""
     schemas: SchemaRegistry
     transactions: Coordinators
+    """The transaction coordinators that this broker runs."""
     listener: ClientListener
     shedding: LeaderShedding
+    """The shedding that this broker does while it leads, with its last rounds."""
     load_data: "LoadDataExchange | None" = None
+    """The load data that brokers publish under the extensible load manager; None otherwise."""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from counterpoise.admin.metrics.sample import (
     cluster_of,
     samples_of,
 )
-from counterpoise.broker.face import BrokerFace
+from counterpoise.broker.face import Broker
 from counterpoise.names.load_managers import EXTENSIBLE
 
 _RESULTS = ("Success", "Failure", "Skip")
@@ -24,7 +24,7 @@ _REASONS = {"Success": "Admin", "Failure": "Unknown", "Skip": "Unknown"}
 """The ``reason`` label of operations that an administrator asked for, by their result."""
 
 
-def figures(broker: BrokerFace) -> Iterator[MetricSample]:
+def figures(broker: Broker) -> Iterator[MetricSample]:
     """The samples of load balancing on this broker."""
     report, load = broker.load_report(), broker_labels(broker, "loadBalancing")
     for name, usage in (
@@ -43,7 +43,7 @@ def figures(broker: BrokerFace) -> Iterator[MetricSample]:
         yield from _state_channel(broker)
 
 
-def _bundles(broker: BrokerFace) -> Iterator[MetricSample]:
+def _bundles(broker: Broker) -> Iterator[MetricSample]:
     cluster, host, _ = broker_labels(broker, "")
     for bundle, stats in sorted(broker.load_report().last_stats.items()):
         yield from samples_of(
@@ -61,7 +61,7 @@ def _bundles(broker: BrokerFace) -> Iterator[MetricSample]:
         )
 
 
-def _changes(broker: BrokerFace) -> Iterator[MetricSample]:
+def _changes(broker: Broker) -> Iterator[MetricSample]:
     """The unloads, splits, placements and ownership repairs that this broker made."""
     tally = broker.tally
     unloading, splitting = (
@@ -102,7 +102,7 @@ def _changes(broker: BrokerFace) -> Iterator[MetricSample]:
     yield MetricSample("counterpoise_leader", owned, float(broker.is_leader))
 
 
-def _usage(broker: BrokerFace) -> Iterator[MetricSample]:
+def _usage(broker: Broker) -> Iterator[MetricSample]:
     """The usage of this broker and, on the leader, of all brokers, as fractions of capacity."""
     load = broker_labels(broker, "loadBalancing")
     averages = broker.load_data.usage_ema() if broker.load_data is not None else {}
@@ -126,7 +126,7 @@ def _usage(broker: BrokerFace) -> Iterator[MetricSample]:
         )
 
 
-def _state_channel(broker: BrokerFace) -> Iterator[MetricSample]:
+def _state_channel(broker: Broker) -> Iterator[MetricSample]:
     tally, labels = broker.tally, broker_labels(broker, "sunitStateChn")
     prefix = "pulsar_sunit_state_chn_"
     for state in sorted({state for state, _ in tally.lookups}):

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from counterpoise.admin.metrics import sample
-from counterpoise.broker.face import BrokerFace, PauseReason, PersistentTopic
+from counterpoise.broker.face import Broker, PauseReason, PersistentTopic
 
 
-def figures(broker: BrokerFace) -> Iterator[sample.MetricSample]:
+def figures(broker: Broker) -> Iterator[sample.MetricSample]:
     """The samples of the broker as a whole, including counts of failures."""
     report = broker.load_report()
     cluster = sample.cluster_of(broker)
@@ -46,7 +46,7 @@ def figures(broker: BrokerFace) -> Iterator[sample.MetricSample]:
     )
 
 
-def _connections(broker: BrokerFace) -> Iterator[sample.MetricSample]:
+def _connections(broker: Broker) -> Iterator[sample.MetricSample]:
     listener = broker.listener
     yield from sample.samples_of(
         "pulsar_",

@@ -6,14 +6,14 @@ from counterpoise.admin.metrics import balancing, broker, limits, topics, transa
 from counterpoise.admin.metrics.reference import MEANINGS, is_counter
 from counterpoise.admin.metrics.sample import Labels, MetricSample
 from counterpoise.admin.packed import Packed
-from counterpoise.broker.face import BrokerFace, WorkBudget
+from counterpoise.broker.face import Broker, WorkBudget
 
 FIGURES_IN_A_TURN = 500
 """How many samples are processed before other tasks of the event loop run: a millisecond or two."""
 _ESCAPED = str.maketrans({"\\": r"\\", "\n": r"\n", '"': r"\""})
 
 
-async def gathered(of: BrokerFace) -> AsyncIterator[MetricSample]:
+async def gathered(of: Broker) -> AsyncIterator[MetricSample]:
     """All metric samples of a broker, those about the whole broker first.
 
     The broker goes on serving in between, but samples of one subject are taken at the same moment.
@@ -26,7 +26,7 @@ async def gathered(of: BrokerFace) -> AsyncIterator[MetricSample]:
         await turns.did(len(found) or FIGURES_IN_A_TURN // 4)
 
 
-def _pieces(of: BrokerFace) -> Iterator[Iterator[MetricSample]]:
+def _pieces(of: Broker) -> Iterator[Iterator[MetricSample]]:
     for part in (broker, balancing, transactions, limits):
         yield part.figures(of)
     yield from topics.pieces(of)

@@ -5,7 +5,7 @@ all.
 from collections.abc import Iterator, Sequence
 
 from counterpoise.admin.metrics.sample import Labels, MetricSample, by_label, cluster_of, samples_of
-from counterpoise.broker.face import BrokerFace, LimitSnapshot, PauseReason
+from counterpoise.broker.face import Broker, LimitSnapshot, PauseReason
 
 _PER_CONNECTION = (PauseReason.PENDING_PUBLISHES, PauseReason.PUBLISH_RATE)
 """Reasons to pause a connection for what it published itself, and not others."""
@@ -14,7 +14,7 @@ _CLASSES = {"ResourceGroupPublishRate": "Publish", "ResourceGroupDispatchRate": 
 """The value of the label ``MonitoringClass`` (``ResourceGroupMonitoringClass``) for each level."""
 
 
-def figures(broker: BrokerFace) -> Iterator[MetricSample]:
+def figures(broker: Broker) -> Iterator[MetricSample]:
     """The samples of rate limits that ever delayed a client: how often, and how many wait now."""
     cluster, limits = cluster_of(broker), broker.limits()
     yield from _connections(broker, limits)
@@ -30,7 +30,7 @@ def figures(broker: BrokerFace) -> Iterator[MetricSample]:
             yield from samples_of("counterpoise_dispatch_limit_", labels, _dispatch(limit))
 
 
-def _connections(broker: BrokerFace, limits: Sequence[LimitSnapshot]) -> Iterator[MetricSample]:
+def _connections(broker: Broker, limits: Sequence[LimitSnapshot]) -> Iterator[MetricSample]:
     """The number of throttled connections.
 
     Pulsar counts connections that it stopped reading from; this also counts those that are still

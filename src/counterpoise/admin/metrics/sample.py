@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from counterpoise.broker.face import BrokerFace
+from counterpoise.broker.face import Broker
 
 Labels = tuple[tuple[str, str], ...]
 
@@ -33,12 +33,12 @@ def by_label(
         yield MetricSample(name, (*labels, (label, each)), float(value))
 
 
-def cluster_of(broker: BrokerFace) -> Labels:
+def cluster_of(broker: Broker) -> Labels:
     """The label that every metric has: the cluster's name."""
     return (("cluster", broker.config.cluster_name),)
 
 
-def broker_labels(broker: BrokerFace, metric: str) -> Labels:
+def broker_labels(broker: Broker, metric: str) -> Labels:
     """The labels of a sample about a broker as a whole; Pulsar names a broker by its host alone."""
     host = broker.config.advertised_address
     return (*cluster_of(broker), ("broker", host), ("metric", metric))

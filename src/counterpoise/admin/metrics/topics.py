@@ -20,7 +20,7 @@ _REASONS = {
 }
 
 
-def pieces(broker: face.BrokerFace) -> Iterator[Iterator[MetricSample]]:
+def pieces(broker: face.Broker) -> Iterator[Iterator[MetricSample]]:
     """The samples of topics, in pieces; by ``exposeTopicLevelMetricsInPrometheus`` of namespaces.
 
     Each piece is consistent in itself; the broker may serve clients between two pieces.
@@ -33,12 +33,12 @@ def pieces(broker: face.BrokerFace) -> Iterator[Iterator[MetricSample]]:
         yield from _namespaces(broker)
 
 
-def _sorted(broker: face.BrokerFace) -> list[face.Topic]:
+def _sorted(broker: face.Broker) -> list[face.Topic]:
     return sorted(broker.topics.loaded.values(), key=lambda topic: str(topic.name))
 
 
 def _topic(
-    broker: face.BrokerFace, topic: face.Topic, *, consumers: bool
+    broker: face.Broker, topic: face.Topic, *, consumers: bool
 ) -> Iterator[Iterator[MetricSample]]:
     labels = (
         *cluster_of(broker),
@@ -144,7 +144,7 @@ def _consumer(consumer: face.Recipient, subscribed: Labels) -> Iterator[MetricSa
     )
 
 
-def _namespaces(broker: face.BrokerFace) -> Iterator[Iterator[MetricSample]]:
+def _namespaces(broker: face.Broker) -> Iterator[Iterator[MetricSample]]:
     sums: dict[str, dict[str, float]] = defaultdict(lambda: defaultdict(float))
     for topic in _sorted(broker):
         of_namespace = sums[str(topic.name.namespace_name)]

@@ -7,12 +7,12 @@ coordinator was opened; Pulsar's are those since the last scrape.
 from collections.abc import Iterator
 
 from counterpoise.admin.metrics.sample import Labels, MetricSample, cluster_of, samples_of
-from counterpoise.broker.face import LATENCIES_MS, BrokerFace, Marker, PersistentTopic, Subscription
+from counterpoise.broker.face import LATENCIES_MS, Broker, Marker, PersistentTopic, Subscription
 
 _CLASSES = (*map(str, LATENCIES_MS), "overflow")
 
 
-def figures(broker: BrokerFace) -> Iterator[MetricSample]:
+def figures(broker: Broker) -> Iterator[MetricSample]:
     """The samples of each transaction coordinator that is open on this broker."""
     for number, coordinator in sorted(broker.transactions.open.items()):
         of = coordinator.figures

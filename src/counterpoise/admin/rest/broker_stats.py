@@ -5,9 +5,9 @@ from dataclasses import asdict
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.large_json import IN_A_TURN, encoded, packed_answer
+from counterpoise.admin.large_json import IN_A_TURN, encoded
 from counterpoise.admin.metrics.exposition import gathered
-from counterpoise.admin.packed import Packed
+from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.request import answer, broker_of
 from counterpoise.admin.shapes import Json
 from counterpoise.admin.shared_answers import SHARED
@@ -45,7 +45,7 @@ async def topics(request: web.Request) -> web.StreamResponse:
             await turns.did()
         return await encoded(figures)
 
-    return packed_answer(await request.app[SHARED].get("figures of topics", make))
+    return answer_with(await request.app[SHARED].get("figures of topics", make))
 
 
 @routes.get(f"{BASE}/throttling", access.SUPER_USER)
@@ -78,7 +78,7 @@ async def metrics(request: web.Request) -> web.StreamResponse:
             [{"dimensions": dict(labels), "metrics": found} for labels, found in grouped.items()]
         )
 
-    return packed_answer(await request.app[SHARED].get("metrics as JSON", make))
+    return answer_with(await request.app[SHARED].get("metrics as JSON", make))
 
 
 @routes.get(f"{BASE}/mbeans", access.SUPER_USER)

@@ -5,9 +5,17 @@ from aiohttp import web
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import conflict, not_found, precondition_failed
 from counterpoise.admin.redirect import ask, require_bundle_owner, require_leader
-from counterpoise.admin.request import answer, broker_of, bundle_of, flag, namespace_of, no_content
+from counterpoise.admin.request import (
+    answer,
+    body_of,
+    broker_of,
+    bundle_of,
+    flag,
+    namespace_of,
+    no_content,
+)
 from counterpoise.admin.rest.namespaces import NAMESPACE, require_found, require_namespace
-from counterpoise.admin.route import AUTHORITATIVE, body_of
+from counterpoise.admin.route import AUTHORITATIVE
 from counterpoise.admin.shapes import FLAG, INT64, Shape, list_of, nullable, text, whole
 from counterpoise.broker.face import ORDERED_BY_LEADER, bundles_json
 from counterpoise.names.bundle import BundleName, BundleRange

@@ -6,8 +6,7 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import access, errors, route
-from counterpoise.admin.request import answer, broker_of, nothing, object_of_body
-from counterpoise.admin.route import body_of
+from counterpoise.admin.request import answer, body_of, broker_of, nothing, object_of_body
 from counterpoise.admin.shapes import FLAG, Json, Shape, list_of, nullable, object_of, text
 from counterpoise.broker.face import BadVersion, NotFound
 
@@ -81,10 +80,8 @@ async def get(request: web.Request) -> web.Response:
 async def create(request: web.Request) -> web.Response:
     """Register a cluster with its addresses; 409 if it exists already."""
     name, data = request.match_info["cluster"], _checked(object_of_body(request))
-    try:
+    with errors.refused(BadVersion, errors.conflict("Cluster already exists")):
         await broker_of(request).policies.cluster(name).create(data)
-    except BadVersion:
-        raise errors.conflict("Cluster already exists") from None
     return nothing()
 
 
@@ -92,10 +89,8 @@ async def create(request: web.Request) -> web.Response:
 async def update(request: web.Request) -> web.Response:
     """Change a cluster's addresses; 404 if it is not registered."""
     name, data = request.match_info["cluster"], _checked(object_of_body(request))
-    try:
+    with errors.refused(NotFound, errors.not_found("Cluster does not exist")):
         await broker_of(request).policies.cluster(name).replace(data)
-    except NotFound:
-        raise errors.not_found("Cluster does not exist") from None
     return nothing()
 
 
@@ -110,10 +105,8 @@ async def delete(request: web.Request) -> None:
         found = await policies.namespace(namespace) or {}
         if name in found.get("replication_clusters", []):
             raise errors.precondition_failed("Cluster not empty")
-    try:
+    with errors.refused(NotFound, errors.not_found("Cluster does not exist")):
         await policies.delete_cluster(name)
-    except NotFound:
-        raise errors.not_found("Cluster does not exist") from None
 
 
 @routes.get(f"{CLUSTER}/peers", access.cluster("GET_PEER_CLUSTER"))

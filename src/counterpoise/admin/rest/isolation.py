@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import bad_request, conflict, not_found, precondition_failed
+from counterpoise.admin.errors import bad_request, conflict, not_found, precondition_failed, refused
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.request import answer, broker_of, nothing, object_of_body
@@ -119,11 +119,8 @@ async def delete_isolation_policy(request: web.Request) -> None:
     """Remove an isolation policy from a cluster."""
     await _require_cluster(request)
     name, cluster = request.match_info["policy"], request.match_info["cluster"]
-    await (
-        broker_of(request)
-        .policies.isolation_policies(cluster)
-        .change(lambda found: {each: found[each] for each in found if each != name}, create=True)
-    )
+    node = broker_of(request).policies.isolation_policies(cluster)
+    await node.change(lambda found: {k: v for k, v in found.items() if k != name}, create=True)
 
 
 @routes.get(DOMAINS, access.cluster("GET_FAILURE_DOMAIN"))
@@ -170,10 +167,9 @@ async def delete_failure_domain(request: web.Request) -> web.Response:
     """Remove a failure domain."""
     await _require_cluster(request)
     name, cluster = request.match_info["failureDomain"], request.match_info["cluster"]
-    try:
+    missing = not_found(f"Domain-name {name} or cluster {cluster} does not exist")
+    with refused(NotFound, missing):
         await broker_of(request).policies.failure_domain(cluster, name).delete()
-    except NotFound:
-        raise not_found(f"Domain-name {name} or cluster {cluster} does not exist") from None
     return nothing()
 
 

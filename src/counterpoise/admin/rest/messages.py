@@ -12,7 +12,7 @@ from aiohttp import web
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, conflict, not_found, precondition_failed
 from counterpoise.admin.parameters import whole_number
-from counterpoise.admin.request import answer, number_of
+from counterpoise.admin.request import answer, body_of, number_of
 from counterpoise.admin.rest.subscriptions import (
     MESSAGE_ID,
     SUBSCRIPTION,
@@ -23,8 +23,7 @@ from counterpoise.admin.rest.subscriptions import (
     stored,
     storing_topic,
 )
-from counterpoise.admin.rest.topics import TOPIC, topic_in_namespace
-from counterpoise.admin.route import body_of
+from counterpoise.admin.rest.topics import TOPIC, message_id_json, topic_in_namespace
 from counterpoise.admin.shapes import text
 from counterpoise.admin.subscription_json import timestamp
 from counterpoise.broker import face
@@ -102,16 +101,7 @@ async def id_at(request: web.Request) -> web.Response:
         "partition",
     )
     index = await face.first_published_at(topic.log, number_of(request, "timestamp"))
-    position = topic.log.position(index)
-    return answer(
-        {
-            "ledgerId": position.ledger_id,
-            "entryId": position.entry_id,
-            "partitionIndex": topic.name.partition_index,
-            "batchIndex": -1,
-            "batchSize": 0,
-        }
-    )
+    return answer(message_id_json(topic.name, topic.log.position(index)))
 
 
 @routes.post(
@@ -207,7 +197,7 @@ def _message_answer(topic: face.PersistentTopic, found: face.StoredMessage | Non
     metadata = found.metadata
     payload = _plain(found)
     headers = {
-        "X-Pulsar-Message-ID": f"{found.position.ledger_id}:{found.position.entry_id}",
+        "X-Pulsar-Message-ID": str(found.position),
         "X-Pulsar-publish-time": timestamp(metadata.publish_time / 1000),
         "X-Pulsar-sequence-id": str(metadata.sequence_id),
         "X-Pulsar-producer-name": json.dumps(_text(metadata.producer_name))[1:-1],

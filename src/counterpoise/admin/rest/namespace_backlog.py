@@ -1,12 +1,9 @@
 """Clears the backlogs, and deletes subscriptions, of a whole namespace or one of its bundles."""
 
-from http import HTTPStatus
-
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import RestError
-from counterpoise.admin.redirect import ask
+from counterpoise.admin.redirect import ask, ask_if_found
 from counterpoise.admin.request import broker_of, bundle_of, namespace_of
 from counterpoise.admin.rest.namespaces import NAMESPACE, all_topics
 from counterpoise.admin.rest.topics import path_of, subscription_path
@@ -25,7 +22,7 @@ async def clear_all(request: web.Request) -> None:
     for topic in await _topics(request):
         path = path_of(topic)
         for name in await ask(request, "GET", f"{path}/subscriptions"):
-            await _once(request, "POST", f"{subscription_path(path, name)}/skip_all")
+            await ask_if_found(request, "POST", f"{subscription_path(path, name)}/skip_all")
 
 
 @routes.post(f"{NAMESPACE}/clearBacklog/{{subscription}}", _CLEAR)
@@ -45,16 +42,7 @@ async def unsubscribe(request: web.Request) -> None:
 async def _each(request: web.Request, method: str, tail: str) -> None:
     name = request.match_info["subscription"]
     for topic in await _topics(request):
-        await _once(request, method, f"{subscription_path(path_of(topic), name)}{tail}")
-
-
-async def _once(request: web.Request, method: str, path: str) -> None:
-    """Send a request to one topic; a missing topic or subscription counts as success."""
-    try:
-        await ask(request, method, path)
-    except RestError as error:
-        if error.status != HTTPStatus.NOT_FOUND:
-            raise
+        await ask_if_found(request, method, f"{subscription_path(path_of(topic), name)}{tail}")
 
 
 async def _topics(request: web.Request) -> list[TopicName]:

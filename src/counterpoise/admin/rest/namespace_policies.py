@@ -11,10 +11,9 @@ from aiohttp import web
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import precondition_failed
 from counterpoise.admin.policies import POLICIES, Policy
-from counterpoise.admin.request import answer, broker_of, flag, namespace_of, plain
+from counterpoise.admin.request import answer, body_of, broker_of, flag, namespace_of, plain
 from counterpoise.admin.rest.namespaces import BASE, NAMESPACE, require_namespace
 from counterpoise.admin.rest.policy_routes import PolicyHolder, in_place
-from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import Json, Shape, map_of, nullable, text
 from counterpoise.broker.face import PER_CLUSTER
 from counterpoise.names.namespace import check_entity
@@ -89,11 +88,8 @@ async def set_anti_affinity(request: web.Request) -> None:
         raise precondition_failed("antiAffinityGroup can't be empty")
     # Asking for the bundles writes them to the local policies, where the group is kept too.
     await broker_of(request).namespaces.bundles(namespace)
-    await (
-        broker_of(request)
-        .policies.local_policies(namespace)
-        .change(lambda local: {**local, ANTI_AFFINITY: group})
-    )
+    node = broker_of(request).policies.local_policies(namespace)
+    await node.change(lambda local: {**local, ANTI_AFFINITY: group})
 
 
 @routes.delete(f"{NAMESPACE}/antiAffinity", access.NAMESPACE_POLICY)
@@ -102,13 +98,8 @@ async def remove_anti_affinity(request: web.Request) -> None:
     namespace = namespace_of(request)
     await require_namespace(request, namespace)
     await broker_of(request).namespaces.bundles(namespace)
-    await (
-        broker_of(request)
-        .policies.local_policies(namespace)
-        .change(
-            lambda local: {name: value for name, value in local.items() if name != ANTI_AFFINITY}
-        )
-    )
+    node = broker_of(request).policies.local_policies(namespace)
+    await node.change(lambda local: {k: v for k, v in local.items() if k != ANTI_AFFINITY})
 
 
 @routes.get(f"{BASE}/{{cluster}}/antiAffinity/{{group}}", access.SUPER_USER)

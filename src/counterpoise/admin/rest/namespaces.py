@@ -1,7 +1,6 @@
 """``/admin/v2/namespaces``: create, list, delete and unload namespaces."""
 
 from functools import partial
-from http import HTTPStatus
 
 from aiohttp import web
 
@@ -9,7 +8,7 @@ from counterpoise.admin import access, errors, route
 from counterpoise.admin.backlog_quota import whole_quota
 from counterpoise.admin.many import Patience, try_all
 from counterpoise.admin.policies import ALL_POLICIES, NEW_POLICIES
-from counterpoise.admin.redirect import ask
+from counterpoise.admin.redirect import ask, ask_if_found
 from counterpoise.admin.request import answer, broker_of, flag, namespace_of, object_of_body
 from counterpoise.admin.rest.clusters import require_allowed_clusters
 from counterpoise.admin.shapes import FLAG, Json, text
@@ -71,10 +70,8 @@ async def create(request: web.Request) -> None:
     }
     quotas = policies["backlog_quota_map"]
     policies["backlog_quota_map"] = {kind: whole_quota(each) for kind, each in quotas.items()}
-    try:
+    with errors.refused(BadVersion, errors.conflict("Namespace already exists")):
         await broker.policies.shared_policies(namespace).create(policies)
-    except BadVersion:
-        raise errors.conflict("Namespace already exists") from None
 
 
 @routes.delete(NAMESPACE, access.tenant("DELETE_NAMESPACE"), query=route.FORCE)
@@ -95,12 +92,7 @@ async def delete(request: web.Request) -> None:
     patience = Patience()
     for topic in found:
         path = f"/admin/v2/{TopicName.parse(topic).rest_path}?force=true"
-        try:
-            await patience.repeat(partial(ask, request, "DELETE", path))
-        except errors.RestError as error:
-            # Another request has deleted the topic already.
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
+        await patience.repeat(partial(ask_if_found, request, "DELETE", path))
     for domain in ("persistent", "non-persistent"):
         for name in await broker.policies.partitioned_topics(namespace, domain):
             await broker.policies.partitioned_topic(name).delete(missing_ok=True)

@@ -9,16 +9,17 @@ from http import HTTPStatus
 from aiohttp import web
 
 from counterpoise.admin import access, errors, route
-from counterpoise.admin.large_json import encoded, packed_answer
+from counterpoise.admin.large_json import encoded
 from counterpoise.admin.many import try_all, try_each
-from counterpoise.admin.packed import Packed
-from counterpoise.admin.redirect import ask, require_topic_owner
-from counterpoise.admin.request import answer, broker_of, flag, namespace_of, topic_of
+from counterpoise.admin.packed import Packed, answer_with
+from counterpoise.admin.redirect import ask, ask_if_found, require_topic_owner
+from counterpoise.admin.request import answer, body_of, broker_of, flag, namespace_of, topic_of
 from counterpoise.admin.rest.namespaces import require_found, require_namespace
 from counterpoise.admin.rest.topics import (
     EXCLUDED,
     IN_NAMESPACE,
     TOPIC,
+    partition_count,
     path_of,
     refuse_pending_ack_log,
     require_exists,
@@ -27,7 +28,6 @@ from counterpoise.admin.rest.topics import (
     stats_json,
     subscription_path,
 )
-from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import ANYTHING, FLAG, Json, Shape
 from counterpoise.admin.shared_answers import PARTITIONS_SHARED
 from counterpoise.admin.topic_json import internal_stats_json, sum_of_stats
@@ -86,10 +86,8 @@ async def create(request: web.Request) -> None:
     require_partitions(request, count)
     if topic.is_persistent:
         await require_room(request, topic, count)
-    try:
+    with errors.refused(BadVersion, errors.conflict("This topic already exists")):
         await broker.policies.create_partitioned_topic(topic, count, metadata)
-    except BadVersion:
-        raise errors.conflict("This topic already exists") from None
     await _create_partitions(request, topic, count)
 
 
@@ -98,20 +96,17 @@ async def update(request: web.Request) -> None:
     """Give a partitioned topic more partitions."""
     topic, count = _whole_topic_of(request), _partitions(body_of(request))
     require_partitions(request, count)
-    now = await _partition_count(request, topic, HTTPStatus.CONFLICT)
+    now = await partition_count(request, topic)
+    if now is None:
+        raise _not_partitioned(topic)
     if count < now:
         raise errors.RestError(
             UNPROCESSABLE,
             f"Desired partitions {count} can't be less than the current partitions {now}.",
         )
-    try:
-        await (
-            broker_of(request)
-            .policies.partitioned_topic(topic)
-            .change(lambda now: {**now, "partitions": count})
-        )
-    except NotFound:
-        raise _not_partitioned(topic) from None
+    with errors.refused(NotFound, _not_partitioned(topic)):
+        node = broker_of(request).policies.partitioned_topic(topic)
+        await node.change(lambda now: {**now, "partitions": count})
     await _create_partitions(request, topic, count)
     if topic.is_persistent:
         await _copy_subscriptions(request, topic, count)
@@ -121,10 +116,10 @@ async def update(request: web.Request) -> None:
 async def delete(request: web.Request) -> None:
     """Remove a partitioned topic with its partitions."""
     topic = _whole_topic_of(request)
-    found = await broker_of(request).policies.partitioned_topic(topic).get()
-    if found is None:
+    policies, count = broker_of(request).policies, await partition_count(request, topic)
+    if count is None:
         if topic.is_persistent:
-            exists = await broker_of(request).policies.topic_exists(topic)
+            exists = await policies.topic_exists(topic)
         else:
             await require_topic_owner(request, topic)
             exists = topic in broker_of(request).topics.loaded
@@ -135,19 +130,13 @@ async def delete(request: web.Request) -> None:
             )
         raise errors.not_found(f"Topic {topic} not found.")
     force = str(flag(request, "force")).lower()
-    for index in range(int(found["partitions"])):
-        try:
-            await ask(request, "DELETE", f"{path_of(topic.partition(index))}?force={force}")
-        except errors.RestError as error:
-            # This partition was never created.
-            if error.status != HTTPStatus.NOT_FOUND:
-                raise
+    for index in range(count):
+        path = f"{path_of(topic.partition(index))}?force={force}"
+        await ask_if_found(request, "DELETE", path)
     await broker_of(request).schemas.delete(topic)
-    try:
-        await broker_of(request).policies.partitioned_topic(topic).delete()
-    except NotFound:
-        raise errors.not_found(f"Partitioned Topic not found: {topic}") from None
-    await broker_of(request).policies.topic_policies(topic).delete(missing_ok=True)
+    with errors.refused(NotFound, errors.not_found(f"Partitioned Topic not found: {topic}")):
+        await policies.partitioned_topic(topic).delete()
+    await policies.topic_policies(topic).delete(missing_ok=True)
 
 
 @routes.get(
@@ -173,7 +162,7 @@ async def stats(request: web.Request) -> web.StreamResponse:
         )
 
     what = f"stats of {'each of ' if each_of_them else ''}the partitions of {topic} {left_out}"
-    return packed_answer(await request.app[PARTITIONS_SHARED].get(what, make))
+    return answer_with(await request.app[PARTITIONS_SHARED].get(what, make))
 
 
 @routes.get(f"{TOPIC}/partitioned-internalStats", access.topic("GET_STATS"))
@@ -186,7 +175,7 @@ async def internal_stats(request: web.Request) -> web.StreamResponse:
         return await encoded({"metadata": await _metadata(request, topic), "partitions": found})
 
     what = f"internal stats of the partitions of {topic}"
-    return packed_answer(await request.app[PARTITIONS_SHARED].get(what, make))
+    return answer_with(await request.app[PARTITIONS_SHARED].get(what, make))
 
 
 @routes.post(
@@ -196,10 +185,10 @@ async def create_missed(request: web.Request) -> None:
     """Create the partitions of a partitioned topic that are missing."""
     topic = _whole_topic_of(request)
     await require_found(request, topic.namespace_name)
-    found = await broker_of(request).policies.partitioned_topic(topic).get()
-    if found is None:
+    count = await partition_count(request, topic)
+    if count is None:
         raise errors.not_found(f"Topic {topic} does not exist")
-    await _create_partitions(request, topic, int(found["partitions"]))
+    await _create_partitions(request, topic, count)
 
 
 async def _copy_subscriptions(request: web.Request, topic: TopicName, count: int) -> None:
@@ -241,7 +230,10 @@ async def _of_partitions(
                 # This broker is just releasing the partition: its next owner is asked.
         return await ask(request, "GET", f"{path_of(partition)}/{what}")
 
-    count = await _partition_count(request, topic, HTTPStatus.NOT_FOUND)
+    count = await partition_count(request, topic)
+    if count is None:
+        await require_found(request, topic.namespace_name)
+        raise errors.not_found(f"Partitioned Topic {topic} not found")
     partitions = [topic.partition(index) for index in range(count)]
     answers = await try_all([partial(one, each) for each in partitions])
     found: dict[str, Json] = {}
@@ -258,16 +250,6 @@ async def _metadata(request: web.Request, topic: TopicName) -> Json:
     found = await broker_of(request).policies.partitioned_topic(topic).get() or {"partitions": 0}
     metadata = {"partitions": found["partitions"], "deleted": False}
     return {**metadata, "properties": found["properties"]} if found.get("properties") else metadata
-
-
-async def _partition_count(request: web.Request, topic: TopicName, status: HTTPStatus) -> int:
-    found = await broker_of(request).policies.partitioned_topic(topic).get()
-    if found is None:
-        if status == HTTPStatus.NOT_FOUND:
-            await require_found(request, topic.namespace_name)
-            raise errors.not_found(f"Partitioned Topic {topic} not found")
-        raise _not_partitioned(topic)
-    return int(found["partitions"])
 
 
 def _whole_topic_of(request: web.Request) -> TopicName:

@@ -7,14 +7,13 @@ from collections.abc import Callable
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.entrance import CALLER, FACE, require
+from counterpoise.admin.entrance import CALLER, require
 from counterpoise.admin.errors import bad_request
 from counterpoise.admin.protected import concerns_system_topics, require_system_topics
-from counterpoise.admin.request import answer, broker_of, namespace_of, topic_of
+from counterpoise.admin.request import answer, body_of, broker_of, namespace_of, topic_of
 from counterpoise.admin.rest.namespace_policies import update
 from counterpoise.admin.rest.namespaces import BASE, NAMESPACE, require_namespace
 from counterpoise.admin.rest.topics import TOPIC, require_exists
-from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import Json, Shape, list_of, nullable, object_of, text
 from counterpoise.names.topic import TopicName
 
@@ -152,7 +151,7 @@ async def _set_of_topics(request: web.Request, actions: Callable[[Json], Json]) 
     for topic, _ in listed:
         names = {**request.match_info, "domain": topic.domain, "topic": topic.local_name}
         if concerns_system_topics(request.method, "", names):
-            await require_system_topics(request[FACE], request[CALLER], names)
+            await require_system_topics(broker_of(request), request[CALLER], names)
         await _require_topic(request, topic)
     changes = [(str(topic), each["role"], actions(each)) for topic, each in listed]
 

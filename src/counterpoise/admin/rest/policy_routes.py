@@ -13,10 +13,9 @@ from counterpoise.admin.backlog_quota import exceeds_retention, whole_quota
 from counterpoise.admin.errors import bad_request, precondition_failed
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.policies import BACKLOG_QUOTA, MESSAGE_SIZE_REFUSED, Policy, why_refused
-from counterpoise.admin.request import answer, broker_of, nothing
+from counterpoise.admin.request import answer, body_of, broker_of, nothing
 from counterpoise.admin.rest.clusters import require_allowed_clusters, require_known_clusters
 from counterpoise.admin.rest.partitioned_topics import require_partitions
-from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, nullable, text
 
 log = logging.getLogger(__name__)

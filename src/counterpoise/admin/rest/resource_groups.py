@@ -3,7 +3,7 @@
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import not_found, precondition_failed
+from counterpoise.admin.errors import not_found, precondition_failed, refused
 from counterpoise.admin.request import answer, broker_of, object_of_body
 from counterpoise.admin.shapes import INT64, Shape, object_of, whole
 from counterpoise.broker.face import NotFound
@@ -44,11 +44,8 @@ async def put(request: web.Request) -> None:
     """Create a resource group, or change those of its limits that the body holds."""
     given = {name: value for name, value in object_of_body(request).items() if value is not None}
     name = request.match_info["resourcegroup"]
-    await (
-        broker_of(request)
-        .policies.resource_group_node(name)
-        .change(lambda before: {**before, **given}, create=True)
-    )
+    node = broker_of(request).policies.resource_group_node(name)
+    await node.change(lambda before: {**before, **given}, create=True)
 
 
 @routes.delete(GROUP, access.SUPER_USER)
@@ -59,7 +56,5 @@ async def delete(request: web.Request) -> None:
         found = await policies.namespace(namespace) or {}
         if found.get("resource_group_name") == name:
             raise precondition_failed(f"ResourceGroup {name} is in use by {namespace}")
-    try:
+    with refused(NotFound, not_found("ResourceGroup does not exist")):
         await policies.delete_resource_group(name)
-    except NotFound:
-        raise not_found("ResourceGroup does not exist") from None

@@ -9,7 +9,7 @@ from typing import Final
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import not_found
+from counterpoise.admin.errors import not_found, refused
 from counterpoise.admin.request import answer, broker_of, bundle_of, object_of_body
 from counterpoise.admin.shapes import FLAG, NUMBER, Json, Shape, object_of
 from counterpoise.broker.face import NotFound
@@ -41,11 +41,8 @@ async def get_default(request: web.Request) -> web.Response:
 @routes.post(BASE, access.SUPER_USER, QUOTA)
 async def set_default(request: web.Request) -> None:
     """Set the quota of bundles that have none of their own."""
-    await (
-        broker_of(request)
-        .policies.resource_quota()
-        .replace(_whole(object_of_body(request)), create=True)
-    )
+    quota = _whole(object_of_body(request))
+    await broker_of(request).policies.resource_quota().replace(quota, create=True)
 
 
 @routes.get(BUNDLE, access.SUPER_USER)
@@ -69,10 +66,8 @@ async def put(request: web.Request) -> None:
 async def reset(request: web.Request) -> None:
     """Remove the quota of a bundle: the default quota applies again."""
     bundle = await bundle_of(request)
-    try:
+    with refused(NotFound, not_found(f"path /loadbalance/resource-quota/{bundle} not found.")):
         await broker_of(request).policies.resource_quota(str(bundle)).delete()
-    except NotFound:
-        raise not_found(f"path /loadbalance/resource-quota/{bundle} not found.") from None
 
 
 def _whole(given: dict[str, Json]) -> dict[str, Json]:

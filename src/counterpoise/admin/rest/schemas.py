@@ -7,12 +7,12 @@ from aiohttp import web
 
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import RestError, not_found
-from counterpoise.admin.request import answer, broker_of, number_of
+from counterpoise.admin.request import answer, body_of, broker_of, number_of, topic_of
 from counterpoise.admin.rest.namespaces import require_namespace
-from counterpoise.admin.route import FORCE, body_of
+from counterpoise.admin.route import FORCE
 from counterpoise.admin.shapes import InvalidBody, Json, Shape, map_of, object_of, read_json, text
 from counterpoise.broker.face import SCHEMA_TYPES, Schema, find_version, why_invalid, why_refused
-from counterpoise.names.topic import PERSISTENT, TopicName
+from counterpoise.names.topic import TopicName
 
 BASE = "/admin/v2/schemas/{tenant}/{namespace}/{topic}"
 
@@ -92,8 +92,7 @@ async def version_of(request: web.Request) -> web.Response:
 
 
 def _named(request: web.Request) -> TopicName:
-    found = request.match_info
-    topic = TopicName(PERSISTENT, found["tenant"], found["namespace"], found["topic"])
+    topic = topic_of(request)
     return topic.partitioned_name if topic.partition_index >= 0 else topic
 
 

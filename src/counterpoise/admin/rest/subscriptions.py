@@ -9,9 +9,14 @@ from aiohttp import web
 from counterpoise.admin import access, errors, route
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.redirect import require_topic_owner
-from counterpoise.admin.request import answer, broker_of, flag, number_of
-from counterpoise.admin.rest.topics import TOPIC, path_of, require_loaded, topic_in_namespace
-from counterpoise.admin.route import body_of
+from counterpoise.admin.request import answer, body_of, broker_of, flag, number_of
+from counterpoise.admin.rest.topics import (
+    TOPIC,
+    partition_count,
+    path_of,
+    require_loaded,
+    topic_in_namespace,
+)
 from counterpoise.admin.shapes import FLAG, INT64, Json, Shape, map_of, object_of, text, whole
 from counterpoise.broker.face import (
     BrokerError,
@@ -216,8 +221,8 @@ def _start_of(requested: Json) -> InitialPosition | Position:
 
 async def partitions_of(request: web.Request, topic: TopicName) -> list[TopicName]:
     """The partitions of a topic; none if it is not partitioned."""
-    found = await broker_of(request).policies.partitioned_topic(topic).get()
-    return [topic.partition(index) for index in range(int(found["partitions"]))] if found else []
+    count = await partition_count(request, topic)
+    return [topic.partition(index) for index in range(count or 0)]
 
 
 async def refuse_partitioned(request: web.Request, topic: TopicName, why: str) -> None:

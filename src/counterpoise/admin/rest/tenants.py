@@ -3,10 +3,9 @@
 from aiohttp import web
 
 from counterpoise.admin import access, route
-from counterpoise.admin.errors import conflict, not_allowed, not_found, precondition_failed
+from counterpoise.admin.errors import conflict, not_allowed, not_found, precondition_failed, refused
 from counterpoise.admin.redirect import ask
-from counterpoise.admin.request import answer, broker_of, flag
-from counterpoise.admin.route import body_of
+from counterpoise.admin.request import answer, body_of, broker_of, flag
 from counterpoise.admin.shapes import Json, Shape, list_of, nullable, object_of, text
 from counterpoise.broker.face import BadVersion, NotEmpty, NotFound
 
@@ -43,10 +42,8 @@ async def create(request: web.Request) -> None:
     most = broker_of(request).config.creation_limits.tenants
     if 0 < most <= len(await policies.tenants()):
         raise precondition_failed("Exceed the maximum number of tenants")
-    try:
+    with refused(BadVersion, conflict("Tenant already exist")):
         await policies.tenant_node(name).create(info)
-    except BadVersion:
-        raise conflict("Tenant already exist") from None
 
 
 @routes.post(TENANT, access.tenant_itself("UPDATE_TENANT"), TENANT_INFO)
@@ -54,10 +51,8 @@ async def update(request: web.Request) -> None:
     """Change a tenant's clusters and administrators."""
     name, policies = request.match_info["tenant"], broker_of(request).policies
     info = await _checked(request)
-    try:
+    with refused(NotFound, not_found(f"Tenant {name} not found")):
         await policies.tenant_node(name).replace(info)
-    except NotFound:
-        raise not_found(f"Tenant {name} not found") from None
 
 
 @routes.delete(TENANT, access.tenant_itself("DELETE_TENANT"), query=route.FORCE)

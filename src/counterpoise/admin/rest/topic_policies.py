@@ -14,11 +14,10 @@ from counterpoise.admin import access, route
 from counterpoise.admin.applied import applied_by_broker
 from counterpoise.admin.errors import not_allowed, not_found, precondition_failed
 from counterpoise.admin.policies import DISPATCH_RATE, TOPIC_POLICIES
-from counterpoise.admin.request import answer, broker_of, flag, nothing, topic_of
+from counterpoise.admin.request import answer, body_of, broker_of, flag, nothing, topic_of
 from counterpoise.admin.rest.namespaces import require_found
 from counterpoise.admin.rest.policy_routes import PolicyHolder, in_place
 from counterpoise.admin.rest.topics import TOPIC
-from counterpoise.admin.route import body_of
 from counterpoise.admin.shapes import FLAG, Json, Shape, nullable
 from counterpoise.broker.face import GLOBAL
 from counterpoise.names.topic import TopicName

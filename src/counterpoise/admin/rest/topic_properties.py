@@ -7,7 +7,7 @@ from aiohttp import web
 from counterpoise.admin import access, route
 from counterpoise.admin.errors import not_found
 from counterpoise.admin.many import ask_each
-from counterpoise.admin.request import answer, broker_of, nothing
+from counterpoise.admin.request import answer, body_of, broker_of, nothing
 from counterpoise.admin.rest.subscriptions import (
     SUBSCRIPTION,
     on_partitions,
@@ -23,7 +23,7 @@ from counterpoise.admin.rest.topics import (
     require_loaded,
     topic_in_namespace,
 )
-from counterpoise.admin.route import AUTHORITATIVE, body_of
+from counterpoise.admin.route import AUTHORITATIVE
 from counterpoise.admin.shapes import text
 
 Notes = Mapping[str, str]

@@ -6,7 +6,7 @@ from counterpoise.admin import access, route
 from counterpoise.admin.errors import bad_request, conflict, not_allowed
 from counterpoise.admin.large_json import large_answer
 from counterpoise.admin.many import ask_each
-from counterpoise.admin.request import answer, broker_of, nothing
+from counterpoise.admin.request import answer, body_of, broker_of, nothing
 from counterpoise.admin.rest.subscriptions import (
     MESSAGE_ID,
     SUBSCRIPTION,
@@ -24,7 +24,7 @@ from counterpoise.admin.rest.topics import (
     require_loaded,
     topic_in_namespace,
 )
-from counterpoise.admin.route import AUTHORITATIVE, body_of
+from counterpoise.admin.route import AUTHORITATIVE
 from counterpoise.admin.shapes import Json, Shape, nullable
 from counterpoise.admin.topic_json import managed_ledger_json
 from counterpoise.broker.face import BrokerError, Subscription, survey
@@ -180,7 +180,7 @@ async def terminate_all(request: web.Request) -> web.Response:
 
 def _id_of(subscription: Subscription, index: int) -> str | None:
     log = subscription.log
-    return ":".join(map(str, log.position(index))) if index >= log.begin else None
+    return str(log.position(index)) if index >= log.begin else None
 
 
 def _id_json(topic: TopicName, position: tuple[int, int]) -> Json:

@@ -8,17 +8,18 @@ from urllib.parse import quote
 from aiohttp import web
 
 from counterpoise.admin import access, errors, route
-from counterpoise.admin.large_json import IN_A_TURN, encoded, packed_answer
-from counterpoise.admin.packed import Packed
+from counterpoise.admin.large_json import IN_A_TURN, encoded
+from counterpoise.admin.packed import Packed, answer_with
 from counterpoise.admin.redirect import ask, require_topic_owner
-from counterpoise.admin.request import answer, broker_of, flag, namespace_of, topic_of
+from counterpoise.admin.request import answer, body_of, broker_of, flag, namespace_of, topic_of
 from counterpoise.admin.rest.namespaces import require_found, require_namespace
-from counterpoise.admin.route import AUTHORITATIVE, body_of
+from counterpoise.admin.route import AUTHORITATIVE
 from counterpoise.admin.shapes import FLAG, Json, Shape, map_of, nullable, text
 from counterpoise.admin.shared_answers import SHARED
 from counterpoise.admin.topic_json import internal_stats_json, topic_stats_json
 from counterpoise.broker.face import BrokerError, Topic, WorkBudget, earliest_in_backlog, in_pieces
 from counterpoise.names.bundle import BundleRange
+from counterpoise.names.position import Position
 from counterpoise.names.system_topics import is_pending_ack_log
 from counterpoise.names.topic import NON_PERSISTENT, PERSISTENT, TopicName
 
@@ -69,7 +70,7 @@ async def create(request: web.Request) -> None:
     topic, broker = topic_of(request), broker_of(request)
     refuse_pending_ack_log(topic)
     await require_found(request, topic.namespace_name)
-    count = await _partition_count(request, topic)
+    count = await _count_of_whole(request, topic)
     if topic.partition_index >= (count or 0):
         whole = topic.partitioned_name.local_name
         raise errors.precondition_failed(
@@ -127,9 +128,9 @@ async def delete(request: web.Request) -> None:
 async def unload(request: web.Request) -> None:
     """Close a topic on this broker; its clients reconnect, and so open it again."""
     topic, broker = await topic_in_namespace(request), broker_of(request)
-    partitioned = await broker.policies.partitioned_topic(topic).get()
-    if partitioned is not None:
-        for index in range(int(partitioned["partitions"])):
+    count = await partition_count(request, topic)
+    if count is not None:
+        for index in range(count):
             await ask(request, "PUT", f"{path_of(topic.partition(index))}/unload")
         return
     await require_loaded(request, topic)
@@ -162,8 +163,8 @@ async def _answer(
         return await encoded(await figures())
 
     if len(topic.subscriptions) < _MANY:
-        return packed_answer(await written())
-    return packed_answer(await request.app[SHARED].get(request.path_qs, written))
+        return answer_with(await written())
+    return answer_with(await request.app[SHARED].get(request.path_qs, written))
 
 
 async def stats_json(request: web.Request, topic: Topic) -> dict[str, Json]:
@@ -208,16 +209,18 @@ async def last_message_id(request: web.Request) -> web.Response:
     loaded = await require_loaded(request, topic)
     if not topic.is_persistent:
         raise errors.not_allowed("GetLastMessageId on a non-persistent topic is not allowed")
-    position = loaded.last_message_id()
-    return answer(
-        {
-            "ledgerId": position.ledger_id,
-            "entryId": position.entry_id,
-            "partitionIndex": topic.partition_index,
-            "batchIndex": -1,
-            "batchSize": 0,
-        }
-    )
+    return answer(message_id_json(topic, loaded.last_message_id()))
+
+
+def message_id_json(topic: TopicName, position: Position) -> Json:
+    """The id of a message that is an entry of its own."""
+    return {
+        "ledgerId": position.ledger_id,
+        "entryId": position.entry_id,
+        "partitionIndex": topic.partition_index,
+        "batchIndex": -1,
+        "batchSize": 0,
+    }
 
 
 async def topic_in_namespace(request: web.Request, *, names_topic: bool = False) -> TopicName:
@@ -249,7 +252,7 @@ async def require_loaded(request: web.Request, topic: TopicName) -> Topic:
     broker, creates = broker_of(request), False
     if topic not in broker.topics.loaded:
         known = topic.is_persistent and await broker.policies.topic_exists(topic)
-        count = None if known else await _partition_count(request, topic)
+        count = None if known else await _count_of_whole(request, topic)
         if not known and count is None:
             raise errors.not_found(f"Topic {topic} not found")
         if count is not None and topic.partition_index >= count:
@@ -291,14 +294,19 @@ def subscription_path(topic: str, name: str) -> str:
     return f"{topic}/subscription/{quote(quote(name, safe=''), safe='')}"
 
 
-async def _partition_count(request: web.Request, topic: TopicName) -> int | None:
+async def _count_of_whole(request: web.Request, topic: TopicName) -> int | None:
     """The number of partitions of the partitioned topic that ``topic`` is a partition of.
 
     None if it is not a partition, or there is no such partitioned topic.
     """
     if topic.partition_index < 0:
         return None
-    found = await broker_of(request).policies.partitioned_topic(topic.partitioned_name).get()
+    return await partition_count(request, topic.partitioned_name)
+
+
+async def partition_count(request: web.Request, topic: TopicName) -> int | None:
+    """The number of partitions of a topic; None if it is not partitioned."""
+    found = await broker_of(request).policies.partitioned_topic(topic).get()
     return None if found is None else int(found["partitions"])
 
 

@@ -11,8 +11,9 @@ from counterpoise.admin.errors import RestError, not_allowed, not_found
 from counterpoise.admin.many import ask_each
 from counterpoise.admin.parameters import whole_number
 from counterpoise.admin.redirect import require_topic_owner
-from counterpoise.admin.request import answer, broker_of, flag, number_of
-from counterpoise.admin.route import AUTHORITATIVE, body_of
+from counterpoise.admin.request import answer, body_of, broker_of, flag, number_of, topic_of
+from counterpoise.admin.rest.topics import partition_count
+from counterpoise.admin.route import AUTHORITATIVE
 from counterpoise.admin.shapes import FLAG, Json, Shape, whole
 from counterpoise.admin.transaction_json import (
     buffer_json,
@@ -26,7 +27,7 @@ from counterpoise.admin.transaction_json import (
 )
 from counterpoise.broker import face
 from counterpoise.names.system_topics import TRANSACTION_COORDINATORS
-from counterpoise.names.topic import PERSISTENT, TopicName
+from counterpoise.names.topic import TopicName
 
 BASE = "/admin/v3/transactions"
 _TOPIC = "{tenant}/{namespace}/{topic}"
@@ -201,8 +202,7 @@ def _wanted(request: web.Request) -> int | None:
 
 
 async def _count(request: web.Request) -> int:
-    found = await broker_of(request).policies.partitioned_topic(_ASSIGNMENT).get()
-    return 0 if found is None else int(found["partitions"])
+    return await partition_count(request, _ASSIGNMENT) or 0
 
 
 async def _of_each(request: web.Request, what: str) -> list[dict[str, Json]]:
@@ -237,8 +237,7 @@ async def _of_transaction(request: web.Request) -> tuple[face.Coordinator, face.
 async def _topic(request: web.Request) -> face.PersistentTopic:
     """The topic in the path, if it is loaded here; 307 if another broker owns it."""
     _require_enabled(request)
-    parts = request.match_info
-    name = TopicName(PERSISTENT, parts["tenant"], parts["namespace"], parts["topic"])
+    name = topic_of(request)
     await require_topic_owner(request, name)
     loaded = broker_of(request).topics.loaded.get(name)
     if not isinstance(loaded, face.PersistentTopic):

@@ -13,12 +13,10 @@ from hypothesis import strategies as st
 from counterpoise.load.average import BundleData
 from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold, merged, without_brokers
 from counterpoise.load.fold_view import cluster_view, newest_measured
-from counterpoise.load.poll_batch import poll_batch
-from counterpoise.load.poll_rows import poll_rows
 from counterpoise.load.remembered import reported_bundles, with_averages, without_averages
 from counterpoise.load.rows import RATES, ReportRows
 from counterpoise.pipeline.tables.states import state_from_bytes, state_to_bytes
-from tests.load.story import START, Loads, fetched, joined, poll, stats
+from tests.load.story import START, joined, poll, stats
 from tests.pipeline.fake_cluster import bundle_name
 
 FEW = settings(max_examples=40, deadline=None)
@@ -182,21 +180,6 @@ def test_a_bundle_in_a_report_that_stands_is_kept_however_old_it_is() -> None:
         state = fold(state, Batch.of(later), options)
     assert average(state, BUNDLES[0], "short_samples") == 1
     assert cluster_view(state, START).bundles == (BUNDLES[0], BUNDLES[1])
-
-
-@given(brokers, st.sets(st.sampled_from(BROKERS)))
-@FEW
-def test_a_poll_is_the_same_batch_landed_or_not(
-    seen: dict[str, Loads | None], repeated: set[str]
-) -> None:
-    answers = fetched(START, seen, repeated)
-    landed, direct = Batch.of(poll_rows(START, "", answers)), poll_batch(START, answers)
-    for table in ("samples", "reports"):
-        one, other = getattr(landed, table), getattr(direct, table)
-        assert one.keys() == other.keys()
-        for name, column in one.items():
-            np.testing.assert_array_equal(column, other[name], err_msg=name)
-            assert column.dtype == other[name].dtype
 
 
 @given(stories)

@@ -12,11 +12,10 @@ from counterpoise.load.average import BundleData, TimeAverageMessageData, fold_s
 from counterpoise.load.broker_average import broker_averages
 from counterpoise.load.extensible import BrokerLoadData
 from counterpoise.load.fields import from_json, to_json
-from counterpoise.load.fold import FoldState, fold
+from counterpoise.load.fold import Batch, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.measured import measured_of
-from counterpoise.load.poll_batch import poll_batch
-from counterpoise.load.poll_rows import Fetched
+from counterpoise.load.poll_rows import Fetched, poll_rows
 from counterpoise.load.remembered import reported_bundles, with_averages
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.load.rows import RATES
@@ -54,7 +53,7 @@ def _seen(before: FoldState, number: int, stats: dict[str, NamespaceBundleStats]
     """The state after one more report of one broker."""
     report = LocalBrokerData(last_stats=stats)
     said = Fetched(_BROKER, number, measured_of(report), fresh=True)
-    return fold(before, poll_batch(number, [said]))
+    return fold(before, Batch.of(poll_rows(number, "", [said])))
 
 
 def _grown(samples: list[NamespaceBundleStats]) -> Any:

@@ -18,11 +18,10 @@ from counterpoise.load import average
 from counterpoise.load.assignments import Assignment, Assignments
 from counterpoise.load.average import BundleData
 from counterpoise.load.fields import LoadDataError
-from counterpoise.load.fold import FoldOptions, FoldState, fold
+from counterpoise.load.fold import Batch, FoldOptions, FoldState, fold
 from counterpoise.load.fold_view import cluster_view
 from counterpoise.load.measured import Measured, measured_of
-from counterpoise.load.poll_batch import poll_batch
-from counterpoise.load.poll_rows import Fetched
+from counterpoise.load.poll_rows import Fetched, poll_rows
 from counterpoise.load.remembered import (
     bundle_data,
     reported_bundles,
@@ -121,7 +120,7 @@ class ClusterLoad:
         ]
         had = self._state.averages["bundle"]
         before = with_averages(self._state, remembered, now_ms)
-        self._state = fold(before, poll_batch(now_ms, poll), self._options())
+        self._state = fold(before, Batch.of(poll_rows(now_ms, "", poll)), self._options())
         self.reports = reports
         oldest_ms = now_ms - self._options().forget_after_ms
         self.assigned.drop_ended(self._state.served, reports, oldest_ms)

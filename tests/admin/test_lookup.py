@@ -84,7 +84,7 @@ async def test_a_listener_is_named_by_the_query_or_by_a_header(query: str, heade
 
 @pytest.mark.parametrize("authoritative", [True, False])
 async def test_another_broker_decides(authoritative: bool) -> None:
-    there = LookupRedirect("c:1", "pulsar://c:3", "http://c:1", authoritative)
+    there = LookupRedirect("c:1", "pulsar://c:3", web_url="http://c:1", authoritative=authoritative)
     with pytest.raises(web.HTTPTemporaryRedirect) as redirect:
         await looked_up(there, "?authoritative=true")
     text = str(authoritative).lower()

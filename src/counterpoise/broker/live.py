@@ -19,6 +19,7 @@ from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.metadata import MetadataStore, Notification, StoreUnavailable
+from counterpoise.metadata.listeners import follow
 from counterpoise.names.callbacks import Notify, StopListening
 from counterpoise.names.options import ConfigError, with_dynamic
 
@@ -53,14 +54,7 @@ class LiveSettings:
 
     async def start(self, background: BackgroundTasks) -> None:
         """Read the dynamic settings, and follow their changes; raises `StoreUnavailable`."""
-        leave_changes = self._store.subscribe(self._on_change)
-        leave_session = self._store.subscribe_session(lambda _: self._news.set())
-
-        def leave() -> None:
-            leave_changes()
-            leave_session()
-
-        self._leave = leave
+        self._leave = follow(self._store, self._on_change, lambda _: self._news.set())
         await self.refresh()
         background.keep("the dynamic configuration", self._follow)
 

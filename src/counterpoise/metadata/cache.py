@@ -4,6 +4,7 @@ from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
 from counterpoise.metadata import MetadataStore, Notification, SessionEvent
+from counterpoise.metadata.listeners import follow
 
 T = TypeVar("T")
 
@@ -21,10 +22,7 @@ class MetadataCache(Generic[T]):
         self._parse = parse
         self._values: Final[dict[str, T | None]] = {}
         self._changes = 0
-        self._unsubscribe = (
-            store.subscribe(self._on_change),
-            store.subscribe_session(self._on_session),
-        )
+        self._unsubscribe = follow(store, self._on_change, self._on_session)
 
     async def get(self, path: str) -> T | None:
         """The parsed value of a node, from the cache or else the store; None if there is none."""
@@ -48,8 +46,7 @@ class MetadataCache(Generic[T]):
 
     def close(self) -> None:
         """Stop listening to the store's notifications."""
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
+        self._unsubscribe()
         self._values.clear()
 
     def _on_change(self, notification: Notification) -> None:

@@ -3,9 +3,20 @@
 from collections.abc import Callable
 from typing import Final, Generic, TypeVar
 
-from counterpoise.metadata.port import Unsubscribe
+from counterpoise.metadata.port import Listener, MetadataStore, SessionListener, Unsubscribe
 
 E = TypeVar("E")
+
+
+def follow(store: MetadataStore, changed: Listener, session: SessionListener) -> Unsubscribe:
+    """Subscribe to a store's changes and to its session's events; returns what ends both."""
+    ends = store.subscribe(changed), store.subscribe_session(session)
+
+    def unsubscribe() -> None:
+        for end in ends:
+            end()
+
+    return unsubscribe
 
 
 class Listeners(Generic[E]):

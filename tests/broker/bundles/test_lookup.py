@@ -34,7 +34,7 @@ async def follow(brokers: BrokersOfTest, start: str, topic: TopicName) -> list[L
 async def test_one_broker_takes_the_bundle_and_says_so(brokers: BrokersOfTest) -> None:
     broker = await brokers.start()
     answer = await broker.namespaces.lookup(TOPIC)
-    assert answer == LookupConnect(broker.id, broker.service_url, broker.web_url)
+    assert answer == LookupConnect(broker.id, broker.service_url, web_url=broker.web_url)
     assert broker.namespaces.owns(TOPIC)
     assert TOPIC in broker.namespaces.bundle_of(TOPIC)
 
@@ -52,14 +52,14 @@ async def test_an_unowned_bundle_is_decided_by_the_leader(brokers: BrokersOfTest
     assert leader.is_leader
     answer = await follower.namespaces.lookup(TOPIC)
     assert answer == LookupRedirect(
-        leader.id, leader.service_url, leader.web_url, authoritative=False
+        leader.id, leader.service_url, web_url=leader.web_url, authoritative=False
     )
     leader.namespaces.lookups.set_affinity(
         (await leader.namespaces.bundles(NAMESPACE)).bundle_of(TOPIC), follower.id
     )
     answer = await leader.namespaces.lookup(TOPIC)
     assert answer == LookupRedirect(
-        follower.id, follower.service_url, follower.web_url, authoritative=True
+        follower.id, follower.service_url, web_url=follower.web_url, authoritative=True
     )
     answer = await follower.namespaces.lookup(TOPIC, authoritative=True)
     assert isinstance(answer, LookupConnect)

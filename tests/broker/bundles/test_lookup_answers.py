@@ -124,13 +124,12 @@ class Cluster:
 
 
 def redirect(broker: str, *, authoritative: bool) -> LookupRedirect:
-    return LookupRedirect(
-        broker, f"pulsar://{broker}", f"http://{broker}", authoritative, None, None, {}
-    )
+    url, web_url = f"pulsar://{broker}", f"http://{broker}"
+    return LookupRedirect(broker, url, web_url=web_url, authoritative=authoritative)
 
 
 def connect(broker: str) -> LookupConnect:
-    return LookupConnect(broker, f"pulsar://{broker}", f"http://{broker}", None, None, {})
+    return LookupConnect(broker, f"pulsar://{broker}", web_url=f"http://{broker}")
 
 
 @pytest.mark.parametrize(
@@ -140,7 +139,7 @@ def connect(broker: str) -> LookupConnect:
         (
             Cluster(where=BundleLocation(NamespaceEphemeralData("", "", TLS, f"https://{OTHER}"))),
             False,
-            LookupConnect(OTHER, None, None, TLS, f"https://{OTHER}", {}),
+            LookupConnect(OTHER, None, TLS, None, f"https://{OTHER}"),
         ),
         (Cluster(), False, redirect(OTHER, authoritative=False)),
         (Cluster(), True, connect(ME)),

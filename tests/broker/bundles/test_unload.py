@@ -72,7 +72,9 @@ async def test_unload_to_a_destination(any_brokers: BrokersOfTest) -> None:
     await served(destination, topic_in(bundle))
     assert any_brokers.owner(bundle) is destination
     answer = await owner.namespaces.lookups.lookup_bundle(bundle)
-    assert answer == LookupConnect(destination.id, destination.service_url, destination.web_url)
+    assert answer == LookupConnect(
+        destination.id, destination.service_url, web_url=destination.web_url
+    )
 
 
 async def test_unload_without_destination_goes_to_another_broker(brokers: BrokersOfTest) -> None:
@@ -167,7 +169,9 @@ async def test_a_destination_that_dies_meanwhile_is_no_dead_end(
             await asyncio.sleep(0)
     # The announcement names the dead one still: lookups go to the leader instead, at once.
     answer = await third.namespaces.lookups.lookup_bundle(bundle)
-    assert answer == LookupRedirect(owner.id, owner.service_url, owner.web_url, authoritative=False)
+    assert answer == LookupRedirect(
+        owner.id, owner.service_url, web_url=owner.web_url, authoritative=False
+    )
     slow_close.may_end.set()
     await asyncio.gather(unloading, return_exceptions=True)
     assert slow_close.closed_for == [destination.id]

@@ -106,7 +106,7 @@ class Everything:
         return None
 
     async def lookup(self, topic: TopicName, *, authoritative: bool = False) -> LookupConnect:
-        return LookupConnect("localhost:0", self.url, "http://localhost:0")
+        return LookupConnect("localhost:0", self.url, web_url="http://localhost:0")
 
     async def partitions(self, topic: TopicName, *, auto_create: bool = True) -> int:
         return self.partitioned.get(topic, 0)

@@ -51,7 +51,7 @@ def test_no_more_connections_from_one_address_than_allowed() -> None:
 
 def test_no_more_lookups_at_once_than_allowed(topic: str) -> None:
     world = SlowOwner()
-    at_once = LookupConnect("localhost:0", "pulsar://localhost:0", None)
+    at_once = LookupConnect("localhost:0", "pulsar://localhost:0")
     config = ConnectionConfig(lookups_max=2)
     with OneBroker(config=config, world=world) as broker, RawClient(broker.service_url) as client:
         client.connect()

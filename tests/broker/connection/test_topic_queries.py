@@ -32,7 +32,7 @@ def test_lookup(
     broker: OneBroker, client: RawClient, topic: str, monkeypatch: pytest.MonkeyPatch, at_once: bool
 ) -> None:
     if at_once:
-        here = LookupConnect("localhost:0", broker.service_url, None)
+        here = LookupConnect("localhost:0", broker.service_url)
         monkeypatch.setattr(broker.everything, "lookup_now", {TopicName.parse(topic): here}.get)
         monkeypatch.delattr(Everything, "lookup")
     client.command("lookup_topic", topic=topic, request_id=4)
@@ -55,7 +55,11 @@ def test_a_lookup_sends_the_client_on_as_its_result_says(
 ) -> None:
     outside = {"brokerServiceUrl": "pulsar://out:1", "brokerServiceUrlTls": "pulsar+ssl://out:2"}
     result = LookupRedirect(
-        "b", "pulsar://in:1", None, authoritative, "pulsar+ssl://in:2", None, {"outside": outside}
+        "b",
+        "pulsar://in:1",
+        "pulsar+ssl://in:2",
+        listeners={"outside": outside},
+        authoritative=authoritative,
     )
 
     async def lookup(_topic: TopicName, *, authoritative: bool) -> LookupRedirect:
@@ -355,7 +359,7 @@ def test_a_topic_in_use_without_a_schema_gets_none_from_a_consumer(
         )
 
 
-@pytest.mark.parametrize("at_once", [None, LookupConnect("localhost:0", "pulsar://it:1", None)])
+@pytest.mark.parametrize("at_once", [None, LookupConnect("localhost:0", "pulsar://it:1")])
 def test_a_lookup_for_a_listener_that_no_broker_advertises(
     broker: OneBroker,
     client: RawClient,

@@ -18,6 +18,7 @@ from counterpoise.bookkeeper.client.rack_placement import (
 from counterpoise.bookkeeper.errors import BookKeeperError
 from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.metadata.errors import MetadataError
+from counterpoise.metadata.listeners import follow
 from counterpoise.metadata.port import MetadataStore, Notification, SessionEvent
 
 log = logging.getLogger(__name__)
@@ -47,15 +48,11 @@ class BookieDirectory:
         self._racks: Mapping[str, str] = {}
         self._is_warned = False
         self._stale = True
-        self._unsubscribe = (
-            store.subscribe(self._on_change),
-            store.subscribe_session(self._on_session),
-        )
+        self._unsubscribe = follow(store, self._on_change, self._on_session)
 
     def close(self) -> None:
         """Stop listening to changes of the metadata store."""
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
+        self._unsubscribe()
 
     async def refresh(self) -> None:
         """Read the list if it may have changed; while the metadata store is unavailable the known

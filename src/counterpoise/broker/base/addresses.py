@@ -1,8 +1,10 @@
 """The addresses that a broker advertises."""
 
 from dataclasses import dataclass, field
+from typing import Self
 
 from counterpoise.broker.base.advertised import Listeners
+from counterpoise.load.report import LocalBrokerData
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,18 @@ class Addresses:
     """Of the admin API, ``https://host:port``; None: the broker has no such port."""
     listeners: Listeners = field(default_factory=dict, hash=False)
     """The addresses for clients that name an advertised listener, by its name."""
+
+    @classmethod
+    def of_report(cls, broker_id: str, report: LocalBrokerData) -> Self:
+        """The addresses of a broker by its registration."""
+        return cls(
+            broker_id,
+            report.pulsar_service_url,
+            report.pulsar_service_url_tls,
+            report.web_service_url,
+            report.web_service_url_tls,
+            report.advertised_listeners,
+        )
 
     @property
     def service(self) -> str:

@@ -7,6 +7,7 @@ from typing import Final, Protocol
 from counterpoise.broker.bundles.node_commands import execute
 from counterpoise.broker.bundles.runner import Runner
 from counterpoise.metadata import MetadataStore, Notification, NotificationKind, SessionEvent
+from counterpoise.metadata.listeners import follow
 from counterpoise.names.callbacks import StopListening
 from counterpoise.ownership import election
 from counterpoise.ownership.election import LEADER_NODE, Election
@@ -45,7 +46,7 @@ class LeaderElection:
         self._decided = asyncio.Event()
         self._resigned = asyncio.Event()
         self._running = False
-        self._unsubscribe: list[StopListening] = []
+        self._unsubscribe: StopListening | None = None
 
     def report_to(self, listener: LeadershipListener) -> None:
         """Set the only listener of changes of the leader; a second call replaces it."""
@@ -72,10 +73,7 @@ class LeaderElection:
     async def start(self) -> None:
         """Join the election; returns when a leader is known."""
         self._running = True
-        self._unsubscribe = [
-            self._store.subscribe(self._on_change),
-            self._store.subscribe_session(self._on_session),
-        ]
+        self._unsubscribe = follow(self._store, self._on_change, self._on_session)
         self._feed(election.JoinElection())
         await self._decided.wait()
 
@@ -95,8 +93,8 @@ class LeaderElection:
     def kill(self) -> None:
         """Stop without leaving the election, as a crash would."""
         self._running = False
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
+        if self._unsubscribe is not None:
+            self._unsubscribe()
         self._runner.close()
 
     def _feed(self, event: object) -> None:

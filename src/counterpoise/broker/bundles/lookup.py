@@ -1,6 +1,7 @@
 """Answers lookups: finds a bundle's owner, or assigns the bundle to a broker."""
 
 import asyncio
+from dataclasses import replace
 from typing import Final
 
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
@@ -12,6 +13,7 @@ from counterpoise.broker.bundles.ownership import PATIENCE_S, BundleOwnership
 from counterpoise.broker.bundles.placement import Placer
 from counterpoise.broker.bundles.tally import FAILURE, SKIP, SUCCESS, BundleTally
 from counterpoise.broker.load.registry import BrokerRegistry
+from counterpoise.load.report import LocalBrokerData
 from counterpoise.names.bundle import BundleName
 from counterpoise.ownership.lock.nodes import lock_of
 from counterpoise.ownership.records import NamespaceEphemeralData
@@ -104,14 +106,7 @@ class LookupService:
             report = None if leader is None else await self._registry.report(leader.broker_id)
             if leader is None or report is None:
                 raise BrokerError(ServerError.ServiceNotReady, "no broker leads at the moment")
-            return LookupConnect(
-                leader.broker_id,
-                report.pulsar_service_url or "",
-                report.web_service_url or "",
-                report.pulsar_service_url_tls,
-                report.web_service_url_tls,
-                report.advertised_listeners,
-            )
+            return LookupConnect.of_report(leader.broker_id, report)
 
     async def _find_or_assign(self, bundle: BundleName, authoritative: bool) -> LookupResult:
         with store_errors_as_not_ready():
@@ -245,8 +240,8 @@ class LookupService:
             return LookupConnect(
                 owner.broker_id,
                 owner.native_url or None,
-                owner.http_url or None,
                 owner.native_url_tls,
+                owner.http_url or None,
                 owner.http_url_tls,
                 owner.advertised_listeners,
             )
@@ -256,17 +251,8 @@ class LookupService:
                 f"the metadata node {lock_of(str(bundle))} names no broker: delete it unless a "
                 "broker serves the bundle",
             )
-        to = await self._redirect(
-            bundle, await self._alive(bundle, owner.broker_id), authoritative=True
-        )
-        return LookupConnect(
-            to.broker_id,
-            to.service_url,
-            to.web_url,
-            to.service_url_tls,
-            to.web_url_tls,
-            to.listeners,
-        )
+        alive = await self._alive(bundle, owner.broker_id)
+        return LookupConnect.of_report(alive, await self._report(bundle, alive))
 
     async def _alive(self, bundle: BundleName, broker_id: str) -> str:
         """Return the owner's id; if that broker is gone, wait for the one that gets the bundle.
@@ -288,18 +274,14 @@ class LookupService:
     async def _redirect(
         self, bundle: BundleName, broker_id: str, *, authoritative: bool
     ) -> LookupRedirect:
+        to = LookupRedirect.of_report(broker_id, await self._report(bundle, broker_id))
+        return replace(to, authoritative=authoritative)
+
+    async def _report(self, bundle: BundleName, broker_id: str) -> LocalBrokerData:
         report = await self._registry.report(broker_id)
         if report is None:
             raise BrokerError(
                 ServerError.ServiceNotReady,
                 f"{broker_id}, which owns {bundle} or is to, has left; look it up again",
             )
-        return LookupRedirect(
-            broker_id,
-            report.pulsar_service_url,
-            report.web_service_url,
-            authoritative,
-            report.pulsar_service_url_tls,
-            report.web_service_url_tls,
-            report.advertised_listeners,
-        )
+        return report

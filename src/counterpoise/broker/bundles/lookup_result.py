@@ -1,38 +1,24 @@
 """The results of a lookup: connect to a broker, or ask another one."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
-from counterpoise.broker.base.advertised import SERVICE_URL, SERVICE_URL_TLS, Listeners
+from counterpoise.broker.base.addresses import Addresses
+from counterpoise.broker.base.advertised import SERVICE_URL, SERVICE_URL_TLS
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.wire.errors import ServerError
 
 
 @dataclass(frozen=True, slots=True)
-class LookupConnect:
+class LookupConnect(Addresses):
     """Lookup result: the client shall connect to this broker (``LookupType.LookupConnect``)."""
-
-    broker_id: str
-    service_url: str | None
-    """The owner's ``pulsar://host:port``; None if it has no plain port."""
-    web_url: str | None
-    """The owner's ``http://host:port``; None if it has no plain port."""
-    service_url_tls: str | None = None
-    web_url_tls: str | None = None
-    listeners: Listeners = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True)
-class LookupRedirect:
+class LookupRedirect(Addresses):
     """Lookup result: the client shall send its lookup to this broker (``LookupRedirect``)."""
 
-    broker_id: str
-    service_url: str | None
-    web_url: str | None
-    authoritative: bool
+    authoritative: bool = False
     """Whether the broker was chosen already, and takes the bundle without asking the leader."""
-    service_url_tls: str | None = None
-    web_url_tls: str | None = None
-    listeners: Listeners = field(default_factory=dict, hash=False)
 
 
 LookupResult = LookupConnect | LookupRedirect

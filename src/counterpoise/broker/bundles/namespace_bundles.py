@@ -10,6 +10,7 @@ from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.namespaces.policies import Policies, bundles_json, local_policies_json
 from counterpoise.broker.namespaces.policies.records import JsonObject
 from counterpoise.metadata import BadVersion, MetadataStore, Notification, SessionEvent
+from counterpoise.metadata.listeners import follow
 from counterpoise.names.bundle import FULL_RANGE, NamespaceBundles
 from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
@@ -30,15 +31,11 @@ class NamespaceBundleCache:
         self._known: Final[dict[NamespaceName, NamespaceBundles]] = {}
         self._learned = SingleFlight(self._learn)
         self._changes = 0
-        self._unsubscribe = (
-            store.subscribe(self._on_change),
-            store.subscribe_session(self._on_session),
-        )
+        self._unsubscribe = follow(store, self._on_change, self._on_session)
 
     def close(self) -> None:
         """Stop listening to the metadata store."""
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
+        self._unsubscribe()
 
     def peek(self, namespace: NamespaceName) -> NamespaceBundles | None:
         """A namespace's bundles if they are cached, else None."""

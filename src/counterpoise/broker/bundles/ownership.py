@@ -14,6 +14,7 @@ from counterpoise.broker.bundles.runner import Runner
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.broker.bundles.waiters import BundleWaiters
 from counterpoise.metadata.cache import MetadataCache
+from counterpoise.metadata.listeners import follow
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.errors import InvalidName
 from counterpoise.ownership import events
@@ -96,10 +97,7 @@ class BundleOwnership:
             prepare=self._get_ready,
             report_release=lambda bundle: self._signal(CLOSED, bundle),
         )
-        self._unsubscribe = (
-            store.subscribe(self._on_change),
-            store.subscribe_session(self._on_session),
-        )
+        self._unsubscribe = follow(store, self._on_change, self._on_session)
 
     # Queries.
 
@@ -303,8 +301,7 @@ class BundleOwnership:
 
     def close(self) -> None:
         """Stop listening and acting. Bundles stay owned until this broker's session ends."""
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
+        self._unsubscribe()
         for values in self._values.values():
             values.close()
         self._runner.close()

@@ -15,6 +15,7 @@ from counterpoise.broker.load.registry import BrokerRegistry
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.errors import BadVersion, NotFound
+from counterpoise.metadata.listeners import follow
 from counterpoise.names.bundle import BundleName
 from counterpoise.names.callbacks import MillisecondClock, StopListening
 from counterpoise.names.namespace import SYSTEM_NAMESPACE, NamespaceName
@@ -76,7 +77,7 @@ class OwnershipRepairs:
         self._wary_until = 0.0
         self._sound = True
         self._values = {root: MetadataCache(store, root, lambda v: v) for root in protocol.roots}
-        self._unsubscribe: list[StopListening] = []
+        self._unsubscribe: StopListening | None = None
         self.repaired = 0
         """How many bundles this broker has repaired."""
 
@@ -84,10 +85,7 @@ class OwnershipRepairs:
         """Start checking. Does nothing under lock and redirect, whose locks need no repair."""
         if not self._protocol.changes_by_record:
             return
-        self._unsubscribe = [
-            self._store.subscribe(self._on_change),
-            self._store.subscribe_session(self._on_session),
-        ]
+        self._unsubscribe = follow(self._store, self._on_change, self._on_session)
         self._background.keep("ownership repairs", self._run)
         self._background.keep("checks of bundles' records", self._watch)
 
@@ -97,8 +95,10 @@ class OwnershipRepairs:
 
     def close(self) -> None:
         """Stop checking, and stop listening to the metadata store."""
-        for unsubscribe in (*self._unsubscribe, *(each.close for each in self._values.values())):
-            unsubscribe()
+        if self._unsubscribe is not None:
+            self._unsubscribe()
+        for values in self._values.values():
+            values.close()
 
     async def repair_all(self) -> list[Repair]:
         """Repair all records that need it; returns the repairs. Raises `MetadataError`."""

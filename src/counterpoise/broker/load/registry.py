@@ -12,6 +12,7 @@ from counterpoise import metadata
 from counterpoise.broker.base import paths
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats
 from counterpoise.metadata.cache import MetadataCache
+from counterpoise.metadata.listeners import follow
 from counterpoise.metadata.own_node import put_own
 from counterpoise.names.callbacks import Notify
 
@@ -44,10 +45,7 @@ class BrokerRegistry:
         """
         self._is_replaced = False
         self._on_deleted: Notify = lambda: None
-        self._unsubscribe = (
-            store.subscribe(self._on_change),
-            store.subscribe_session(self._on_session),
-        )
+        self._unsubscribe = follow(store, self._on_change, self._on_session)
 
     async def register(self, report: LocalBrokerData) -> None:
         """Register this broker, or update its report; raises `StoreUnavailable`.
@@ -126,8 +124,7 @@ class BrokerRegistry:
     def close(self) -> None:
         """Stop listening to the metadata store."""
         self._reports.close()
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
+        self._unsubscribe()
 
     def concerns(self, path: str) -> bool:
         """Whether a path of the metadata store is a broker's registration."""

@@ -25,7 +25,6 @@ from counterpoise.broker.topic import InitialPosition, SubscriptionType
 from counterpoise.broker.topic.dispatch.recipient import Recipient
 from counterpoise.broker.topic.lookback import earliest_in_backlog, first_published_at, survey
 from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.broker.topic.stored_message import (
     StoredMessage,
@@ -50,7 +49,6 @@ from counterpoise.wire.values import Schema, TransactionId
 __all__ = [
     "COMPACTION",
     "DOMAINS_OF_MODE",
-    "EARLIEST",
     "GLOBAL",
     "LATENCIES_MS",
     "OF_NAMESPACE",

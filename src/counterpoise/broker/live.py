@@ -7,7 +7,7 @@ subscribes.
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from operator import attrgetter
 from types import MappingProxyType
@@ -15,7 +15,6 @@ from typing import Final, TypeVar
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.background import BackgroundTasks
-from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.config import BrokerConfig, check_supported
 from counterpoise.broker.namespaces.policies import Policies
 from counterpoise.metadata import MetadataStore, Notification, StoreUnavailable
@@ -58,7 +57,7 @@ class LiveSettings:
         await self.refresh()
         background.keep("the dynamic configuration", self._follow)
 
-    def options(self, kind: type[T]) -> LiveOptions[T]:
+    def options(self, kind: type[T]) -> Callable[[], T]:
         """A callable that returns the options of one class as they are at each call."""
         (name,) = (it.name for it in fields(self._started) if _is_of(self._started, it.name, kind))
         read = attrgetter(name)

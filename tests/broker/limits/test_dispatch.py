@@ -11,11 +11,11 @@ from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.broker.limits.dispatch_flow import BACKLOGGED
 from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.rates import Rate, TopicRates, rates_of
-from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.quota import NO_LIMIT, LimitLevel
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.limits.conftest import LimitedTopics, timers
 from tests.broker.topic.conftest import batch, publish
+from tests.broker.topic.ends import EARLIEST
 from tests.quota.jumping import on_jumping_loop, pass_time
 
 TYPES = list(SubscriptionType)

@@ -12,7 +12,7 @@ from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.broker.base import clock
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.ports import EARLIEST, LATEST, KeySharedMeta
+from counterpoise.broker.topic.ports import KeySharedMeta
 from counterpoise.broker.topic.subscription import Subscription
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
@@ -22,6 +22,7 @@ from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import Wire, World, batch, entry, on_bookies, publish
 from tests.broker.topic.delivery_model import MANY, Client, Model, Stored
+from tests.broker.topic.ends import EARLIEST, LATEST
 from tests.quota.jumping import JumpingLoop, pass_time
 
 STARTED_S = 1000

@@ -8,11 +8,11 @@ import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic import topics
-from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.files.store import FileLedgerStore
 from counterpoise.wire.errors import ServerError
 from tests.broker.topic.conftest import World, entry, publish
+from tests.broker.topic.ends import EARLIEST
 from tests.storage.faults import Failing, FaultyDisk, Hanging
 from tests.waiting import WITHIN_S, until
 

@@ -94,13 +94,13 @@ async def test_there_is_no_message_before_the_first_nor_after_the_last(world: Wo
 
 
 async def test_the_oldest_message_of_a_backlog_has_a_time(world: World) -> None:
-    await log_of(world, [1, 1, 1])
+    log = await log_of(world, [1, 1, 1])
     consumer = await world.consumer()
     times = []
     for each in world.wire.ids(consumer):
-        times.append(await earliest_in_backlog(consumer.subscription))
+        times.append(await earliest_in_backlog(log, consumer.subscription.acks))
         consumer.ack_individual([each])
-    assert [*times, await earliest_in_backlog(consumer.subscription)] == [0, 10, 20, None]
+    assert [*times, await earliest_in_backlog(log, consumer.subscription.acks)] == [0, 10, 20, None]
 
 
 PLAIN = {SERVICE_URL: "pulsar://in", SERVICE_URL_TLS: "pulsar+ssl://in"}

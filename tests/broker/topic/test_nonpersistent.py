@@ -5,7 +5,6 @@ import pytest
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.names.topic import TopicName
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import NO_POSITION
@@ -13,6 +12,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import Send
 from counterpoise.wire.values import SubscriptionType, TransactionId
 from tests.broker.topic.conftest import World, batch, entry, publish
+from tests.broker.topic.ends import EARLIEST
 from tests.quota.jumping import on_jumping_loop
 
 NAME = TopicName.parse("non-persistent://t/n/x")

@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Chunk, StorageError
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import World
+from tests.broker.topic.ends import EARLIEST
 from tests.quota.jumping import on_jumping_loop, pass_time
 
 

@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.topic.ports import EARLIEST, LATEST, KeySharedMeta
+from counterpoise.broker.topic.ports import KeySharedMeta
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import Position
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import World
+from tests.broker.topic.ends import EARLIEST, LATEST
 
 EXCLUSIVE, SHARED = SubscriptionType.Exclusive, SubscriptionType.Shared
 

@@ -8,12 +8,12 @@ import pytest
 from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.storage.port import StorageError
 from counterpoise.wire.errors import ServerError
 from counterpoise.wire.values import InitialPosition, SubscriptionType
 from tests.broker.topic.conftest import World, batch, publish
+from tests.broker.topic.ends import EARLIEST
 from tests.quota.jumping import on_jumping_loop
 from tests.waiting import turns
 

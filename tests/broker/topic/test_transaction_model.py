@@ -10,7 +10,6 @@ import pytest
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.persistent import PersistentTopic
-from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.broker.topic.transaction_ends import LocalParticipants
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.encode_runs import Delivery
@@ -18,6 +17,7 @@ from counterpoise.wire.errors import ServerError
 from counterpoise.wire.events import EndOnParticipant, Send
 from counterpoise.wire.values import SubscriptionType, TransactionId
 from tests.broker.topic.conftest import Wire, World, entry, on_bookies
+from tests.broker.topic.ends import EARLIEST
 from tests.quota.jumping import JumpingLoop, pass_time
 
 STORIES = 150

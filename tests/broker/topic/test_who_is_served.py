@@ -8,10 +8,10 @@ import pytest
 from counterpoise.admin.subscription_json import subscription_json
 from counterpoise.broker.topic.dispatch.shared import SharedDispatcher
 from counterpoise.broker.topic.options import TopicOptions
-from counterpoise.broker.topic.ports import EARLIEST
 from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.values import SubscriptionType
 from tests.broker.topic.conftest import Wire, World, payload
+from tests.broker.topic.ends import EARLIEST
 from tests.quota.jumping import JumpingLoop, on_jumping_loop, pass_time
 from tests.waiting import WITHIN_S
 

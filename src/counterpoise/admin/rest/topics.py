@@ -188,7 +188,7 @@ async def _add_earliest(topic: Topic, found: dict[str, Json]) -> None:
         if name not in found["subscriptions"]:
             continue
         await turns.did()
-        at = await earliest_in_backlog(subscription)
+        at = await earliest_in_backlog(subscription.log, subscription.acks)
         found["subscriptions"][name]["earliestMsgPublishTimeInBacklog"] = -1 if at is None else at
         oldest += [] if at is None else [at]
     found["earliestMsgPublishTimeInBacklogs"] = min(oldest, default=0)

@@ -2,16 +2,6 @@
 
 import asyncio
 from collections.abc import Callable
-from typing import Protocol, TypeVar
-
-T_co = TypeVar("T_co", covariant=True)
-
-
-class LiveOptions(Protocol[T_co]):
-    """A function that returns the current options, which may change; call it at each use."""
-
-    def __call__(self) -> T_co:
-        """Return the options that are in force now."""
 
 
 class LiveSemaphore:

@@ -13,6 +13,7 @@ from counterpoise.broker.limits.options import RateOptions
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import TopicRates, rate, rates_of
 from counterpoise.metadata import MetadataStore, Notification, SessionEvent
+from counterpoise.metadata.listeners import follow
 from counterpoise.names.callbacks import NanosecondClock, StopListening
 from counterpoise.names.topic import TopicName
 
@@ -65,7 +66,7 @@ class LimitPolicies:
         self._changed = asyncio.Event()
         self._paths: set[str | None] = set()
         """Paths of the metadata store that changed; None for everything."""
-        self._unsubscribe: tuple[StopListening, ...] = ()
+        self._unsubscribe: StopListening | None = None
 
     def follow_too(self, follower: PolicyFollower) -> None:
         """Also notify ``follower`` when policies of topics may have changed."""
@@ -74,10 +75,7 @@ class LimitPolicies:
     def start(self, background: BackgroundTasks) -> None:
         """Set the rates of the whole broker, and apply every change from now on."""
         self._set_broker_rates()
-        self._unsubscribe = (
-            self._store.subscribe(self._on_change),
-            self._store.subscribe_session(self._on_session),
-        )
+        self._unsubscribe = follow(self._store, self._on_change, self._on_session)
         background.keep("rate limits", self._follow)
         background.keep("resource groups", self.groups.run)
 
@@ -95,8 +93,8 @@ class LimitPolicies:
 
     def stop(self) -> None:
         """Apply no more changes of policies and settings."""
-        for unsubscribe in self._unsubscribe:
-            unsubscribe()
+        if self._unsubscribe is not None:
+            self._unsubscribe()
         self.groups.close()
         self.publish.stop()
 

@@ -1,12 +1,11 @@
 """Which topics exist, and which ones clients create by using them."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.by_turns import in_pieces
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
-from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.base.single_flight import SingleFlight
 from counterpoise.broker.namespaces.auto_creation import AutoTopicCreation, CreationLimits
 from counterpoise.broker.namespaces.policies import Policies
@@ -35,8 +34,8 @@ class TopicCatalog:
     def __init__(
         self,
         policies: Policies,
-        default: LiveOptions[AutoTopicCreation],
-        limits: LiveOptions[CreationLimits],
+        default: Callable[[], AutoTopicCreation],
+        limits: Callable[[], CreationLimits],
         cluster: str,
         schemas: str = paths.SCHEMAS,
     ) -> None:

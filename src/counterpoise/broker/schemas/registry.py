@@ -3,14 +3,13 @@
 import base64
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from counterpoise.broker.base import paths
 from counterpoise.broker.base.by_turns import OnePerTurn
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
-from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.schemas.compatibility import find_version, why_invalid, why_refused
 from counterpoise.broker.schemas.rules import SchemaOptions, SchemaPolicies, rules_for
 from counterpoise.metadata import BadVersion, MetadataStore, NotFound
@@ -48,7 +47,7 @@ class SchemaRegistry:
         self,
         store: MetadataStore,
         policies: SchemaPolicies | None = None,
-        options: LiveOptions[SchemaOptions] = SchemaOptions,
+        options: Callable[[], SchemaOptions] = SchemaOptions,
         root: str = paths.SCHEMAS,
     ) -> None:
         """``root``: the parent of the nodes; Pulsar's own are below `paths.SCHEMAS`."""

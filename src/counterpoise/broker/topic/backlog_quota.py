@@ -127,7 +127,7 @@ class Backlog:
     async def _oldest_ms(self) -> int | None:
         """The publish time of the oldest unacknowledged entry in milliseconds, if there is one."""
         slowest = min(self.subscriptions, key=lambda it: it.acks.unacked(1), default=None)
-        return None if slowest is None else await earliest_in_backlog(slowest)
+        return None if slowest is None else await earliest_in_backlog(self.log, slowest.acks)
 
 
 def pass_over_trimmed(log: Log[Any], subscriptions: Iterable[LaggingSubscription]) -> None:

@@ -1,7 +1,7 @@
 """Queries that read stored entries: publish times, backlogs, batches."""
 
 import time
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from counterpoise.broker.topic.acks import AckState
 from counterpoise.broker.topic.ports import SubscribeRequest
@@ -15,13 +15,6 @@ from counterpoise.wire.values import InitialPosition
 SURVEYED_MAX: Final = 10_000
 """The most entries that one count of a backlog reads (``subscriptionBacklogScanMaxEntries``)."""
 _SURVEYED_BYTES: Final = 1024 * 1024
-
-
-class Backlogged(Protocol):
-    """What queries about a backlog need of its subscription."""
-
-    log: Log[Any]
-    acks: AckState
 
 
 class BacklogSurvey(NamedTuple):
@@ -55,12 +48,12 @@ async def survey(log: Log[Any], acks: AckState, most: int = SURVEYED_MAX) -> Bac
     return BacklogSurvey(entries, messages, first, last, complete=index >= log.end)
 
 
-async def earliest_in_backlog(of: Backlogged) -> int | None:
+async def earliest_in_backlog(log: Log[Any], acks: AckState) -> int | None:
     """The publish time of a backlog's oldest entry in milliseconds; None if it is empty."""
-    index = of.acks.unacked(1)
-    if not of.log.begin <= index < of.log.end:
+    index = acks.unacked(1)
+    if not log.begin <= index < log.end:
         return None
-    found = await stored_metadata(of.log, index)
+    found = await stored_metadata(log, index)
     return None if found is None else int(found.publish_time)
 
 

@@ -17,11 +17,6 @@ from counterpoise.storage.port import Position
 from counterpoise.wire.encode_runs import Delivery
 from counterpoise.wire.values import AccessMode, InitialPosition, SubscriptionType
 
-EARLIEST = Position(-1, -1)
-"""The message id with which a client says "the beginning"."""
-LATEST = Position(0x7FFFFFFFFFFFFFFF, 0x7FFFFFFFFFFFFFFF)
-"""The message id with which a client says "the end"."""
-
 
 class ServiceUrls(NamedTuple):
     """The URLs of a broker to which clients are redirected; None where it has no such port."""

@@ -14,7 +14,7 @@ from typing import Any
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.clock import WallClock
 from counterpoise.broker.base.errors import BrokerError, store_errors_as_not_ready
-from counterpoise.broker.base.settings import LiveOptions, LiveSemaphore
+from counterpoise.broker.base.settings import LiveSemaphore
 from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.broker.topic.compaction import Compaction
@@ -60,7 +60,7 @@ class TopicRegistry:
         owner: str,
         cluster: str = "standalone",
         options: TopicOptions = _DEFAULTS,
-        live: LiveOptions[TopicOptions] | None = None,
+        live: Callable[[], TopicOptions] | None = None,
         background: BackgroundTasks | None = None,
         now: Clock = time.monotonic,
         limits: PublishLimits | None = None,

@@ -3,14 +3,13 @@
 import asyncio
 import contextlib
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final, Protocol
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.topic.backlog_quota import EVICTION
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.persistent import PersistentTopic
@@ -46,7 +45,7 @@ class TopicUpkeep:
     def __init__(
         self,
         registry: TopicRegistry,
-        options: LiveOptions[TopicOptions],
+        options: Callable[[], TopicOptions],
         background: BackgroundTasks,
     ) -> None:
         self._registry = registry

@@ -1,11 +1,11 @@
 """The transaction coordinators that one broker runs: of the partitions that it owns."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from counterpoise.broker.base.background import BackgroundTasks
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.transactions.coordinator import Coordinator, not_here
 from counterpoise.broker.transactions.coordinator_log import CoordinatorLog
 from counterpoise.broker.transactions.options import TransactionOptions
@@ -33,7 +33,7 @@ class Coordinators:
         ids: LedgerIds,
         topics: TopicServer,
         participants: ParticipantOwner,
-        options: LiveOptions[TransactionOptions],
+        options: Callable[[], TransactionOptions],
         background: BackgroundTasks,
         clock_ms: MillisecondClock,
     ) -> None:

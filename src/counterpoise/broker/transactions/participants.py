@@ -1,10 +1,10 @@
 """Ends transactions on topics and subscriptions, on this broker or on those that own them."""
 
 import asyncio
+from collections.abc import Callable
 from typing import Final
 
 from counterpoise.broker.base.errors import BrokerError
-from counterpoise.broker.base.settings import LiveOptions
 from counterpoise.broker.transactions.options import TransactionOptions
 from counterpoise.broker.transactions.ports import ParticipantOwner
 from counterpoise.security.client import ClientSecurity
@@ -23,7 +23,7 @@ class ClusterParticipants:
         local: ParticipantOwner,
         broker_url: str,
         security: ClientSecurity,
-        options: LiveOptions[TransactionOptions],
+        options: Callable[[], TransactionOptions],
     ) -> None:
         """``local`` ends transactions on topics that this broker owns; for others the owner is
         looked up, beginning at ``broker_url``, this broker's address.

@@ -165,7 +165,7 @@ IN_BROKERS: tuple[Fault, ...] = (
     Fault(
         "the log of a coordinator grows for ever",
         "broker/transactions/coordinator.py",
-        "        self._log.trim(self.table.kept_from(self._log.end))\n",
+        "        self.log.trim(self.table.kept_from(self.log.end))\n",
         "",
         "tests/broker/transactions/test_coordinator.py::test_what_a_client_decided_is_done_though_it_goes_away_and_its_records_go",
     ),

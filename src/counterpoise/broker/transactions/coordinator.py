@@ -102,7 +102,7 @@ class Coordinator:
             await self._write(record)
         else:
             # The end may have been requested before: wait until that decision is stored.
-            await self._log.written()
+            await self.log.drain()
         await asyncio.shield(self._finish(known))
 
     async def close(self) -> None:
@@ -120,7 +120,7 @@ class Coordinator:
     async def _write(self, record: Record) -> None:
         if not self.is_usable:
             raise not_here(self.table.coordinator)
-        self.table.apply(record, self._log.end)
+        self.table.apply(record, self.log.end)
         try:
             await self._log.append(record)
         except StorageError as error:
@@ -150,7 +150,7 @@ class Coordinator:
         )
         await self._write(self.table.ended(transaction.id))
         self.figures.ended(self._clock_ms() - transaction.opened_ms, commit=commit)
-        self._log.trim(self.table.kept_from(self._log.end))
+        self.log.trim(self.table.kept_from(self.log.end))
 
     async def _end_on(
         self, transaction: TransactionId, commit: bool, topic: str, subscription: str | None

@@ -41,11 +41,6 @@ class CoordinatorLog:
             ]
         return found
 
-    @property
-    def end(self) -> int:
-        """The index that the next record gets."""
-        return self.log.end
-
     async def append(self, record: Record) -> None:
         """Store a record; raises `StorageError`, after which the log is ``broken``."""
         if self.broken is not None:
@@ -54,14 +49,6 @@ class CoordinatorLog:
         # Where it raises, the log has ended, and `failed` or `close` has set ``broken`` before.
         self.log.append(encode_record(record), 1, written)
         await asyncio.shield(written)
-
-    async def written(self) -> None:
-        """Wait until all records are stored or the log is ``broken``."""
-        await self.log.drain()
-
-    def trim(self, before: int) -> None:
-        """Delete ledgers that have only records before this index."""
-        self.log.trim(before)
 
     async def close(self) -> None:
         """Close the log, so that the coordinator's next owner can open it."""

@@ -93,8 +93,8 @@ async def test_what_is_being_opened_is_deleted_as_a_whole() -> None:
         for _ in range(ahead):
             await asyncio.sleep(0)
         await world.registry.delete(world.name, force=True)
-        assert not await is_whole(world, opening)
-        assert not await world.cluster.exists(world.name)
+        # A client that came after the deletion had begun has got a new topic.
+        assert await is_whole(world, opening) is await world.cluster.exists(world.name)
 
 
 async def test_a_deletion_ends_although_its_caller_is_gone(world: World) -> None:
@@ -105,6 +105,35 @@ async def test_a_deletion_ends_although_its_caller_is_gone(world: World) -> None
     await turns()
     assert not await world.cluster.exists(world.name)
     assert world.wire.payloads(await world.consumer()) == []
+
+
+@pytest.mark.parametrize("patience_s", [60.0, 0.0])
+async def test_a_client_that_opens_what_is_being_deleted_waits_for_its_end(
+    patience_s: float, world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The C++ client would not ask again for a consumer that is refused meanwhile."""
+    monkeypatch.setattr(topics, "DELETION_S", patience_s)
+    await world.topic()
+    answer, delete = asyncio.Event(), world.store.delete
+
+    async def late(name: str) -> None:
+        await answer.wait()
+        await delete(name)
+
+    monkeypatch.setattr(world.store, "delete", late)
+    deleting = asyncio.ensure_future(world.registry.delete(world.name))
+    await turns()
+    opening = asyncio.ensure_future(world.consumer())
+    if not patience_s:
+        with pytest.raises(BrokerError, match="is being deleted"):
+            await opening
+    await turns()
+    assert opening.done() is not bool(patience_s)
+    answer.set()
+    await deleting
+    if patience_s:
+        assert not (await opening).closed
+        assert await world.cluster.exists(world.name)
 
 
 async def test_of_two_deletions_at_once_the_second_is_refused(world: World) -> None:

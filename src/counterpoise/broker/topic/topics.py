@@ -19,7 +19,7 @@ from counterpoise.broker.limits.publish import PublishLimits
 from counterpoise.broker.limits.rates import no_rates
 from counterpoise.broker.topic.compaction import Compaction
 from counterpoise.broker.topic.dispatch.delivery_turns import DeliveryTurns
-from counterpoise.broker.topic.leaving import leave_all
+from counterpoise.broker.topic.leaving import DELETION_S, being_deleted, leave_all
 from counterpoise.broker.topic.log_name import log_name
 from counterpoise.broker.topic.meter import RateClock
 from counterpoise.broker.topic.nonpersistent import NonPersistentTopic
@@ -137,8 +137,10 @@ class TopicRegistry:
         if topic is not None and not topic.closing:
             return topic
         await self._ownership.approach(name, partial(self._is_released, name))
-        if name in self._deleting:
-            raise _being_deleted(name)
+        if (deletion := self._deleting.get(name)) is not None:
+            await asyncio.wait([deletion], timeout=DELETION_S)
+            if name in self._deleting:
+                raise being_deleted(name)
         loading = self._loading.get(name)
         if loading is None:
             loading = self._background.start(
@@ -344,7 +346,7 @@ class TopicRegistry:
         even if the caller is cancelled.
         """
         if name in self._deleting:
-            raise _being_deleted(name)
+            raise being_deleted(name)
         deleting = self._background.start(
             f"deleting {name}", self._delete(name, force, if_idle), expected=(BrokerError,)
         )
@@ -394,7 +396,3 @@ class TopicRegistry:
             topic.closing = True
         self._topics.clear()
         self.limits.stop()
-
-
-def _being_deleted(name: TopicName) -> BrokerError:
-    return BrokerError(ServerError.ServiceNotReady, f"Topic {name} is being deleted")

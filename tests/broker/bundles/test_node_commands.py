@@ -1,9 +1,11 @@
 """What becomes of a question at the store."""
 
+from typing import Any
+
 import pytest
 
 from counterpoise.broker.bundles.node_commands import execute
-from counterpoise.metadata import BadVersion
+from counterpoise.metadata import BadVersion, NodeError, NotFound
 from counterpoise.metadata.memory import MemoryTree
 from counterpoise.ownership.events import (
     CreateNode,
@@ -78,3 +80,22 @@ async def test_a_node_that_others_write_again_and_again_is_given_up() -> None:
     with pytest.raises(BadVersion):
         await execute(store, WriteNode("/a", b"mine"))  # type: ignore[arg-type]
     assert store.writes == 8
+
+
+@pytest.mark.parametrize("error", [BadVersion, NotFound])
+async def test_a_record_that_changed_or_went_meanwhile_has_another_version(
+    error: type[NodeError],
+) -> None:
+    """ZooKeeper tells apart what is gone and what is not as expected."""
+
+    class Changed:
+        async def put(self, path: str, _: bytes, **__: object) -> int:
+            raise error(path)
+
+        async def delete(self, path: str, **__: object) -> None:
+            raise error(path)
+
+    store: Any = Changed()
+    assert await execute(store, WriteRecord("/r", b"2", 3)) == VersionDiffers()
+    removed = NodeRemoved() if error is NotFound else VersionDiffers()
+    assert await execute(store, RemoveNode("/r", 3)) == removed

@@ -154,3 +154,21 @@ async def test_a_broker_that_leaves_is_not_chosen() -> None:
     await cluster.join(*BROKERS)
     without = {BROKERS[0], BROKERS[2]}
     assert {await cluster.placer.choose(BUNDLE, without) for _ in range(20)} == {BROKERS[1]}
+
+
+@pytest.mark.parametrize("leaves", BROKERS)
+async def test_a_broker_that_is_leaving_gets_nothing_and_neither_does_one_that_is_left_out(
+    leaves: str,
+) -> None:
+    cluster = Cluster()
+    await cluster.join(*BROKERS)
+    leaving = BrokerRegistry(cluster.store, leaves, with_load=False)
+    await leaving.announce_leaving(
+        LocalBrokerData(load_manager_class_name=EXTENSIBLE, broker_version_string="4.0.7")
+    )
+    staying = {*BROKERS} - {leaves}
+    chosen = {await cluster.placer.choose(BUNDLE) for _ in range(30)}
+    assert chosen == staying
+    for without in staying:
+        assert await cluster.placer.choose(BUNDLE, without={without}) in staying - {without}
+    assert await cluster.placer.choose(BUNDLE, without=staying) is None

@@ -76,7 +76,7 @@ def admin(cluster: Cluster, method: str, path: str, body: object = None) -> Any:
     )
     request.add_header("Authorization", f"Bearer {cluster.security.token('admin')}")
     context = ssl.create_default_context(cafile=cluster.security.trust_certs)
-    with urllib.request.urlopen(request, context=context, timeout=15) as response:
+    with urllib.request.urlopen(request, context=context, timeout=60) as response:
         text = response.read()
     return json.loads(text) if text else None
 

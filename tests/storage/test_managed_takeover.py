@@ -13,6 +13,7 @@ from counterpoise.bookkeeper.client_port import LedgerListener
 from counterpoise.bookkeeper.cursors import (
     CursorNode,
     CursorPositions,
+    parse_cursor_node,
     write_cursor_node,
     write_positions,
 )
@@ -22,6 +23,7 @@ from counterpoise.bookkeeper.managed_ledgers import parse_managed_ledger
 from counterpoise.bookkeeper.proto import managed_pb2 as pb
 from counterpoise.bookkeeper.quorums import Quorums
 from counterpoise.metadata import MemoryStore, MemoryTree, StoreUnavailable
+from counterpoise.metadata.port import Stored
 from counterpoise.names.position import Position
 from counterpoise.storage.managed.store import ManagedLedgerStore
 from counterpoise.storage.managed.takeover import UnsupportedLog
@@ -336,6 +338,84 @@ async def test_what_is_used_no_longer_is_deleted_with_its_last_use() -> None:
     await log.cursors_saved()
     assert list(cluster.bookkeeper.ledgers) == [log.ledgers[-1].ledger_id]
     await log.close()
+
+
+async def test_the_properties_of_a_cursor_that_has_a_ledger_outlive_its_owner() -> None:
+    """They are in its node, which is written again when they change, and not for each position."""
+    cluster, heard = Cluster(), Heard()
+    log = await cluster.broker().open(NAME, "dead", heard)
+    await write(log, heard, b"0", b"1", b"2")
+    versions = []
+    for properties in ({}, {}, {"team": "a"}, {"team": "b"}, {"team": "b"}, {}):
+        state = CursorState("s", log.position(len(versions) % 3), (), properties)
+        log.save_cursor(state)
+        await log.cursors_saved()
+        node = await cluster.metadata.get(f"{PATH}/s")
+        versions.append(node.version)
+        # As its next owner would find it if this one died now.
+        found = parse_cursor_node(f"{PATH}/s", node.value)
+        assert dict(found.texts) == properties
+    # The first state is in the node itself, and the second one begins a ledger that it names.
+    assert versions == [0, 1, 2, 3, 3, 4]
+
+
+@pytest.mark.parametrize("is_away", [False, True])
+@pytest.mark.parametrize("saves", [1, 2, 3])
+async def test_what_a_successor_has_not_read_of_a_cursor_is_not_reported_as_saved(
+    monkeypatch: pytest.MonkeyPatch, saves: int, is_away: bool
+) -> None:
+    """A new cursor's node, one that names its first ledger, one with new properties.
+
+    The successor comes while the node is written. However often it is tried after that, and though
+    the log's node cannot be read the first time.
+    """
+    cluster, heard = Cluster(), Heard()
+    log = await cluster.broker().open(NAME, "former", heard)
+    await write(log, heard, b"0", b"1", b"2")
+    session = cluster.sessions[-1]
+    put, get, came = session.put, session.get, False
+
+    async def put_late(path: str, *args: object, **how: object) -> int:
+        nonlocal came
+        if path == f"{PATH}/s" and not came:
+            came = True
+            await cluster.broker().open(NAME, "successor", Heard())
+        return await put(path, *args, **how)  # type: ignore[arg-type]
+
+    async def get_late(path: str) -> Stored | None:
+        nonlocal is_away
+        if path == PATH and came and is_away:
+            is_away = False
+            raise StoreUnavailable(f"get {path}", "the connection was lost")
+        return await get(path)
+
+    for count in range(saves):
+        log.save_cursor(CursorState("s", log.position(count), (), {"saved": str(count)}))
+        if count < saves - 1:
+            await log.cursors_saved()
+    with monkeypatch.context() as late:
+        late.setattr(session, "put", put_late)
+        late.setattr(session, "get", get_late)
+        for _ in range(3):
+            with pytest.raises(StorageError):
+                await log.cursors_saved()
+    assert came
+    assert isinstance(heard.error, LogFencedError)
+    await log.close()
+
+
+async def test_a_log_is_released_until_its_next_owner_begins_however_that_ends() -> None:
+    cluster = Cluster()
+    store = cluster.broker()
+    assert not await store.is_released(NAME)
+    for _ in range(2):
+        for _ in range(4):
+            log = await cluster.broker().open(NAME, "ours", Heard())
+            assert not await store.is_released(NAME)
+            await log.close()
+            assert await store.is_released(NAME)
+        await cluster.broker().open(NAME, "dies", Heard())
+        assert not await store.is_released(NAME)
 
 
 async def test_a_ledger_is_deleted_once() -> None:

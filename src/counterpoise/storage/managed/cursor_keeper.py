@@ -37,7 +37,9 @@ class StoredCursor:
     value: bytes = b""
     saved: CursorState | None = None
     writer: ConfirmedLedger | None = None
-    """Writes the cursor's ledger; None until this owner has created one."""
+    """Writes the cursor's ledger; None until this owner has created one and still had the log after
+    the node named it: a successor that read the node before would not fence that ledger.
+    """
     begun: float = 0.0
     unused: set[int] = field(default_factory=set)
     """Ledgers that its node named before and that may be deleted."""
@@ -199,8 +201,9 @@ class CursorKeeper:
         except BaseException:
             await self._discard({writer.ledger})
             raise
-        stored.writer, stored.begun = writer, self._now()
+        stored.writer = None
         await owned.check_mine()
+        stored.writer, stored.begun = writer, self._now()
         # The full one is among them: what is deleted need not be closed.
         await self._discard(stored.unused)
 

@@ -30,6 +30,7 @@ from counterpoise.bookkeeper.ledger_metadata import (
     LedgerSegment,
     LedgerState,
 )
+from counterpoise.bookkeeper.stored_entry import EntryDigest
 from tests.bookkeeper.sim.__main__ import run_many
 from tests.bookkeeper.sim.world import SimulatedBookie
 
@@ -213,6 +214,38 @@ def test_bookies_are_fenced_until_no_ack_quorum_is_left_in_any_write_set(
             recovery.unanswered(name, request, "the connection broke")
         assert isinstance(post.error, RecoveryFailed)
         assert post.end is None
+
+
+def test_what_a_recovery_writes_confirms_nothing_that_the_ledgers_writer_did_not() -> None:
+    """If it dies then, its copy may be one of a bookie that the metadata does not name."""
+    metadata = ledger(3, 3, 2)
+    bookies = {name: SimulatedBookie(name) for name in metadata.segments[0].ensemble}
+    writing = Post(bookies)
+    writer = PendingAdds(metadata, writing)
+    writer.add(b"0")
+    for name in ("b1", "b2"):
+        writer.answered(name, writing.deliver(ADD, name))
+    assert writing.acknowledged == 0
+    writing.sent.clear()
+    writer.add(b"1", b"2", b"3")
+    for name in ("b2", "b3") * 3:
+        writing.deliver(ADD, name)
+    recovering = Post(bookies)
+    recovery = LedgerRecovery(replace(metadata, state=LedgerState.IN_RECOVERY), recovering)
+    recovery.start()
+    while recovering.sent:
+        name, request = recovering.sent.pop(0)
+        recovery.answered(name, bookies[name].apply(request))
+    assert recovering.end is not None
+    assert recovering.end.last_entry == 3
+    digest, copies = EntryDigest(DigestType.CRC32C, b""), 0
+    for bookie in bookies.values():
+        for entry in (1, 2, 3):
+            code, stored = bookie.disk.read(7, entry)
+            if code == OK:
+                copies += 1
+                assert digest.open(7, entry, stored).last_confirmed == 0, entry
+    assert copies == 9
 
 
 @pytest.mark.parametrize("fails", [False, True])

@@ -8,6 +8,7 @@ import asyncio
 import pytest
 
 from counterpoise.metadata import (
+    BadVersion,
     EphemeralParent,
     InvalidPath,
     MetadataStore,
@@ -122,6 +123,27 @@ async def test_ephemeral_nodes_end_with_the_session(open_session: OpenSession, h
     assert sorted(await heard.take(2)) == [("deleted", "/e/1"), ("deleted", "/e/2")]
     assert await two.children("/e") == ["stays"]
     assert ended.queue.empty()
+
+
+@pytest.mark.parametrize("writes", [1, 2, 3])
+async def test_a_node_is_changed_by_those_alone_who_know_its_version(
+    store: MetadataStore, writes: int
+) -> None:
+    for _ in range(writes):
+        version = await store.put("/a", b"there")
+    assert version == writes - 1
+    for other in (MUST_NOT_EXIST, *range(writes + 2)):
+        if other != version:
+            with pytest.raises(BadVersion, match="/a"):
+                await store.put("/a", b"changed", expected_version=other)
+        if other not in (MUST_NOT_EXIST, version):
+            with pytest.raises(BadVersion, match="/a"):
+                await store.delete("/a", expected_version=other)
+    found = await store.get("/a")
+    assert (found.value, found.version) == (b"there", version)
+    assert await store.put("/a", b"changed", expected_version=version) == version + 1
+    await store.delete("/a", expected_version=version + 1)
+    assert not await store.exists("/a")
 
 
 async def test_a_closed_session_says_so(open_session: OpenSession) -> None:

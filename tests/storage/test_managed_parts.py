@@ -6,14 +6,18 @@ from typing import cast
 
 import pytest
 
-from counterpoise.bookkeeper.client_port import LedgerClient, LedgerOver
+from counterpoise.bookkeeper.client_port import LedgerClient, LedgerOver, LedgerWriter
 from counterpoise.bookkeeper.cursors import NO_LEDGER, CursorNode, CursorPositions
-from counterpoise.bookkeeper.errors import BookKeeperError
+from counterpoise.bookkeeper.errors import BookKeeperError, EntryUnreadable
 from counterpoise.metadata import MemoryTree
 from counterpoise.names.position import NO_POSITION, Position
+from counterpoise.storage.ledger_index import IndexedLedger
+from counterpoise.storage.lost_entries import LostEntries
 from counterpoise.storage.managed.confirmed_ledger import ConfirmedLedger
+from counterpoise.storage.managed.current_ledger import CurrentLedger
 from counterpoise.storage.managed.cursor_states import DEDUPLICATION, node_of, state_of
 from counterpoise.storage.managed.ledger_chain import LedgerChain
+from counterpoise.storage.managed.ledger_reads import LedgerReads
 from counterpoise.storage.managed.topic_node import OwnedNode
 from counterpoise.storage.managed_options import ManagedLedgerOptions
 from counterpoise.storage.port import CursorState
@@ -89,6 +93,50 @@ async def test_a_ledger_that_ended_before_it_was_listed_is_deleted_with_the_next
     following = await chain.create_next()
     await chain.begin(following, (), ())
     assert list(client.cluster.ledgers) == [following.ledger_id]
+
+
+class Copies:
+    """A ledger client whose readers know of the copies that there were when they were opened."""
+
+    def __init__(self) -> None:
+        self.moves, self.opened = 0, 0
+
+    async def recover(self, ledger: int) -> "Copies.Reader":
+        self.opened += 1
+        return Copies.Reader(self, ledger)
+
+    class Reader:
+        def __init__(self, copies: "Copies", ledger: int) -> None:
+            self.copies, self.ledger, self.knows = copies, ledger, copies.moves
+
+        async def read(self, first: int, last: int) -> list[bytes]:
+            if self.knows != self.copies.moves:
+                raise EntryUnreadable(self.ledger, first, ["it is gone"], lost=True)
+            return [b"%d" % entry for entry in range(first, last + 1)]
+
+
+async def test_a_ledger_that_was_copied_since_it_was_opened_is_opened_once_more() -> None:
+    """Its bookies are gone, and others have it by now. A second failure is one."""
+    copies, current = Copies(), CurrentLedger(0.0)
+    current.writer = cast("LedgerWriter", Writer())
+    reads = LedgerReads(cast("LedgerClient", copies))
+    ledger = IndexedLedger(3, 0, 4, 4)
+    for moves in (0, 1, 2):
+        copies.moves = moves
+        for _ in range(2):
+            assert await reads.read(ledger, 1, 2, current) == [b"1", b"2"]
+        assert copies.opened == moves + 1
+    reads.forget([3])
+    copies.moves += 1
+    reader = await copies.recover(3)
+    copies.moves += 1
+
+    async def outdated(_: int) -> Copies.Reader:
+        return reader
+
+    copies.recover = outdated  # type: ignore[method-assign]
+    with pytest.raises(LostEntries):
+        await reads.read(ledger, 1, 2, current)
 
 
 RANGES = ((Position(1, 4), Position(1, 6)), (Position(1, 9), Position(2, 0)))

@@ -33,6 +33,16 @@ async def test_a_producer_that_comes_back_leaves_nothing_throttled() -> None:
 
 
 @on_jumping_loop
+async def test_a_producer_that_is_closed_says_how_much_of_it_was_throttled() -> None:
+    """Its connection waits for no response to these."""
+    limited = LimitedTopics()
+    producer = await limited.producer(TopicRates(Rate(messages=1)))
+    limited.publish(producer, *range(4))
+    assert await limited.receipts(1) == [0]
+    assert [producer.close() for _ in range(2)] == [3, 0]
+
+
+@on_jumping_loop
 async def test_only_what_is_admitted_counts_towards_a_limit() -> None:
     limited = LimitedTopics()
     producer = await limited.producer(TopicRates(Rate(messages=1000, size=1_000_000)))

@@ -384,3 +384,18 @@ async def test_delete_is_refused_while_the_topic_is_in_use(world: World) -> None
     assert world.wire.closed_producers == [(producer.producer_id, None)]
     assert world.cluster.created == []
     assert world.wire.payloads(await world.consumer()) == []
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_a_consumer_that_has_unsubscribed_ends_no_later_subscription_of_that_name(
+    world: World, durable: bool
+) -> None:
+    """Its client closes it as well, or hangs up."""
+    gone = await world.consumer(SubscriptionType.Shared, durable=durable)
+    await gone.unsubscribe()
+    assert gone.closed
+    later = await world.consumer(SubscriptionType.Shared, durable=durable)
+    gone.close()
+    assert list((await world.topic()).subscriptions) == ["s"]
+    await world.publish(await world.producer(), "a")
+    assert world.wire.payloads(later) == ["a"]

@@ -143,7 +143,7 @@ def take_over(directory: Path, owner: str, disk: LedgerDisk) -> Recovered:
     obsolete = tuple(
         ledger_path(directory, ledger_id, epoch)
         for ledger_id, epoch in found.found
-        if (ledger_id, epoch) not in kept and epoch < claimed.epoch
+        if (ledger_id, epoch) not in kept
     )
     return Recovered(
         claimed, saved, found.next_ledger, found.files, states, newly_lost, obsolete, created

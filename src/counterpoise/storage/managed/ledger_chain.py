@@ -174,8 +174,6 @@ class LedgerChain:
 
         Raises `LogFencedError` if the log has another owner.
         """
-        if self._next is not None:
-            await self._discard_next()
         try:
             await self.current.writer.close()
         except BookKeeperError as error:

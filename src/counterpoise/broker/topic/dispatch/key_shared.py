@@ -84,9 +84,6 @@ class KeySharedDispatcher(SharedDispatcher):
         """Detach a consumer; its keys and unacknowledged entries go to others."""
         self.selector.remove(recipient)
         self._open.pop(recipient, None)
-        self._served.pop(recipient, None)
-        self._lacking.pop(recipient, None)
-        self._lanes.pop(recipient, None)
         self._lanes_stale = True
         super()._detach(recipient)
 

@@ -287,6 +287,23 @@ async def test_ids_beyond_31_bits_have_two_parts(cluster: FakeCluster) -> None:
     assert await ids.next_id() == 10 << 32, "the low part of the greatest has no number left"
 
 
+async def test_short_ids_are_asked_for_until_they_are_used_up(
+    cluster: FakeCluster, store: MisbehavingStore
+) -> None:
+    """Whether they are is looked up once, and an id costs one request, or two."""
+    short, ids = "/ledgers/idgen/ID-", LedgerIdGenerator(store, "/ledgers")
+    for number, asked in enumerate((1, 1, 1, 0, 0)):
+        if number == 2:
+            cluster.tree.restore("/ledgers/idgen", b"", 0, SHORT_IDS)
+        store.asked.clear()
+        assert (await ids.next_id() >= SHORT_IDS) is (number >= 2)
+        assert [path for _, path in store.asked].count(short) == asked
+    other = LedgerIdGenerator(store, "/ledgers")
+    store.asked.clear()
+    assert await other.next_id() >= SHORT_IDS
+    assert short not in [path for _, path in store.asked]
+
+
 async def test_an_id_under_which_another_ledger_stands_is_not_taken_unless_it_is_the_clients(
     cluster: FakeCluster,
     store: MisbehavingStore,

@@ -1,6 +1,7 @@
 """A coordinator carries out what it has decided, whatever becomes of the broker that it is on."""
 
 import asyncio
+import gc
 import weakref
 from typing import Any
 
@@ -281,3 +282,23 @@ async def test_a_coordinator_that_is_closed_waits_for_no_transaction_any_more() 
     await coordinator.close()
     await opening
     assert loop.timers_of("Coordinator._abort_due") == 0
+
+
+@on_jumping_loop
+async def test_what_fails_after_its_caller_has_given_up_is_no_error_of_the_broker(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    place = Place()
+    coordinator = await place.open(Participants())
+    coordinator.log.disk = DiskFaults(delay_s=1)
+    opening = asyncio.create_task(coordinator.open(5000, None))
+    await pass_time(0.5)
+    opening.cancel()
+    await asyncio.wait([opening])
+    await place.open(Participants())
+    await pass_time(1)
+    assert not coordinator.is_usable, "another one has its log"
+    await coordinator.close()
+    del coordinator
+    gc.collect()
+    assert "never retrieved" not in caplog.text

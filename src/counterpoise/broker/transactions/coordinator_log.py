@@ -73,7 +73,6 @@ class CoordinatorLog:
         for written in contexts:
             if not written.done():
                 written.set_exception(error)
-                written.exception()  # Else asyncio logs it if the caller was cancelled.
 
     def lost(self, lost: Lost) -> None:
         """Called by the log if stored records cannot be read any more; they are ignored."""

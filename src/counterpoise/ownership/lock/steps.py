@@ -172,7 +172,7 @@ def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
     # Another broker's, or by mistake another process's under this broker's id: if each removed the
     # other's, that would never end.
     if state.phase is P.DOUBTED:
-        return enter(state, P.DROPPING, claimed=False)
+        return enter(state, P.DROPPING)
     return rest(state, P.FREE)
 
 

@@ -118,7 +118,9 @@ def _loads(reports: Any, traffic: NamespaceBundleStats, weights: Any, history: f
     out = []
     for report in reports:
         measured = LocalBrokerData().updated(_usage(report), {"all": traffic}, 1)
-        measured = dataclasses.replace(measured, num_bundles=len(report["stats"]))
+        # The totals as they are: a sum that begins with 0.0 has no negative zero.
+        totals = {name: getattr(traffic, name) for name in RATES}
+        measured = dataclasses.replace(measured, num_bundles=len(report["stats"]), **totals)
         data = data.updated(measured, weights=weights, history=history, now_ms=1)
         out.append(data.to_json())
     return out

@@ -172,3 +172,14 @@ async def test_a_broker_that_is_leaving_gets_nothing_and_neither_does_one_that_i
     for without in staying:
         assert await cluster.placer.choose(BUNDLE, without={without}) in staying - {without}
     assert await cluster.placer.choose(BUNDLE, without=staying) is None
+
+
+@pytest.mark.parametrize("properties", [{}, {"zone": "a"}])
+async def test_what_else_a_registration_says_of_a_broker_does_not_make_it_leave(
+    properties: dict[str, str],
+) -> None:
+    cluster = Cluster()
+    said = LocalBrokerData(load_manager_class_name=EXTENSIBLE, broker_version_string="4.0.7")
+    await cluster.store.put(paths.broker(BROKERS[0]), write_lookup_data(said, properties))
+    assert await BrokerRegistry(cluster.store, BROKERS[1]).leaving() == set()
+    assert await cluster.placer.choose(BUNDLE) == BROKERS[0]

@@ -203,3 +203,16 @@ async def test_a_broker_that_registers_again_is_one_of_ours(left: bool) -> None:
     await registry.register(LocalBrokerData())
     assert await foreign_brokers(tree.open()) == []
     assert await registry.active() == [ME]
+
+
+async def test_a_view_of_now_has_the_time_of_now_and_never_one_before_its_reports() -> None:
+    cluster = Cluster()
+    await cluster.report(ME, [LOWER, UPPER])
+    await cluster.load.refresh()
+    cluster.now_ms = reported_ms = cluster.load.view().now_ms
+    for passed_ms, expected_ms in ((5000, reported_ms + 5000), (-5000, reported_ms)):
+        cluster.now_ms = reported_ms + passed_ms
+        view = cluster.load.view_now([UPPER])
+        assert view.now_ms == expected_ms
+        assert view.bundle.recently_unloaded.tolist() == [False, True]
+    assert not cluster.load.view().bundle.recently_unloaded.any()

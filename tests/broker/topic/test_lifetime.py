@@ -213,6 +213,22 @@ async def test_a_topic_stays_where_neither_policy_nor_setting_deletes_it(
     assert cared.world.cluster.created
 
 
+async def test_a_consumer_that_has_read_all_keeps_its_topic_and_nothing_is_logged(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    cared = Cared(**inactivity(CAUGHT_UP))
+    consumer = await cared.world.consumer()
+    caplog.set_level("INFO")
+    cared.wait(20)
+    for _ in range(2):
+        await cared.upkeep.delete_inactive()
+    assert cared.world.cluster.created
+    assert not caplog.text
+    consumer.close()
+    await cared.upkeep.delete_inactive()
+    assert not cared.world.cluster.created
+
+
 async def test_a_subscription_keeps_its_topic_or_only_its_backlog_does() -> None:
     cared = Cared(**inactivity())
     consumer = await cared.world.consumer(permits=0)

@@ -133,7 +133,10 @@ class TopicUpkeep:
         if not self._options().deletes_inactive:
             return
         for topic in list(self._registry.loaded.values()):
-            if not topic.closing and not _is_kept(topic.name) and topic.is_idle():
+            if topic.closing or _is_kept(topic.name):
+                continue
+            # As in Pulsar a consumer that has read all keeps its topic, but is no activity.
+            if topic.is_idle() and not topic.attached_clients():
                 try:
                     await self._registry.delete(topic.name, if_idle=True)
                     log.info("%s is deleted: it was not in use (inactiveTopicPolicies)", topic.name)

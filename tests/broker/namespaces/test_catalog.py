@@ -12,10 +12,10 @@ from counterpoise.broker.namespaces.policies.applied import applied_policies
 from counterpoise.broker.namespaces.policies.records import TooLarge
 from counterpoise.metadata import BadVersion, MemoryTree, MetadataStore, NotEmpty, NotFound, Stored
 from counterpoise.names.namespace import NamespaceName
+from counterpoise.names.position import Position
 from counterpoise.names.topic import TopicName
 from counterpoise.wire.errors import ServerError
 from tests.broker.misbehaving_store import MisbehavingStore
-from tests.waiting import turns
 
 NAMESPACE = NamespaceName("t", "n")
 
@@ -472,34 +472,27 @@ async def test_the_partitions_of_a_topic_count_when_it_is_made_and_not_once_more
     await policies.shared_policies(NAMESPACE).replace({"max_topics_per_namespace": 1})
     await policies.create_partitioned_topic(topic("x"), 2)
     topics = catalog(policies)
-    for index in range(2):
+    for index in (1, 0):
         await topics.create(topic("x").partition(index))
     assert len(await policies.topics(NAMESPACE)) == 2
     with pytest.raises(BrokerError, match="maxTopicsPerNamespace: 1"):
         await topics.create(topic("y"))
 
 
-async def test_a_topic_is_there_once_it_is_created_though_it_was_asked_for_before(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    store = MemoryTree().open()
-    policies, get = Policies(store), store.get
-    was_read, may_answer = asyncio.Event(), asyncio.Event()
-
-    async def late(path: str) -> Stored | None:
-        found = await get(path)
-        was_read.set()
-        await may_answer.wait()
-        return found
-
-    monkeypatch.setattr(store, "get", late)
-    before = asyncio.ensure_future(policies.topic_exists(topic("x")))
-    await was_read.wait()
-    monkeypatch.undo()
+async def test_a_topic_that_is_created_again_is_not_what_another_broker_deleted() -> None:
+    """The notification of its end may come later."""
+    tree = MemoryTree()
+    store, other = MisbehavingStore(tree), Policies(tree.open())
+    policies = Policies(store)
     await policies.create_topic(topic("x"))
-    after = asyncio.ensure_future(policies.topic_exists(topic("x")))
-    await turns()
-    may_answer.set()
-    assert await after
-    await before
-    assert await policies.topic_exists(topic("x"))
+    await policies.terminate_topic(topic("x"), Position(0, 5))
+    await asyncio.sleep(0)
+    record = await policies.topic_record(topic("x"))
+    assert record is not None
+    assert record.terminated == Position(0, 5)
+    store.hold_notifications()
+    await other.delete_topic(topic("x"))
+    await policies.create_topic(topic("x"))
+    record = await policies.topic_record(topic("x"))
+    assert record is not None
+    assert record.terminated is None

@@ -11,9 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from counterpoise.app.decide_lines.place import place_line
-from counterpoise.app.decide_lines.shed import shed_line
-from counterpoise.app.decide_lines.split import split_line
+from counterpoise.app.decide_lines import place_line, shed_line, split_line
 from counterpoise.app.errors import UserError
 from counterpoise.app.json_lines import answer_lines
 from counterpoise.decide.placement.registry import PLACEMENTS

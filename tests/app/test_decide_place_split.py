@@ -2,7 +2,7 @@
 
 import pytest
 
-from counterpoise.app.decide_lines.place import place_line
+from counterpoise.app.decide_lines import place_line
 from counterpoise.decide.memory import NO_MEMORY
 from counterpoise.decide.placement.options import PlacementOptions
 from counterpoise.decide.placement.registry import PLACEMENTS

@@ -3,7 +3,7 @@
 from itertools import pairwise
 from typing import Any
 
-from counterpoise.app.decide_lines.split import split_line
+from counterpoise.app.decide_lines import split_line
 from counterpoise.decide.splitting.algorithms import algorithm
 from counterpoise.decide.splitting.extensible import (
     SplitMemory,

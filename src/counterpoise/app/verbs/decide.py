@@ -5,9 +5,7 @@ from random import Random
 from typing import Any
 
 from counterpoise.app.conf import read_conf, settings_from
-from counterpoise.app.decide_lines.place import EXTENSIBLE, place_line
-from counterpoise.app.decide_lines.shed import shed_line
-from counterpoise.app.decide_lines.split import split_line
+from counterpoise.app.decide_lines import EXTENSIBLE, place_line, shed_line, split_line
 from counterpoise.app.json_lines import answer_lines
 from counterpoise.app.strategies import find_placement, find_shedder
 from counterpoise.decide.memory import NO_MEMORY

@@ -1,1 +1,0 @@
-"""Answers ``counterpoise decide`` line by line: one JSON object in, one out."""

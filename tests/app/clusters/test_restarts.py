@@ -1,6 +1,6 @@
 """When servers that ended are started again: at once, then after pauses that double."""
 
-from counterpoise.app.clusters.restarts import RestartSchedule
+from counterpoise.app.clusters.supervisor import RestartSchedule
 
 
 def test_pauses_double_to_a_minute_and_begin_again_after_a_steady_run() -> None:

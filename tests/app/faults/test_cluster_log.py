@@ -1,15 +1,10 @@
 """What the log of a watched cluster says of operations, and what a failed expectation says."""
 
+from functools import partial
+
 import pytest
 
-from counterpoise.app.faults.cluster_log import (
-    SHOWN_MAX,
-    ClusterLog,
-    EventKind,
-    Happened,
-    NothingLost,
-    story,
-)
+from counterpoise.app.faults.cluster_log import SHOWN_MAX, ClusterLog, EventKind, story
 from counterpoise.faults import (
     MESSAGE,
     RECEIPT,
@@ -86,7 +81,7 @@ async def test_what_a_fault_did_names_the_topic_if_there_is_one() -> None:
 
 async def test_events_are_awaited_as_often_as_they_are_expected() -> None:
     log = ClusterLog()
-    twice = Happened(log, EventKind.REDELIVERED, TOPIC, 2)
+    twice = partial(log.missing_events, EventKind.REDELIVERED, TOPIC, 2)
     note(log, MESSAGE, 0, redeliveries=1)
     assert twice() == f"{TOPIC} was redelivered 1 times, and 2 were expected"
     note(log, MESSAGE, 0, redeliveries=2)
@@ -97,7 +92,7 @@ async def test_events_are_awaited_as_often_as_they_are_expected() -> None:
 @pytest.mark.parametrize(("more", "end"), [(0, f" {SHOWN_MAX}"), (1, f" {SHOWN_MAX} …")])
 async def test_only_the_first_of_the_lost_messages_are_named(more: int, end: str) -> None:
     log = ClusterLog()
-    lost = NothingLost(log, TOPIC, "s")
+    lost = partial(log.missing_messages, TOPIC, "s")
     assert lost() == f"no message of {TOPIC} was stored while the cluster was watched"
     for entry in range(SHOWN_MAX + more):
         note(log, RECEIPT, entry)

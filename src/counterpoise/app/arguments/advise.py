@@ -44,5 +44,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_json(parser, "the plan")
     common.add_save(parser)
     common.file(parser, "--html", "write the plan as an HTML page with plots")
-    common.add_timeout(parser)
     common.add_client(parser)

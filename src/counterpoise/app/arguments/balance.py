@@ -59,7 +59,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "a directory, s3://bucket/path, gs://, hdfs:// or abfs://",
     )
     common.add_strategy(parser)
-    common.add_timeout(parser)
     common.add_client(parser)
     common.add_conf(parser)
     common.add_spark(parser)

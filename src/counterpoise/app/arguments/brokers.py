@@ -22,5 +22,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``brokers``."""
     common.add_admin_url(parser)
     common.add_listing(parser, COLUMNS)
-    common.add_timeout(parser)
     common.add_client(parser)

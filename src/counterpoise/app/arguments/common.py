@@ -280,17 +280,18 @@ def add_admin_url(parser: argparse.ArgumentParser, *, required: bool = True) -> 
     )
 
 
-def add_timeout(parser: argparse.ArgumentParser) -> None:
-    """Add ``--timeout``: how long a broker may take for one response."""
+def add_client(parser: argparse.ArgumentParser) -> None:
+    """Add ``--timeout``, how long a broker may take for one response, and the credentials."""
     parser.add_argument(
         "--timeout",
         type=some_time,
         metavar="TIME",
         help="how long a broker may take for one response (10s; 60s for a change)",
     )
+    add_credentials(parser)
 
 
-def add_client(parser: argparse.ArgumentParser) -> None:
+def add_credentials(parser: argparse.ArgumentParser) -> None:
     """Add pulsar-admin's options for TLS and authentication."""
     group = parser.add_argument_group("a cluster with TLS or authentication (as for pulsar-admin)")
     group.add_argument(

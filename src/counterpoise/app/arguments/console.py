@@ -71,7 +71,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     common.flag(parser, "--json", "print the address as one JSON line")
     common.add_conf(parser)
-    common.add_client(parser)
+    common.add_credentials(parser)
     parser.add_argument(
         "--token-file", metavar="FILE", help="the same as --auth-params with this token file"
     )

@@ -40,5 +40,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     common.add_trail(parser)
     common.add_json(parser, "plan and outcomes")
-    common.add_timeout(parser)
     common.add_client(parser)

@@ -44,7 +44,6 @@ def add_import_arguments(parser: argparse.ArgumentParser) -> None:
     _add_bundle_arguments(parser.add_argument_group("bundles, to which topics are hashed"))
     _add_prometheus_arguments(parser.add_argument_group("a Prometheus with TLS or authentication"))
     common.add_admin_url(parser, required=False)
-    common.add_timeout(parser)
     common.add_client(parser)
 
 

@@ -40,5 +40,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_wait_for_history(parser)
     common.add_json(parser, "the plan")
     common.add_save(parser)
-    common.add_timeout(parser)
     common.add_client(parser)

@@ -85,5 +85,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     pace.add_warm_up(parser)
     pace.add_stop_at_latency(parser)
     common.add_who_and_why(parser)
-    common.add_timeout(parser)
     common.add_client(parser)

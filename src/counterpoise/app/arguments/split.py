@@ -37,7 +37,6 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.flag(
         parser, "--unload", ("unload the parts at once, so that the cluster places them again")
     )
-    common.add_timeout(parser)
     common.add_client(parser)
 
 

@@ -25,5 +25,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.number(parser, "--interval", "S", float, 1.0, "seconds between two looks")
     common.flag(parser, "--once", "show it once and stop")
     common.flag(parser, "--all", "also show limits at which no client waits")
-    common.add_timeout(parser)
     common.add_client(parser)

@@ -23,5 +23,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add the arguments of ``topics``."""
     common.add_namespace(parser)
     common.add_listing(parser, COLUMNS)
-    common.add_timeout(parser)
     common.add_client(parser)

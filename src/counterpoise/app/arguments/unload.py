@@ -34,5 +34,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         ("how many seconds to wait until the broker of --to owns it"),
     )
     common.add_trail(parser)
-    common.add_timeout(parser)
     common.add_client(parser)

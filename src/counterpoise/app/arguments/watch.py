@@ -29,5 +29,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_interval(parser)
     common.flag(parser, "--once", "poll once, and end")
     common.add_writer(parser)
-    common.add_timeout(parser)
     common.add_client(parser)

@@ -47,5 +47,4 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     common.add_json(parser, "the faults found at the end")
     common.add_metrics(parser)
     common.add_notify(parser)
-    common.add_timeout(parser)
     common.add_client(parser)

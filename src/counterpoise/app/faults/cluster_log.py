@@ -165,6 +165,27 @@ class ClusterLog:
         """Return how many messages of a topic were stored since the log began."""
         return len(self._stored.get(topic, ()))
 
+    def missing_events(self, kind: EventKind, topic: str, times: int) -> str:
+        """Say that fewer than ``times`` events of a kind about a topic happened; empty if not."""
+        found = len(self.of(kind, topic))
+        if found >= times:
+            return ""
+        return f"{topic} was {kind} {found} times, and {times} were expected"
+
+    def missing_messages(self, topic: str, subscription: str) -> str:
+        """Say which stored messages a subscription did not get; empty if it got all."""
+        stored = self.stored(topic)
+        if not stored:
+            return f"no message of {topic} was stored while the cluster was watched"
+        lost = self.undelivered(topic, subscription)
+        if not lost:
+            return ""
+        which = ", ".join(map(str, lost[:SHOWN_MAX])) + (" …" if len(lost) > SHOWN_MAX else "")
+        return (
+            f"{len(lost)} of the {stored} messages of {topic} that were stored were never "
+            f"delivered to subscription {subscription}: {which}"
+        )
+
     async def expect(self, expectation: Expectation, within_s: float) -> None:
         """Wait until an expectation is met.
 
@@ -181,45 +202,6 @@ class ClusterLog:
 
     def _notify(self) -> None:
         self._changed.set()
-
-
-@dataclass(frozen=True, slots=True)
-class Happened:
-    """Expects at least ``times`` events of a kind about a topic."""
-
-    log: ClusterLog
-    kind: EventKind
-    topic: str
-    times: int
-
-    def __call__(self) -> str:
-        """Return what is still missing, as a sentence; empty once the condition is met."""
-        found = len(self.log.of(self.kind, self.topic))
-        if found >= self.times:
-            return ""
-        return f"{self.topic} was {self.kind} {found} times, and {self.times} were expected"
-
-
-@dataclass(frozen=True, slots=True)
-class NothingLost:
-    """Expects every stored message of a topic to be delivered to a subscription."""
-
-    log: ClusterLog
-    topic: str
-    subscription: str
-
-    def __call__(self) -> str:
-        """Return what is still missing, as a sentence; empty once the condition is met."""
-        if not self.log.stored(self.topic):
-            return f"no message of {self.topic} was stored while the cluster was watched"
-        lost = self.log.undelivered(self.topic, self.subscription)
-        if not lost:
-            return ""
-        which = ", ".join(map(str, lost[:SHOWN_MAX])) + (" …" if len(lost) > SHOWN_MAX else "")
-        return (
-            f"{len(lost)} of the {self.log.stored(self.topic)} messages of {self.topic} that were "
-            f"stored were never delivered to subscription {self.subscription}: {which}"
-        )
 
 
 def story(missing: str, happened: Iterable[ClusterEvent]) -> str:

@@ -1,12 +1,13 @@
 """The faults of an embedded cluster over HTTP: converts JSON to faults, and results to JSON."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from counterpoise.app.clusters.embedded_brokers import EmbeddedBrokers
 from counterpoise.app.faults.broker_faults import BrokerFault
 from counterpoise.app.faults.cluster_faults import ClusterFaults, faults_of
-from counterpoise.app.faults.cluster_log import EventKind, Expectation, Happened, NothingLost
+from counterpoise.app.faults.cluster_log import EventKind, Expectation
 from counterpoise.faults import (
     ALWAYS,
     EffectKind,
@@ -104,8 +105,9 @@ class EmbeddedFaultControl:
         if requested["what"] == "nothing-lost":
             if not requested.get("subscription"):
                 raise InvalidFault("nothing-lost needs the name of a subscription")
-            return NothingLost(log, topic, requested["subscription"])
-        return Happened(log, EventKind(requested["what"]), topic, requested.get("times") or 1)
+            return partial(log.missing_messages, topic, requested["subscription"])
+        kind, times = EventKind(requested["what"]), requested.get("times") or 1
+        return partial(log.missing_events, kind, topic, times)
 
 
 def fault_of(requested: JsonMap) -> Fault:

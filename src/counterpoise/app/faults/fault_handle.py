@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Coroutine
-from dataclasses import dataclass
+from functools import partial
 from typing import Protocol, Self, TypeVar
 
 from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
@@ -126,7 +126,7 @@ class FaultHandle(Scheduled):
         If it has not within ``within_s`` seconds, raises AssertionError, whose message lists what
         happened instead.
         """
-        self._cluster.do(self._faults.log.expect(StruckOften(self._set, times), within_s))
+        self._cluster.do(self._faults.log.expect(partial(self._missing, times), within_s))
 
     def __enter__(self) -> FaultHandle:
         return self
@@ -141,26 +141,16 @@ class FaultHandle(Scheduled):
         self._cluster.do(self._reschedule(schedule))
         return super()._count_by(schedule)
 
+    def _missing(self, times: int) -> str:
+        if self.struck >= times:
+            return ""
+        return f"{self._set.fault} struck {self.struck} times, and {times} were expected"
+
     async def _reschedule(self, schedule: Schedule) -> None:
         self._set.reschedule(schedule)
 
     async def _remove(self) -> None:
         self._faults.engine.remove(self.number)
-
-
-@dataclass(frozen=True, slots=True)
-class StruckOften:
-    """Expects a fault to have struck at least ``times`` operations."""
-
-    fault: SetFault
-    times: int
-
-    def __call__(self) -> str:
-        """Return what is still missing, as a sentence; empty once the condition is met."""
-        struck = self.fault.struck
-        if struck >= self.times:
-            return ""
-        return f"{self.fault.fault} struck {struck} times, and {self.times} were expected"
 
 
 class BrokerFaultHandle:

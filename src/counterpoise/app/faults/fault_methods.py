@@ -1,19 +1,14 @@
 """The faults that a test can inject into an embedded cluster, and its assertions."""
 
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any, TypeVar
 
 from counterpoise.app.clusters.embedded_broker import EmbeddedBroker
 from counterpoise.app.clusters.embedded_brokers import EmbeddedBrokers
 from counterpoise.app.faults.broker_faults import SIDES, BrokerFault
 from counterpoise.app.faults.cluster_faults import ClusterFaults, faults_of
-from counterpoise.app.faults.cluster_log import (
-    ClusterEvent,
-    EventKind,
-    Expectation,
-    Happened,
-    NothingLost,
-)
+from counterpoise.app.faults.cluster_log import ClusterEvent, EventKind, Expectation
 from counterpoise.app.faults.fault_handle import BrokerFaultHandle, ClusterClock, FaultChoice
 from counterpoise.faults import FaultTarget, InvalidFault, Operation, full_name, operation_named
 
@@ -110,12 +105,13 @@ class ClusterWithFaults:
 
     def assert_moved(self, topic: str, within_s: float = WITHIN_S) -> None:
         """Wait until a topic has moved: one broker and then another has served it."""
-        self._expect(Happened(self.watch().log, EventKind.MOVED, full_name(topic), 1), within_s)
+        log = self.watch().log
+        self._expect(partial(log.missing_events, EventKind.MOVED, full_name(topic), 1), within_s)
 
     def assert_redelivered(self, topic: str, times: int = 1, within_s: float = WITHIN_S) -> None:
         """Wait until at least ``times`` messages of a topic were redelivered."""
         kind, name = EventKind.REDELIVERED, full_name(topic)
-        self._expect(Happened(self.watch().log, kind, name, times), within_s)
+        self._expect(partial(self.watch().log.missing_events, kind, name, times), within_s)
 
     def assert_nothing_lost(
         self, topic: str, subscription: str, within_s: float = WITHIN_S
@@ -126,7 +122,7 @@ class ClusterWithFaults:
         subscription's first SUBSCRIBE.
         """
         name = full_name(topic)
-        self._expect(NothingLost(self.watch().log, name, subscription), within_s)
+        self._expect(partial(self.watch().log.missing_messages, name, subscription), within_s)
 
     # On the loop.
 

@@ -26,7 +26,7 @@ from counterpoise.app.clusters.local_cluster import (
     data_directory,
 )
 from counterpoise.app.clusters.processes import Child
-from counterpoise.app.clusters.restarts import RestartSchedule
+from counterpoise.app.clusters.supervisor import RestartSchedule
 from counterpoise.app.conf import conf_argv, read_conf
 from counterpoise.app.errors import UserError
 from counterpoise.app.loading import collect_seldom

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counterpoise.decide.watchdog.causes import by_cause
-from counterpoise.decide.watchdog.judge import KINDS, SLOW_BROKER, judge, remember
+from counterpoise.decide.watchdog.judge import KINDS, SLOW_BROKER, by_cause, judge, remember
 from counterpoise.decide.watchdog.observation import (
     ChannelRecord,
     ClusterObservation,

@@ -3,7 +3,7 @@
 import base64
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -112,10 +112,10 @@ class CounterpoiseMemory:
             "capacity": {name: list(each) for name, each in self.capacity.items()},
         }
 
-    @staticmethod
-    def from_json(value: Any) -> "CounterpoiseMemory":
+    @classmethod
+    def from_json(cls, value: object, path: str = "memory") -> Self:
         """The memory that ``to_json`` wrote; raises ``LoadDataError``."""
-        fields = read_object(value, "memory")
+        fields = read_object(value, path)
         bundles = tuple(fields.get("bundles", ()))
         columns = read_object(fields.get("tracks", {}), "memory.tracks")
         tracks = Tracks.empty(len(bundles))
@@ -125,7 +125,7 @@ class CounterpoiseMemory:
         }
         capacity = read_object(fields.get("capacity", {}), "memory.capacity")
         cold = fields.get("cold", ())  # An earlier version wrote an object by broker.
-        return CounterpoiseMemory(
+        return cls(
             bundles,
             tuple(fields.get("brokers", ())),
             replace(tracks, **made),

@@ -4,10 +4,11 @@ import math
 from collections.abc import Collection
 from dataclasses import replace
 from random import Random
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
+from counterpoise.decide.memory import Remembering
 from counterpoise.decide.plan import StrategyPlan
 from counterpoise.decide.shedding.counterpoise.columns import (
     LoadColumns,
@@ -54,7 +55,7 @@ HELD_MS: Final = 7_200_000
 """Milliseconds for which a suspected broker's bundles keep their forecasts, whatever it reports."""
 
 
-class Counterpoise:
+class Counterpoise(Remembering[CounterpoiseMemory]):
     """Moves bundles when an uneven cluster costs more than the moves do, and chooses their
     destinations.
 
@@ -72,17 +73,10 @@ class Counterpoise:
     name = "Counterpoise"
     options = CounterpoiseOptions
     view = ClusterView
+    remembers = CounterpoiseMemory
     obeys_rules = True
     """This strategy reads ``view.rules``, so a round fills them in
     (`decide/balancing/round.py`)."""
-
-    def initial_memory(self) -> CounterpoiseMemory:
-        """A memory without bundles."""
-        return CounterpoiseMemory()
-
-    def memory_from_json(self, value: Any) -> CounterpoiseMemory:
-        """The memory that ``to_json`` wrote."""
-        return CounterpoiseMemory.from_json(value)
 
     def forget(self, memory: CounterpoiseMemory, active: Collection[str]) -> CounterpoiseMemory:
         """The memory without the capacities of brokers that left."""

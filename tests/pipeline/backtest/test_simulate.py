@@ -16,8 +16,8 @@ from counterpoise.load.rates import Indices, Rates
 from counterpoise.load.view import Integers, Masks
 from counterpoise.names.properties import Properties
 from counterpoise.pipeline.backtest.measure import BacktestResult, Measure
-from counterpoise.pipeline.backtest.publications import Publications
 from counterpoise.pipeline.backtest.simulate import AS_RECORDED, BacktestCandidate, simulate
+from counterpoise.pipeline.backtest.simulated_brokers import Publications
 from counterpoise.pipeline.backtest.synthetic import KINDS, SyntheticTrace
 from counterpoise.pipeline.backtest.trace import Hosts, LoadTrace
 

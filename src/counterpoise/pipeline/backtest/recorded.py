@@ -76,27 +76,30 @@ class Recording:
         return _read(self)
 
 
+@dataclass(eq=False)
 class RecordedTrace:
     """A history's load reports as a trace: a bundle's load stays until its next report."""
 
-    def __init__(
-        self, name: str, start_ms: int, table: "_Table", recording: Recording | None = None
-    ) -> None:
-        """`recording` is the history from which `topic_shares` reads the loads of topics."""
-        self.name = name
-        self._recording = recording
-        self.start_ms = start_ms
-        self.step_ms = STEP_MS
-        self.steps = len(table.up)
-        self.brokers = table.brokers
-        self.bundles = table.bundles
-        self.topics: Integers = table.topics
-        self.owners: Indices = table.owners
-        self.hosts = table.hosts
-        self.moves = table.moves
-        self._table = table
-        self._changes = np.searchsorted(self._at(table.loads.from_ms), np.arange(self.steps + 1))
-        self._went = np.searchsorted(self._at(table.moves.at_ms), np.arange(self.steps + 1))
+    name: str
+    start_ms: int
+    brokers: tuple[str, ...]
+    bundles: tuple[str, ...]
+    topics: Integers
+    owners: Indices
+    hosts: Hosts
+    moves: recorded_load.OwnerChanges
+    _loads: recorded_load.LoadChanges
+    _up: Any
+    _measured: Any
+    _recording: Recording | None
+    """The history from which `topic_shares` reads the loads of topics."""
+
+    step_ms = STEP_MS
+
+    def __post_init__(self) -> None:
+        self.steps = len(self._up)
+        self._changes = np.searchsorted(self._at(self._loads.from_ms), np.arange(self.steps + 1))
+        self._went = np.searchsorted(self._at(self.moves.at_ms), np.arange(self.steps + 1))
         self._step = -1
         self._now = np.zeros((len(self.bundles), 4))
 
@@ -109,7 +112,7 @@ class RecordedTrace:
         if step < self._step:
             self._step = -1
             self._now[:] = 0.0
-        changes = self._table.loads
+        changes = self._loads
         begun = self._changes[self._step + 1] if self._step >= 0 else 0
         rows = slice(begun, self._changes[step + 1])
         # The last of several changes of a bundle is what stays.
@@ -128,12 +131,12 @@ class RecordedTrace:
 
     def up(self, step: int) -> Masks:
         """The brokers that the cluster listed at a step, as a mask."""
-        listed: Masks = self._table.up[step]
+        listed: Masks = self._up[step]
         return listed
 
     def measured(self, step: int) -> Masks:
         """The brokers that had made a new measurement by the end of the step, as a mask."""
-        found: Masks = self._table.measured[step]
+        found: Masks = self._measured[step]
         return found
 
     def moved(self, step: int) -> Sequence[tuple[int, int, int]]:
@@ -179,19 +182,6 @@ class RecordedHosts(Hosts):
         then = weighted_max(self.used[step], weights)
         shifted = own + weighted_max(usage.astype(np.float32), weights) - then
         return np.where(own > 0, np.maximum(shifted, np.finfo(float).tiny), 0.0)
-
-
-@dataclass(frozen=True)
-class _Table:
-    brokers: tuple[str, ...]
-    bundles: tuple[str, ...]
-    topics: Any
-    owners: Any
-    hosts: Hosts
-    loads: recorded_load.LoadChanges
-    moves: recorded_load.OwnerChanges
-    up: Any
-    measured: Any
 
 
 @lru_cache(maxsize=1)  # the same bundles are cut for each number of brokers that is tried
@@ -248,10 +238,17 @@ def trace_of(whole: pa.Table, name: str, recording: Recording | None = None) -> 
     owners = np.zeros(len(bundles), np.intp)
     owners[bundle_of[at[::-1]]] = broker_of[at[::-1]]
     fresh = np.flatnonzero(of_broker & whole.column("fresh").to_numpy(zero_copy_only=False))
-    reports = recorded_load.BundleReports(
-        polls[at], broker_of[at], bundle_of[at], rates[at], polls[fresh], broker_of[fresh]
+    sound = at[np.isfinite(rates[at]).all(axis=1)]
+    loads, moves = recorded_load.changes_of(
+        recorded_load.BundleReports(
+            polls[sound],
+            broker_of[sound],
+            bundle_of[sound],
+            rates[sound],
+            polls[fresh],
+            broker_of[fresh],
+        )
     )
-    loads, moves = recorded_load.changes_of(reports.sound())
     own = completed(whole, ["load_average"]).column("load_average").to_numpy()
     shape = (count, len(brokers))
     measured = np.zeros(shape, np.bool_)
@@ -260,26 +257,22 @@ def trace_of(whole: pa.Table, name: str, recording: Recording | None = None) -> 
     return RecordedTrace(
         name,
         start_ms,
-        _Table(
-            brokers,
-            bundles,
-            topics,
-            owners,
-            RecordedHosts(
-                hosts.bytes_most,
-                hosts.cpu_idle,
-                hosts.cpu_of_rate,
-                _kept(steps[seen], broker_of[seen], _used(whole, seen), shape),
-                _kept(steps[seen], broker_of[seen], rates[seen], shape),
-                _kept(steps[fresh], broker_of[fresh], own[fresh, np.newaxis], shape),
-            ),
-            loads,
-            moves,
-            _listed(
-                steps, broker_of, np.flatnonzero(of_broker | (kinds == GAP)), count, len(brokers)
-            ),
-            measured,
+        brokers,
+        bundles,
+        topics,
+        owners,
+        RecordedHosts(
+            hosts.bytes_most,
+            hosts.cpu_idle,
+            hosts.cpu_of_rate,
+            _kept(steps[seen], broker_of[seen], _used(whole, seen), shape),
+            _kept(steps[seen], broker_of[seen], rates[seen], shape),
+            _kept(steps[fresh], broker_of[fresh], own[fresh, np.newaxis], shape),
         ),
+        moves,
+        loads,
+        _listed(steps, broker_of, np.flatnonzero(of_broker | (kinds == GAP)), count, len(brokers)),
+        measured,
         recording,
     )
 

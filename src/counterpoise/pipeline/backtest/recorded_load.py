@@ -17,7 +17,7 @@ from counterpoise.load.view import Integers, Masks
 
 @dataclass(frozen=True)
 class BundleReports:
-    """All bundle reports of a recording and all measurements of its brokers, as columns."""
+    """All bundle reports of a recording without NaN, and all measurements of its brokers."""
 
     poll_ms: Integers
     broker: Indices
@@ -28,18 +28,6 @@ class BundleReports:
     """The time of each measurement, which is the time of the first poll that read it."""
     measured_by: Indices
     """The broker that made each measurement."""
-
-    def sound(self) -> "BundleReports":
-        """A copy without the bundle reports that contain NaN."""
-        kept = np.isfinite(self.rates).all(axis=1)
-        return BundleReports(
-            self.poll_ms[kept],
-            self.broker[kept],
-            self.bundle[kept],
-            self.rates[kept],
-            self.measured_ms,
-            self.measured_by,
-        )
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,24 @@ Not modelled are isolation policies and anti-affinity groups, which no history c
 that changes because it was moved.
 """
 
+from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from random import Random
+from typing import Any
 
 import numpy as np
 
+from counterpoise.decide.balancing.as_leader import select_as_leader
 from counterpoise.decide.balancing.due import is_time, unmeasured
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus, Round, RoundMemory
 from counterpoise.decide.balancing.round import BalancingStrategy
+from counterpoise.decide.placement.selection import Chooser
+from counterpoise.decide.plan import Decision, DecisionKind
 from counterpoise.load.rates import Rates
 from counterpoise.load.view import ClusterView, Masks
+from counterpoise.names.bundle import namespace_of
 from counterpoise.pipeline.backtest.measure import BacktestResult, Measure
 from counterpoise.pipeline.backtest.simulated_brokers import SimulatedBrokers
-from counterpoise.pipeline.backtest.simulated_placement import SimulatedPlacement
 from counterpoise.pipeline.backtest.trace import LoadTrace, time_ms
 
 _NEAR_STEPS = 12
@@ -225,3 +231,39 @@ def _traffic(view: ClusterView) -> dict[str, float]:
     """By broker, messages/s plus bytes/s, as `due.traffic` computes them."""
     figures = view.broker.traffic.rate() + view.broker.traffic.throughput()
     return dict(zip(view.brokers, figures.tolist(), strict=True))
+
+
+class SimulatedPlacement:
+    """Places bundles whose broker left, as lookups would; without a strategy at random."""
+
+    def __init__(self, strategy: BalancingStrategy | None, seed: int) -> None:
+        self._strategy = strategy
+        self._rng = Random(seed)
+        self._memory: Any = None if strategy is None else strategy.placement.initial_memory()
+        self._given: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        """By namespace: how many bundles each broker got since `begin`."""
+
+    def begin(self) -> None:
+        """Start to place the bundles of brokers that left at the same step."""
+        self._given.clear()
+
+    def place(self, bundle: str, view: ClusterView) -> int:
+        """The index in the view of the broker that gets a bundle."""
+        placed = self._placed(bundle, view, self._strategy) if self._strategy else None
+        return self._rng.randrange(len(view.brokers)) if placed is None else view.row_of[placed]
+
+    def _placed(self, bundle: str, view: ClusterView, strategy: BalancingStrategy) -> str | None:
+        placement, options = strategy.placement, strategy.placement_options
+        memory = placement.forget(self._memory, view.brokers)
+        if strategy.as_leader is None:
+            placed = placement.place(bundle, view.brokers, view, memory, options, self._rng)
+        else:
+            given = self._given[namespace_of(bundle)]
+            chooser = Chooser(placement, view, options, self._rng)
+            lookup = Decision(DecisionKind.UNLOAD, bundle, "", None, "lookup", "")
+            placed = select_as_leader(
+                lookup, view.brokers, chooser, memory, strategy.as_leader, given
+            ).placement
+            given[placed.broker or ""] += 1
+        self._memory = placed.memory
+        return placed.broker

@@ -9,27 +9,16 @@ window holds as well. Within a window, a bundle's load counts as its mean. If th
 up, the bound is what it has proved by then.
 """
 
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any, Final
 
 import numpy as np
 
-from counterpoise.load.rates import Floats, Indices
 from counterpoise.pipeline.backtest.optimum.floor import Windows
 
 WINDOWS: Final = 16
 SECONDS: Final = 20.0
 GAP: Final = 0.002
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Entries:
-    """The entries of a sparse matrix, while the program is built."""
-
-    rows: Indices
-    columns: Indices
-    values: Floats
 
 
 def least_imbalance(windows: Windows, moves: int, seconds: float = SECONDS) -> float:
@@ -88,7 +77,7 @@ def _program(windows: Windows, moves: int) -> Any:
         (left, np.broadcast_to(leaves, away.shape), np.ones(away.shape)),
         (np.full(bundles, kept.size + away.size), leaves, np.ones(bundles)),
     ]
-    entries = _Entries(*(np.concatenate([part[i].ravel() for part in parts]) for i in range(3)))
+    rows, columns, values = (np.concatenate([part[i].ravel() for part in parts]) for i in range(3))
     row_low = np.concatenate(
         [
             np.stack([np.bincount(owner, each, brokers) for each in load]).ravel(),
@@ -102,12 +91,12 @@ def _program(windows: Windows, moves: int) -> Any:
     program.num_col_, program.num_row_ = len(cost), len(row_low)
     program.col_cost_, program.col_lower_, program.col_upper_ = cost, low, high
     program.row_lower_, program.row_upper_ = row_low, row_high
-    order = np.lexsort((entries.rows, entries.columns))
-    counts = np.bincount(entries.columns, minlength=len(cost))
+    order = np.lexsort((rows, columns))
+    counts = np.bincount(columns, minlength=len(cost))
     program.a_matrix_.format_ = highspy.MatrixFormat.kColwise
     program.a_matrix_.start_ = np.concatenate([[0], np.cumsum(counts)]).astype(np.int32)
-    program.a_matrix_.index_ = entries.rows[order].astype(np.int32)
-    program.a_matrix_.value_ = entries.values[order].astype(np.float64)
+    program.a_matrix_.index_ = rows[order].astype(np.int32)
+    program.a_matrix_.value_ = values[order].astype(np.float64)
     whole = np.full(len(cost), highspy.HighsVarType.kContinuous)
     whole[leaves] = highspy.HighsVarType.kInteger
     program.integrality_ = whole.tolist()

@@ -146,7 +146,7 @@ async def _cycles(home: str, ports: list[int], stages: dict[str, list[float]]) -
                 now = time.perf_counter()
                 rows = await collector.poll()
                 now = timed("asked", now)
-                await asyncio.to_thread(owners.land, writer, rows)
+                await asyncio.to_thread(owners.land, writer, [rows.columns])
                 await asyncio.to_thread(land, writer, rows)
                 now = timed("landed", now)
                 states = await asyncio.to_thread(fold.next)

@@ -26,7 +26,7 @@ from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
 from counterpoise.pipeline.collect.collector import Collector
 from counterpoise.pipeline.drive.action_trail import ActionTrail
-from counterpoise.pipeline.drive.roll_state import new_roll, write_roll
+from counterpoise.pipeline.drive.roll_state import new_roll
 from counterpoise.pipeline.executor import Executor, ExecutorOptions
 from counterpoise.pipeline.notify.notice import BalancerNotices, Notice
 from counterpoise.pipeline.policies import (
@@ -135,9 +135,9 @@ async def test_of_two_reasons_the_last_one_is_over_when_rounds_are_made_again(
     notices = list[Notice]()
     one = balancer(http, [uneven.admin_url], history, logged, trail=trail, notices=notices)
     roll = new_roll(tuple(uneven.names), 1, "ann", "")
-    write_roll(trail.place, roll)
+    trail.keep_roll(roll)
     assert await one.step(seen(uneven, 0)) is None
-    write_roll(trail.place, replace(roll, ended_ms=1))
+    trail.keep_roll(replace(roll, ended_ms=1))
     answer(uneven, POLICIES, 500, b"no metadata")
     assert await one.step(seen(uneven, 1)) is None
     answer(uneven, POLICIES, 200, b"{}")

@@ -32,7 +32,7 @@ from counterpoise.pipeline.drive.action_trail import (
     not_ended,
 )
 from counterpoise.pipeline.drive.drain import BrokerDrain, DrainOptions, DrainRefusedError
-from counterpoise.pipeline.drive.roll_state import new_roll, write_roll
+from counterpoise.pipeline.drive.roll_state import new_roll
 from counterpoise.pipeline.drive.snapshot import SnapshotReader
 from counterpoise.pipeline.executor import Executor
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
@@ -198,7 +198,7 @@ async def test_no_round_is_made_while_brokers_are_restarted_one_after_the_other(
 ) -> None:
     """The process that does it may have been killed: it goes on where it was, by and by."""
     state = new_roll(tuple(uneven.names), START, "ann", "")
-    write_roll(trail.place, state)
+    trail.keep_roll(state)
     logged = LogLines()
     balancer = balancing(http, trail, tmp_path, logged)
     for number in range(2):
@@ -207,7 +207,7 @@ async def test_no_round_is_made_while_brokers_are_restarted_one_after_the_other(
         f"no round is made: rolling restart {state.id} by ann is under way: 0 of 3 brokers "
         "restarted (counterpoise roll --abandon gives it up)"
     ]
-    write_roll(trail.place, replace(state, ended_ms=START, abandoned=True))
+    trail.keep_roll(replace(state, ended_ms=START, abandoned=True))
     assert await balancer.step(seen(uneven, 2)) is not None
     assert logged[1] == "rounds are made again: the rolling restart is over"
 

@@ -18,7 +18,7 @@ from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive import roll as roll_module
 from counterpoise.pipeline.drive.action_trail import ActionKind, cordoned
 from counterpoise.pipeline.drive.roll import RollStoppedError
-from counterpoise.pipeline.drive.roll_state import RollState, write_roll
+from counterpoise.pipeline.drive.roll_state import RollState
 from counterpoise.pipeline.tables.control import Control, Wish, write_control
 from tests.pipeline.drive.roller import IMPATIENT, QUICK, Roller, roller_of
 from tests.pipeline.drive.test_approved import LogLines
@@ -109,7 +109,7 @@ async def test_it_shows_that_it_is_alive_while_a_command_runs_and_ends_with_the_
     state = roller.trail.roll()
     assert state is not None
     assert {each.stage for each in state.brokers} == {RestartStage.RESTARTING, RestartStage.WAITING}
-    write_roll(roller.trail.place, replace(state, abandoned=True, ended_ms=1))
+    roller.trail.keep_roll(replace(state, abandoned=True, ended_ms=1))
     with pytest.raises(RollStoppedError, match="was given up"):
         await asyncio.wait_for(running, 20)
 

@@ -9,7 +9,7 @@ import pytest
 
 from counterpoise.pipeline.clock import wall_clock_ms
 from counterpoise.pipeline.drive.roll import RollStoppedError
-from counterpoise.pipeline.drive.roll_state import SILENT_AFTER_MS, write_roll
+from counterpoise.pipeline.drive.roll_state import SILENT_AFTER_MS
 from tests.pipeline.drive.roller import Roller, roller_of
 from tests.waiting import pause, until
 
@@ -28,7 +28,7 @@ async def test_what_another_process_carries_out_or_is_given_up_is_not_taken_over
     state = await first.begin(await first.plan(), "me", "")
     taking = asyncio.create_task(second.take_over(state))
     await until(lambda: any("a moment ago" in each for each in roller.logged))
-    write_roll(roller.trail.place, changed := replace(state, **change))
+    roller.trail.keep_roll(changed := replace(state, **change))
     with pytest.raises(RollStoppedError, match="was given up, or another process carries it out"):
         await taking
     assert roller.trail.roll() == changed

@@ -223,10 +223,10 @@ def test_changes_of_owners_of_a_poll_that_never_landed_are_found_again(tmp_path:
     location = open_location(tmp_path)
     logged = [poll(n, {"a:1": {"t/n/0x0_0x1": 1.0}}) for n in (1, 2)]
     cut_off = take_over(location)
-    BundleOwners.of(cut_off).land(cut_off, logged[0])
+    BundleOwners.of(cut_off).land(cut_off, [logged[0].columns])
     again = take_over(location)
     owners = BundleOwners.of(again)
-    owners.land(again, logged[1])
+    owners.land(again, [logged[1].columns])
     land(again, logged[1])
     [file] = again.files("ownership_changes")
     assert file.first_poll == int(logged[1]["poll_id"][0])

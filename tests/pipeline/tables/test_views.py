@@ -47,7 +47,7 @@ def writer(tmp_path: Path) -> TablesWriter:
     owners = BundleOwners.of(made)
     for number, brokers in enumerate(logged):
         rows = poll(number, brokers, every_ms=DAY_MS // 2)
-        owners.land(made, rows)
+        owners.land(made, [rows.columns])
         land(made, rows)
     compact(made, "reports", up_to_poll=START + DAY_MS, at_least=1)
     JournalWriter(made).record_memory(START, RoundMemory())

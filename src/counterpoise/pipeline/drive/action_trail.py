@@ -24,8 +24,9 @@ from counterpoise.decide.balancing.moves import Move, MoveOutcome, MoveStatus
 from counterpoise.names.bundle import namespace_of
 from counterpoise.names.callbacks import MillisecondClock
 from counterpoise.names.errors import ExplainedError
-from counterpoise.pipeline.drive.roll_state import RollState, read_roll, write_roll
+from counterpoise.pipeline.drive import roll_state
 from counterpoise.pipeline.tables.control import read_control
+from counterpoise.pipeline.tables.faults import HistoryFaultError
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.plain_files import names_below, read_plain, write_plain
 
@@ -144,13 +145,22 @@ class ActionTrail:
         """Why an order by `counterpoise control` forbids moves now; empty if none does."""
         return read_control(self.place).withholds(0)
 
-    def roll(self) -> RollState | None:
+    def roll(self) -> roll_state.RollState | None:
         """The state of the last rolling restart that the history recorded; None without one."""
-        return read_roll(self.place)
+        data = read_plain(self.place, roll_state.NAME)
+        if data is None:
+            return None
+        try:
+            return roll_state.RollState.from_json(json.loads(data))
+        except (ValueError, KeyError, TypeError) as error:
+            raise HistoryFaultError(
+                f"{self.place.where(roll_state.NAME)} is not how far a rolling restart is "
+                f"({error}): remove it, and begin again with `counterpoise roll`"
+            ) from None
 
-    def keep_roll(self, state: RollState) -> None:
+    def keep_roll(self, state: roll_state.RollState) -> None:
         """Record the progress of a rolling restart."""
-        write_roll(self.place, state)
+        write_plain(self.place, roll_state.NAME, json.dumps(asdict(state)).encode())
 
     def actions(self) -> list[OperatorAction]:
         """All actions, oldest first; unknown files are skipped."""

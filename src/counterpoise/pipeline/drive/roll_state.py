@@ -4,16 +4,12 @@ If the process that carries it out ends, the next one continues from there. The 
 makes no round meanwhile, since it would move what the rolling restart is about to move.
 """
 
-import json
 import uuid
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from counterpoise.decide.balancing.restarts import RestartStage
-from counterpoise.pipeline.tables.faults import HistoryFaultError
-from counterpoise.pipeline.tables.location import Location
-from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
 
 NAME = "rolling-restart.json"
 SILENT_AFTER_MS = 30_000
@@ -99,22 +95,3 @@ def new_roll(brokers: tuple[str, ...], now_ms: int, who: str, why: str) -> RollS
     """Make the state of a rolling restart that begins now, with no broker restarted yet."""
     rolled = tuple(RolledBroker(each) for each in brokers)
     return RollState(uuid.uuid4().hex[:8], now_ms, who, rolled, why)
-
-
-def read_roll(place: Location) -> RollState | None:
-    """The last rolling restart in a history; None without one. Raises `HistoryFaultError`."""
-    data = read_plain(place, NAME)
-    if data is None:
-        return None
-    try:
-        return RollState.from_json(json.loads(data))
-    except (ValueError, KeyError, TypeError) as error:
-        raise HistoryFaultError(
-            f"{place.where(NAME)} is not how far a rolling restart is ({error}): remove it, and "
-            "begin again with `counterpoise roll`"
-        ) from None
-
-
-def write_roll(place: Location, state: RollState) -> None:
-    """Replace a history's record of its rolling restart; raises `HistoryFaultError`."""
-    write_plain(place, NAME, json.dumps(asdict(state)).encode())

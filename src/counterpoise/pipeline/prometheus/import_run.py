@@ -314,7 +314,7 @@ class _Progress:
 
 def _land(writer: TablesWriter, owners: BundleOwners, reports: PieceReports) -> None:
     grid = reports.piece.grid
-    owners.land_polls(writer, reports.polls_with_changes())
+    owners.land(writer, reports.polls_with_changes())
     land_polls(writer, reports.tables(), grid.first_ms, grid.last_ms, also=(IMPORTED,))
 
 

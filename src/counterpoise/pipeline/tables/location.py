@@ -90,11 +90,6 @@ def open_location(uri: str | Path) -> Location:
     return Location(str(location.local)) if location.local is not None else location
 
 
-@lru_cache(maxsize=16)
-def _opened(uri: str) -> tuple[Any, str]:
-    return file_system(uri)
-
-
 def _of_s3(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
     """Options for delta-rs from an S3 URI, whose parameters are spelled as `pyarrow` takes them."""
     parts = urlsplit(uri)
@@ -121,7 +116,8 @@ def _of_s3(uri: str, environ: Mapping[str, str]) -> dict[str, str]:
     return options
 
 
-def file_system(uri: str) -> tuple[Any, str]:
+@lru_cache(maxsize=16)
+def _opened(uri: str) -> tuple[Any, str]:
     """The `pyarrow` file system of a path or URI, and the root on it; raises `LocationError`.
 
     Text that looks like a URI is never taken for a directory name.

@@ -14,7 +14,7 @@ from collections.abc import Iterable
 import numpy as np
 import pyarrow as pa
 
-from counterpoise.load.rows import BUNDLE, ReportRows, Table
+from counterpoise.load.rows import BUNDLE, Table
 from counterpoise.pipeline.tables.data_files import read_file, write_file
 from counterpoise.pipeline.tables.history import TablesWriter
 from counterpoise.pipeline.tables.reports import newest_poll
@@ -43,12 +43,8 @@ class BundleOwners:
             made._owners.update(zip(bundles.to_pylist(), brokers.to_pylist(), strict=True))
         return made
 
-    def land(self, writer: TablesWriter, rows: ReportRows) -> None:
-        """Commit the ownership changes of a poll; call it before the poll itself is committed."""
-        self.land_polls(writer, [rows.columns])
-
-    def land_polls(self, writer: TablesWriter, polls: Iterable[Table]) -> None:
-        """Commit the ownership changes of several polls of one day, oldest first."""
+    def land(self, writer: TablesWriter, polls: Iterable[Table]) -> None:
+        """Commit the ownership changes of polls of one day, oldest first, before the polls."""
         found = [self.changes(poll) for poll in polls]
         changed = pa.concat_tables(found) if found else ()
         if len(changed):

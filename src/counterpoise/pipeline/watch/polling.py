@@ -92,5 +92,5 @@ class Polling:
     def _keep(self, rows: ReportRows) -> None:
         if self._owners is None:
             self._owners = BundleOwners.of(self._writer)
-        self._owners.land(self._writer, rows)
+        self._owners.land(self._writer, [rows.columns])
         land(self._writer, rows)

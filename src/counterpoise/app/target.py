@@ -5,7 +5,6 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from counterpoise.app.cluster_admin import ClusterAdmin, with_cluster
-from counterpoise.app.errors import UserError
 from counterpoise.names.bundle import BundleName, names_a_bundle
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
@@ -28,11 +27,6 @@ class Target:
             return None
         found = await cluster.ask("GET", f"/lookup/v2/topic/{self.topic.rest_path}/bundle")
         return str(BundleName.parse(f"{self.namespace}/{found}"))
-
-    def no_destination(self, broker: str | None) -> None:
-        """Raise `UserError` if ``broker`` (``--to``) is given: a namespace has no destination."""
-        if broker is not None:
-            raise UserError(f"--to {broker}: name one bundle, or a topic in it")
 
 
 def target_of(text: str) -> Target:

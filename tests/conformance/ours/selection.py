@@ -50,7 +50,7 @@ def select(case: Case) -> Answer:
     counts = None
     if group is not None:
         serves = {
-            broker: {bundle.rpartition("/")[0] for bundle in bundles}
+            broker: Counter(bundle.rpartition("/")[0] for bundle in bundles)
             for broker, bundles in case["owned"].items()
         }
         counts = namespaces_in_group(group, serves, case["groups"])

@@ -72,8 +72,8 @@ GROUPS = {"t/a": "g", "t/b": "G", "t/c": "other"}
 
 
 def test_the_modular_manager_counts_namespaces():
-    on = {"b1": ["t/a", "t/a", "t/b", "t/c"], "b2": ["t/c"], "b3": []}
-    assert anti_affinity.namespaces_in_group("g", on, GROUPS) == {"b1": 2}
+    held = {"b1": {"t/a": 2, "t/b": 1, "t/c": 1}, "b2": {"t/c": 1}, "b3": {"t/a": 0}, "b4": {}}
+    assert anti_affinity.namespaces_in_group("g", held, GROUPS) == {"b1": 2}
 
 
 def test_the_extensible_manager_counts_bundles():

@@ -5,6 +5,7 @@ import sys
 from urllib.parse import quote
 
 from counterpoise.app.cluster_admin import ClusterAdmin
+from counterpoise.app.errors import UserError
 from counterpoise.app.histories import trail_of
 from counterpoise.app.target import Target, with_target
 from counterpoise.decide.balancing.moves import MoveOutcome, MoveStatus
@@ -23,7 +24,8 @@ async def _unload(cluster: ClusterAdmin, target: Target, args: argparse.Namespac
     bundle = await target.bundle(cluster)
     # Check the target first: a request that the cluster never got is not recorded.
     if bundle is None:
-        target.no_destination(args.to)
+        if args.to is not None:
+            raise UserError(f"--to {args.to}: name one bundle, or a topic in it")
         await cluster.boundaries(target.namespace)
         before = None
     else:

@@ -14,8 +14,7 @@ from counterpoise.pipeline.clock import HTTP_TIMEOUT_S
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
 from counterpoise.pipeline.tables.keeping import KeepingOptions
 from counterpoise.pipeline.tables.outage import through_outages
-from counterpoise.pipeline.watch.history_keeper import WatchSettings
-from counterpoise.pipeline.watch.watcher import ClusterWatcher
+from counterpoise.pipeline.watch.history_keeper import ClusterWatcher, WatchSettings
 
 
 def run(args: argparse.Namespace) -> int:

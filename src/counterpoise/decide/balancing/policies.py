@@ -25,21 +25,6 @@ CountGroup = Callable[[str, Mapping[str, Mapping[str, int]], Mapping[str, str]],
 bundles by broker and namespace, and the group of each namespace."""
 
 
-def count_namespaces(
-    group: str, bundle_counts: Mapping[str, Mapping[str, int]], groups: Mapping[str, str]
-) -> Mapping[str, int]:
-    """How many namespaces of an anti-affinity group each broker serves, as the modular load manager
-    counts.
-
-    ``bundle_counts``: bundles by broker and namespace; ``groups``: the group of each namespace.
-    """
-    served = {
-        broker: {name for name, bundles in namespaces.items() if bundles > 0}
-        for broker, namespaces in bundle_counts.items()
-    }
-    return namespaces_in_group(group, served, groups)
-
-
 @dataclass(frozen=True, slots=True)
 class PlacementPolicies:
     """The input of placement filters: the brokers, and the policies of the namespaces."""
@@ -55,7 +40,7 @@ class PlacementPolicies:
     domains: Mapping[str, str] = field(default_factory=lambda: _NONE)
     """By broker: its failure domain."""
     filters: FilterOptions = field(default_factory=FilterOptions)
-    count: CountGroup = count_namespaces
+    count: CountGroup = namespaces_in_group
 
     def as_reported(self, view: ClusterView) -> "PlacementPolicies":
         """A copy with the numbers of bundles and topics that a view's reports give."""

@@ -1,7 +1,7 @@
 """Anti-affinity groups: namespaces that should not share a broker, nor a failure domain."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from counterpoise.decide.filters.outcome import FilterOutcome, FilterStatus, applied, unchanged
 from counterpoise.decide.plan import Rejection, Rule
@@ -31,16 +31,18 @@ def same_group(left: str | None, right: str | None) -> bool:
 
 
 def namespaces_in_group(
-    group: str, namespaces_on: Mapping[str, Iterable[str]], group_of: Mapping[str, str]
+    group: str, bundle_counts: Mapping[str, Mapping[str, int]], group_of: Mapping[str, str]
 ) -> dict[str, int]:
     """How many *namespaces* of a group each broker serves, as the modular manager counts.
 
-    Brokers that serve none are absent.
+    ``bundle_counts`` has the number of bundles by broker and namespace. Brokers that serve none of
+    the group are absent from the result.
     """
-    counts: Counter[str] = Counter()
-    for broker, namespaces in namespaces_on.items():
-        counts[broker] = sum(same_group(group_of.get(each), group) for each in set(namespaces))
-    return dict(+counts)
+    counts = {
+        broker: sum(n > 0 and same_group(group_of.get(name), group) for name, n in served.items())
+        for broker, served in bundle_counts.items()
+    }
+    return {broker: count for broker, count in counts.items() if count > 0}
 
 
 def bundles_in_group(
@@ -48,8 +50,7 @@ def bundles_in_group(
 ) -> dict[str, int]:
     """How many *bundles* of a group each broker owns, as the extensible manager counts.
 
-    ``bundle_counts`` has the number of bundles by broker and namespace. Brokers without bundles of
-    the group are absent from the result.
+    The parameters are those of `namespaces_in_group`.
     """
     counts = {
         broker: sum(n for name, n in namespaces.items() if same_group(group_of.get(name), group))

@@ -55,12 +55,7 @@ class IsolationPolicy:
 
     def governs(self, namespace: str) -> bool:
         """Whether the policy applies to the namespace."""
-        return matches(self.namespaces, namespace)
-
-
-def matches(patterns: Sequence[str], text: str) -> bool:
-    """Whether any of the regular expressions matches the whole text."""
-    return matches_any(patterns, text)
+        return matches_any(self.namespaces, namespace)
 
 
 def governing_policy(
@@ -92,14 +87,14 @@ def isolate(
     if found is None:
         return _shared(brokers, policies, facts, persistent=persistent)
     name, policy = found
-    primaries = [each for each in brokers if matches(policy.primary, broker_host(each))]
+    primaries = [each for each in brokers if matches_any(policy.primary, broker_host(each))]
     short = len(primaries) < policy.min_limit
     limit = f"{len(primaries)} of at least {policy.min_limit} primaries are there"
 
     def judge(broker: str) -> Rejection | None:
         if broker in primaries:
             return None
-        if not matches(policy.secondary, broker_host(broker)):
+        if not matches_any(policy.secondary, broker_host(broker)):
             return _NOT_AMONG.refuses(broker, policy=repr(name))
         if short:
             return None
@@ -130,7 +125,7 @@ def _shared(
             sentence = f"{{subject}} serves no {kind} topics ({{setting}})"
             return Rejection(broker, "topic_domain", None, None, setting, sentence)
         for name in sorted(policies):
-            if matches(policies[name].primary, broker_host(broker)):
+            if matches_any(policies[name].primary, broker_host(broker)):
                 return _RESERVED.refuses(broker, policy=repr(name))
         return None
 

@@ -202,8 +202,8 @@ IN_PIPELINE: tuple[Fault, ...] = (
     ),
     Fault(
         "a single look that saw nothing is a success",
-        "pipeline/watch/watcher.py",
-        "                        raise history_keeper.NothingSeenError(reason)\n",
+        "pipeline/watch/history_keeper.py",
+        "                        raise NothingSeenError(reason)\n",
         "                        pass\n",
         f"{_KEEPER}::test_a_single_look_ends_without_a_notice_and_shows_its_credentials",
     ),

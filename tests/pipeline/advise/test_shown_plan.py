@@ -8,8 +8,7 @@ import pytest
 
 from counterpoise.decide.advice.plan import MoveTime
 from counterpoise.decide.advice.planned import advise
-from counterpoise.pipeline.advise.page import page_of
-from counterpoise.pipeline.advise.plots import brokers_plot, steps_plot
+from counterpoise.pipeline.advise.page import brokers_plot, page_of, steps_plot
 from counterpoise.pipeline.advise.text import lines_of
 from counterpoise.pipeline.page.drawing import AFTER, BEFORE
 from tests.decide.advice.test_planned import UNEVEN, plan, snapshot

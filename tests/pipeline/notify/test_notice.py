@@ -10,8 +10,7 @@ from counterpoise.decide.balancing.approval import ApprovalRules
 from counterpoise.decide.balancing.moves import MoveStatus
 from counterpoise.pipeline.notify.notice import BalancerNotices, Notice, NoticeKind, NoticeSeverity
 from counterpoise.pipeline.notify.webhook import NotifyOptions
-from counterpoise.pipeline.watch.history_keeper import WatchSettings
-from counterpoise.pipeline.watch.watcher import ClusterWatcher
+from counterpoise.pipeline.watch.history_keeper import ClusterWatcher, WatchSettings
 from tests.pipeline.fake_cluster import FakeCluster
 from tests.pipeline.test_rounds import FAILED, MADE, MOVED, TWO, Script, Story, ended
 from tests.pipeline.watchdog.test_alerts import Script as WatchdogScript

@@ -17,8 +17,7 @@ from counterpoise.pipeline.tables.faults import (
 from counterpoise.pipeline.tables.heartbeat import HeartbeatOptions
 from counterpoise.pipeline.tables.outage import through_outages
 from counterpoise.pipeline.tables.schema import REPORTS
-from counterpoise.pipeline.watch.history_keeper import WatchSettings
-from counterpoise.pipeline.watch.watcher import ClusterWatcher
+from counterpoise.pipeline.watch.history_keeper import ClusterWatcher, WatchSettings
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import reader_of
 from tests.pipeline.s3_server import Bucket

@@ -21,8 +21,11 @@ from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
 from counterpoise.pipeline.tables.reports import land, newest_poll
 from counterpoise.pipeline.tables.schema import REPORTS
-from counterpoise.pipeline.watch.history_keeper import NothingSeenError, WatchSettings
-from counterpoise.pipeline.watch.watcher import ClusterWatcher
+from counterpoise.pipeline.watch.history_keeper import (
+    ClusterWatcher,
+    NothingSeenError,
+    WatchSettings,
+)
 from counterpoise.pipeline.watchdog import watchdog as watchdog_module
 from counterpoise.security.client import ClientSecurity
 from counterpoise.security.options import ClientOptions

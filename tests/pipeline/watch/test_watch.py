@@ -15,10 +15,9 @@ from counterpoise.pipeline.tables.faults import HistoryInUseError
 from counterpoise.pipeline.tables.location import open_location
 from counterpoise.pipeline.tables.schema import OWNERSHIP_CHANGES, REPORTS
 from counterpoise.pipeline.watch.changes import Changes
-from counterpoise.pipeline.watch.history_keeper import WatchSettings
+from counterpoise.pipeline.watch.history_keeper import ClusterWatcher, WatchSettings
 from counterpoise.pipeline.watch.metrics import Metrics
 from counterpoise.pipeline.watch.serve import CannotListenError, serving
-from counterpoise.pipeline.watch.watcher import ClusterWatcher
 from tests.load.story import Loads, poll
 from tests.pipeline.fake_cluster import FakeCluster, bundle_name
 from tests.pipeline.histories import reader_of

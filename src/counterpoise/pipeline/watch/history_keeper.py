@@ -1,12 +1,13 @@
-"""The base class of watcher and balancer: polls a cluster and is its history's only writer."""
+"""A watcher, and what it shares with a balancer: each is the only writer of its history."""
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field
 
 import aiohttp
 
+from counterpoise.load.rows import ReportRows
 from counterpoise.names.callbacks import SentenceSink
 from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.clock import HTTP_TIMEOUT_S, wall_clock_ms
@@ -150,3 +151,39 @@ class HistoryKeeper:
         if stops:
             self._log("stopped by `counterpoise control`")
         return stops
+
+
+class ClusterWatcher(HistoryKeeper):
+    """Polls a cluster into one history; decides and moves nothing. It needs no Spark."""
+
+    def __init__(
+        self,
+        settings: WatchSettings,
+        log: SentenceSink,
+        after_poll: Callable[[ReportRows], Awaitable[None]] | None = None,
+    ) -> None:
+        """`after_poll` is called with each stored poll."""
+        super().__init__(settings, log)
+        self._after_poll = after_poll
+
+    async def run(self, stop: asyncio.Event) -> None:
+        """Watch until `stop` is set.
+
+        Raises `HistoryInUseError`, `HistoryFaultError`, `CannotListenError`, and, with the setting
+        `once`, `NothingSeenError` if the poll found nothing.
+        """
+        async with self._opened() as history:
+            while not stop.is_set():
+                rows = await history.polling.poll()
+                if self._after_poll is not None:
+                    await self._after_poll(rows)
+                self.is_under_way = True
+                history.keeping.folded(int(rows["poll_id"][0]))
+                if self._settings.once:
+                    if reason := trouble(rows):
+                        raise NothingSeenError(reason)
+                    return
+                if await self._has_ended():
+                    return
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(stop.wait(), self._settings.poll_every_s)

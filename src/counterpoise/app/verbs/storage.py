@@ -4,7 +4,7 @@ import argparse
 import asyncio
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -158,23 +158,9 @@ async def _entries(
             return
 
 
-async def _space(
-    cluster: LedgerCluster, args: argparse.Namespace
-) -> AsyncIterator[Sequence[SpaceRow]]:
-    yield await space_rows(cluster, args.by)
-
-
-async def _bookies(
-    cluster: LedgerCluster, args: argparse.Namespace
-) -> AsyncIterator[Sequence[replication.BookieRow]]:
-    yield await replication.bookie_rows(cluster)
-
-
-async def _replication(
-    cluster: LedgerCluster, args: argparse.Namespace
-) -> AsyncIterator[Sequence[replication.ReplicationRow]]:
-    async for rows in replication.replication_rows(cluster):
-        yield rows
+async def _at_once(rows: Awaitable[Sequence[Any]]) -> AsyncIterator[Sequence[Any]]:
+    """Return all rows as one batch."""
+    yield await rows
 
 
 async def _orphans(
@@ -217,8 +203,14 @@ SUBJECTS: Final[Mapping[str, StorageSubject]] = {
     "ledgers": StorageSubject(LedgerRow, _ledgers),
     "cursors": StorageSubject(CursorRow, _cursors),
     "entries": StorageSubject(EntryRow, _entries, "unreadable"),
-    "space": StorageSubject(SpaceRow, _space),
-    "bookies": StorageSubject(replication.BookieRow, _bookies),
-    "replication": StorageSubject(replication.ReplicationRow, _replication, "at_risk"),
+    "space": StorageSubject(SpaceRow, lambda cluster, args: _at_once(space_rows(cluster, args.by))),
+    "bookies": StorageSubject(
+        replication.BookieRow, lambda cluster, _: _at_once(replication.bookie_rows(cluster))
+    ),
+    "replication": StorageSubject(
+        replication.ReplicationRow,
+        lambda cluster, _: replication.replication_rows(cluster),
+        "at_risk",
+    ),
     "orphans": StorageSubject(OrphanRow, _orphans, "orphan"),
 }

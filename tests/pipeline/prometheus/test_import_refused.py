@@ -12,7 +12,8 @@ from counterpoise.app.clusters.throwaway import ThrowAwayAuthority
 from counterpoise.app.main import main
 from counterpoise.load.poll_rows import poll_rows
 from counterpoise.pipeline.bundle_lookup import name_in
-from counterpoise.pipeline.prometheus.import_record import NotImportableError, begun, read_record
+from counterpoise.pipeline.prometheus.import_record import begun, read_record
+from counterpoise.pipeline.prometheus.source import SeriesError
 from counterpoise.pipeline.tables.reports import land, newest_poll
 from tests.pipeline.histories import reader_of, writer_of
 from tests.pipeline.prometheus.fake_prometheus import FakePrometheus, playing
@@ -117,7 +118,7 @@ async def test_an_import_goes_on_with_what_it_was_made_of_alone(tmp_path: Path) 
     replace(record, last_ms=FIRST_MS).write(reader.location)
     assert begun(reader, record) == record
     for name, value in (("source", "x"), ("match", "job=x"), ("by", "bundles"), ("step_ms", 7)):
-        with pytest.raises(NotImportableError) as raised:
+        with pytest.raises(SeriesError) as raised:
             begun(reader, replace(record, **{name: value}))
         assert f"({getattr(record, name)}, now {value})" in str(raised.value)
 

@@ -13,12 +13,12 @@ from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.pipeline.collect.admin import Admin, RefusedError
 from counterpoise.pipeline.prometheus.boundaries import (
-    BoundariesError,
     ClusterBoundaries,
     KnownBundles,
     NamedBoundaries,
 )
 from counterpoise.pipeline.prometheus.series import SeriesLabels, SeriesPlace
+from counterpoise.pipeline.prometheus.source import SeriesError
 from counterpoise.pipeline.prometheus.time_grid import DAY_MS, TimeGrid
 
 HALVES = ["0x00000000", "0x80000000", "0xffffffff"]
@@ -180,7 +180,7 @@ async def test_the_first_broker_that_knows_says_which_bundles_a_namespace_has(
     bundles = await ClusterBoundaries(cast("Admin", Brokers()), addresses).of(namespace)
     assert (bundles is not None) is found
     left[:] = [500] * len(addresses)
-    with pytest.raises(BoundariesError, match=r"bundles of t/n \(http://b0:80: HTTP 500"):
+    with pytest.raises(SeriesError, match=r"bundles of t/n \(http://b0:80: HTTP 500"):
         await ClusterBoundaries(cast("Admin", Brokers()), addresses).of(namespace)
 
 
@@ -188,5 +188,5 @@ async def test_the_first_broker_that_knows_says_which_bundles_a_namespace_has(
 def test_a_file_that_names_no_bundles_is_refused_by_its_name(text: str, tmp_path: Path) -> None:
     file = tmp_path / "bundles.json"
     file.write_text(text)
-    with pytest.raises(BoundariesError, match=str(file)):
+    with pytest.raises(SeriesError, match=str(file)):
         NamedBoundaries.read(file)

@@ -13,25 +13,22 @@ from urllib.parse import quote
 import orjson
 
 from counterpoise.names.bundle import NamespaceBundles
-from counterpoise.names.errors import ExplainedError, InvalidName
+from counterpoise.names.errors import InvalidName
 from counterpoise.names.namespace import NamespaceName
 from counterpoise.names.topic import TopicName
 from counterpoise.pipeline.collect.admin import NOT_FOUND, UNREADABLE, Admin, RefusedError
 from counterpoise.pipeline.collect.words import error_text
+from counterpoise.pipeline.prometheus.source import SeriesError
 
 DEFAULT_BUNDLES: Final = 4
 """`defaultNumberOfNamespaceBundles` of Pulsar 4."""
-
-
-class BoundariesError(ExplainedError):
-    """Bundles cannot be read; the message says of which namespace, why, and what to do."""
 
 
 class BundleBoundaries(Protocol):
     """A source of the bundle boundaries of namespaces."""
 
     async def of(self, namespace: NamespaceName) -> NamespaceBundles | None:
-        """The bundle boundaries of a namespace; None if unknown. Raises `BoundariesError`."""
+        """The bundle boundaries of a namespace; None if unknown. Raises `SeriesError`."""
 
 
 class NamedBoundaries:
@@ -42,7 +39,7 @@ class NamedBoundaries:
 
     def __init__(self, found: Mapping[str, Any], where: str = "") -> None:
         """`found` has a number of bundles, or boundaries, by namespace; `where` is the file's name,
-        for the message of `BoundariesError`, which is raised if `found` is invalid.
+        for the message of `SeriesError`, which is raised if `found` is invalid.
         """
         self._bundles: dict[str, NamespaceBundles] = {}
         for name, value in found.items():
@@ -50,21 +47,21 @@ class NamedBoundaries:
                 namespace = NamespaceName.parse(name)
                 self._bundles[str(namespace)] = _bundles_of(namespace, value)
             except (InvalidName, KeyError, TypeError, AttributeError) as error:
-                raise BoundariesError(
+                raise SeriesError(
                     f"{where}: the bundles of {name!r} cannot be read ({error}): expected their "
                     'number, or boundaries such as ["0x00000000", "0x80000000", "0xffffffff"]'
                 ) from None
 
     @classmethod
     def read(cls, path: Path) -> "NamedBoundaries":
-        """Read a file with bundle boundaries; raises `BoundariesError`."""
+        """Read a file with bundle boundaries; raises `SeriesError`."""
         try:
             found = orjson.loads(path.read_bytes())
         except (OSError, orjson.JSONDecodeError) as error:
             why = getattr(error, "strerror", None) or f"it is no JSON: {error}"
-            raise BoundariesError(f"cannot read {path}: {why}") from None
+            raise SeriesError(f"cannot read {path}: {why}") from None
         if not isinstance(found, dict):
-            raise BoundariesError(f"{path}: expected an object of namespaces and their bundles")
+            raise SeriesError(f"{path}: expected an object of namespaces and their bundles")
         return cls(found, str(path))
 
     async def of(self, namespace: NamespaceName) -> NamespaceBundles | None:
@@ -93,7 +90,7 @@ class ClusterBoundaries:
                 refused.append(f"{address}: {error_text(error)}")
             except (*UNREADABLE, ValueError, KeyError, TypeError) as error:
                 refused.append(f"{address}: {error_text(error)}")
-        raise BoundariesError(
+        raise SeriesError(
             f"the cluster does not give the bundles of {namespace} ({'; '.join(refused)}): see "
             "that --admin-url is right, or name the bundles in a file (--bundles)"
         )
@@ -115,7 +112,7 @@ class KnownBundles:
         return str(found.bundle_of(topic)) if found else None
 
     async def ask(self, namespace: NamespaceName) -> None:
-        """Read and remember the bundles of a namespace; raises `BoundariesError`."""
+        """Read and remember the bundles of a namespace; raises `SeriesError`."""
         if namespace in self._bundles:
             return
         found = await self._source.of(namespace) if self._source else None

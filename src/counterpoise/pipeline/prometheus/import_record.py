@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import orjson
 
-from counterpoise.names.errors import ExplainedError
 from counterpoise.pipeline.prometheus.report_rows import PieceFacts
+from counterpoise.pipeline.prometheus.source import SeriesError
 from counterpoise.pipeline.tables.history import TablesReader
 from counterpoise.pipeline.tables.location import Location
 from counterpoise.pipeline.tables.plain_files import read_plain, write_plain
@@ -20,10 +20,6 @@ from counterpoise.pipeline.tables.schema import REPORTS
 NAME: Final = "imported.json"
 IMPORTED: Final = "counterpoise-import"
 """The name of a Delta application transaction: its version is the newest poll that was imported."""
-
-
-class NotImportableError(ExplainedError):
-    """Nothing can be imported into this history; the message says why, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,19 +49,19 @@ class ImportRecord:
 def begun(reader: TablesReader, requested: ImportRecord) -> ImportRecord | None:
     """The record of an earlier import to continue; None in a history without any poll.
 
-    Raises `NotImportableError` if the history is not from the same import, and `HistoryFaultError`.
+    Raises `SeriesError` if the history is not from the same import, and `HistoryFaultError`.
     """
     newest, address = newest_poll(reader), reader.location.address
     if not newest:
         return None
     if reader.transaction(REPORTS, IMPORTED) != newest:
-        raise NotImportableError(
+        raise SeriesError(
             f"{address} has looks at a cluster that were not imported, and nothing can be put "
             "before or between them: name a directory that is not there yet"
         )
     found = read_record(reader.location)
     if found is None:
-        raise NotImportableError(
+        raise SeriesError(
             f"{address} was imported, and its {NAME} is gone or damaged: what it was made of is "
             "not known any more; name a directory that is not there yet"
         )
@@ -77,7 +73,7 @@ def begun(reader: TablesReader, requested: ImportRecord) -> ImportRecord | None:
     ):
         was, now = getattr(found, name), getattr(requested, name)
         if was != now:
-            raise NotImportableError(
+            raise SeriesError(
                 f"{address} is an import with another value of {what} ({was}, now {now}): give the "
                 "same to go on with it, or name a directory that is not there yet"
             )

@@ -91,8 +91,8 @@ class HistoryImport:
     async def run(self) -> ImportRecord:
         """Import the requested span, and return the history's record.
 
-        Raises `SeriesError`, `NotImportableError`, `BoundariesError`, `HistoryFaultError` and
-        `HistoryInUseError`; if the first piece fails, nothing is written.
+        Raises `SeriesError`, `HistoryFaultError` and `HistoryInUseError`; if the first piece fails,
+        nothing is written.
         """
         options = self._options
         outline = await self._source.outline(series.RATE_SERIES[options.by][0], options.grid)

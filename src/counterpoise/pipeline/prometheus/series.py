@@ -86,7 +86,7 @@ class SeriesLabels:
         """The broker, bundle and topic of each series, from its labels as JSON; None for labels
         that cannot be parsed.
 
-        Raises `BoundariesError`.
+        Raises `SeriesError`.
         """
         for each in lines:
             if each not in self._known:

@@ -10,7 +10,9 @@ from counterpoise.pipeline.prometheus.time_grid import TimeGrid
 
 
 class SeriesError(ExplainedError):
-    """Series cannot be read; the message says which, why, and what to do."""
+    """Series cannot be imported: they cannot be read, their bundles are unknown, or the history is
+    of another origin. The message says what to do.
+    """
 
 
 class TooManyValuesError(Exception):

@@ -29,7 +29,7 @@ class Candidate:
         self.leaders.append(leader)
 
 
-async def test_the_first_leads_and_is_notified_once() -> None:
+async def test_the_first_leads_and_is_notified_once(caplog: pytest.LogCaptureFixture) -> None:
     tree = MemoryTree()
     one, two = Candidate(tree.open(), "b1"), Candidate(tree.open(), "b2")
     await one.election.start()
@@ -46,6 +46,7 @@ async def test_the_first_leads_and_is_notified_once() -> None:
     assert [each for each in two.leaders if each is not None] == [one.me, two.me]
     await two.election.stop()
     assert await two.store.get(LEADER_NODE) is None
+    assert not caplog.records, "nothing is wrong with two brokers of two ids"
 
 
 async def test_two_brokers_with_one_id_leave_each_other_s_node_alone(

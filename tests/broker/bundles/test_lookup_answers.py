@@ -10,7 +10,7 @@ import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup import LOOKUP_S, LookupService
-from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect
+from counterpoise.broker.bundles.lookup_result import LookupConnect, LookupRedirect, for_listener
 from counterpoise.broker.bundles.tally import BundleTally
 from counterpoise.metadata import StoreUnavailable
 from counterpoise.names.bundle import BundleName
@@ -360,3 +360,47 @@ async def test_a_bundle_on_its_way_to_a_broker_that_is_gone_waits_for_the_leader
     cluster.where = BundleLocation(owner(OTHER))
     assert await looking == connect(OTHER)
     assert cluster.assigned == []
+
+
+@pytest.mark.parametrize(
+    ("listener", "plain", "secure"),
+    [
+        (None, "pulsar://b:1", "pulsar+ssl://b:2"),
+        ("", "pulsar://b:1", "pulsar+ssl://b:2"),
+        ("out", "pulsar://out:1", None),
+        ("safe", None, "pulsar+ssl://safe:2"),
+        ("both", "pulsar://both:1", "pulsar+ssl://both:2"),
+    ],
+)
+@pytest.mark.parametrize("kind", [LookupConnect, LookupRedirect])
+def test_a_listeners_addresses_stand_in_place_of_all_those_of_the_broker(
+    kind: type[LookupConnect | LookupRedirect],
+    listener: str | None,
+    plain: str | None,
+    secure: str | None,
+) -> None:
+    listeners = {
+        "out": {"brokerServiceUrl": "pulsar://out:1"},
+        "safe": {"brokerServiceUrlTls": "pulsar+ssl://safe:2"},
+        "both": {
+            "brokerServiceUrl": "pulsar://both:1",
+            "brokerServiceUrlTls": "pulsar+ssl://both:2",
+        },
+    }
+    answer = kind(
+        broker_id="b:80",
+        service_url="pulsar://b:1",
+        web_url="http://b:80",
+        service_url_tls="pulsar+ssl://b:2",
+        web_url_tls="https://b:443",
+        listeners=listeners,
+    )
+    found = for_listener(listener, answer)
+    assert (found.service_url, found.service_url_tls) == (plain, secure)
+    assert (found.broker_id, found.web_url, found.web_url_tls) == (
+        "b:80",
+        "http://b:80",
+        "https://b:443",
+    )
+    with pytest.raises(BrokerError, match="do not have no listener"):
+        for_listener("no", answer)

@@ -182,12 +182,15 @@ async def test_the_new_owner_is_not_known_while_the_store_is_away() -> None:
     assert here.tally.unloaded == {SUCCESS: 1}
 
 
+@pytest.mark.parametrize(("unloads_per_s", "second_s"), [(1, 1.0), (2, 0.5), (0, 0.0), (-1, 0.0)])
 @on_jumping_loop
-async def test_a_broker_that_leaves_hands_over_at_its_rate_to_those_that_are_there() -> None:
+async def test_a_broker_that_leaves_hands_over_at_its_rate_to_those_that_are_there(
+    unloads_per_s: int, second_s: float
+) -> None:
     here = Surroundings()
     here.chosen = "gone:1"
-    await here.moves.leave(unloads_per_s=2)
-    assert here.named("release") == [[WHOLE, None, 0.0], [OTHER, None, 0.5]]
+    await here.moves.leave(unloads_per_s=unloads_per_s)
+    assert here.named("release") == [[WHOLE, None, 0.0], [OTHER, None, second_s]]
 
 
 async def test_a_bundle_that_fails_keeps_no_other_on_a_broker_that_leaves(

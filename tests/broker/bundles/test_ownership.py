@@ -214,3 +214,17 @@ async def test_a_bundle_that_is_being_split_is_not_released() -> None:
     await me.ownership.replaced(BUNDLE)
     assert not await me.ownership.release(BUNDLE, None), "it is not served any more"
     me.ownership.close()
+
+
+@pytest.mark.parametrize("step", ["prepare_s", "close_topics_s", "successor_s"])
+def test_a_release_may_take_as_long_as_each_of_its_steps_does(step: str) -> None:
+    short = {"prepare_s": 1.0, "close_topics_s": 1.0, "successor_s": 1.0}
+
+    def within_s(**options: float) -> float:
+        made = OwnershipOptions(owner(ME), **(short | options))
+        protocol = PROTOCOLS[MODULAR](made, lambda: 0)
+        ownership = BundleOwnership(MemoryTree().open(), protocol, made, Owner(MODULAR).drain)
+        ownership.close()
+        return ownership.release_within_s
+
+    assert within_s(**{step: 100.0}) - within_s() == 99.0

@@ -131,3 +131,13 @@ def test_a_broker_that_counted_more_bytes_than_all_brokers_before_has_the_whole_
     assert usage.measure(1.0).memory.usage == pytest.approx(
         whole.measure(1.0).memory.usage, rel=0.5
     )
+
+
+def test_a_broker_that_has_left_its_process_is_measured_as_if_it_were_alone() -> None:
+    """Its last report may be made when it has left."""
+    process = SharedProcess()
+    wire = Wire(process)
+    usage = ProcessUsage(wire.traffic, process, nic_gbps=1.0)
+    alone = usage.measure(0.0).memory.usage
+    process.leave(wire.traffic)
+    assert usage.measure(1.0).memory.usage == pytest.approx(alone, rel=0.5)

@@ -106,7 +106,7 @@ def client(cluster: Cluster) -> Iterator[pulsar.Client]:
 
 
 def receive(consumer: pulsar.Consumer, count: int) -> list[pulsar.Message]:
-    return [consumer.receive(15_000) for _ in range(count)]
+    return [consumer.receive(60_000) for _ in range(count)]
 
 
 def receive_from(consumers: list[pulsar.Consumer], count: int) -> dict[str, list[pulsar.Message]]:

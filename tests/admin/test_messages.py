@@ -35,7 +35,7 @@ def topic(namespace: str, connect: Connect) -> str:
     producer = client.create_producer(name, "says", batching_enabled=False)
     for number in range(5):
         producer.send(b"message %d" % number, properties={"number": str(number), "ü": "\n"})
-    consumer.acknowledge(consumer.receive(10_000))
+    consumer.acknowledge(consumer.receive(60_000))
     consumer.close()
     other.close()
     producer.close()

@@ -110,7 +110,7 @@ def loaded(
             for producer in producers * BURST:
                 producer.send_async(PAYLOAD, lambda *_: None)
             for consumer in consumers * BURST:
-                consumer.acknowledge(consumer.receive(10_000))
+                consumer.acknowledge(consumer.receive(60_000))
 
         def is_reported() -> bool:
             exchange()

@@ -42,7 +42,7 @@ def test_what_is_terminated_takes_nothing_more(api: Api, topic: str, connect: Co
     # What was published before is there to be read.
     consumer = connect().subscribe(name_of(topic), "s")
     for number in range(3):
-        message = consumer.receive(10_000)
+        message = consumer.receive(60_000)
         assert message.data() == b"%d" % number
         consumer.acknowledge(message)
 
@@ -128,7 +128,7 @@ def test_the_backlog_is_counted(
     assert size > 1000
     assert api("PUT", f"{topic}/backlogSize", half).value == size // 2
     consumer = connect().subscribe(name_of(topic), "s")
-    consumer.acknowledge(consumer.receive(10_000))
+    consumer.acknowledge(consumer.receive(60_000))
     consumer.close()
     answer = api("POST", f"{topic}/subscription/s/analyzeBacklog").value
     assert (answer["entries"], answer["messages"], answer["aborted"]) == (9, 9, False)

@@ -179,7 +179,7 @@ async def in_thread(work: Callable[[], T]) -> T:
 def client_of(broker: Broker) -> pulsar.Client:
     return pulsar.Client(
         broker.service_url,
-        operation_timeout_seconds=20,
+        operation_timeout_seconds=60,
         logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
     )
 

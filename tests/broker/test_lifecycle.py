@@ -42,7 +42,7 @@ async def test_produce_and_consume_on_three_brokers(any_brokers: BrokersOfTest) 
             for each in range(5):
                 producer.send(b"%d" % each)
             for _ in range(5):
-                message = consumer.receive(10_000)
+                message = consumer.receive(60_000)
                 consumer.acknowledge(message)
                 got.append(message.data())
         client.close()

@@ -162,7 +162,7 @@ def test_the_official_client_by_a_listener() -> None:
             client = pulsar.Client(
                 url,
                 listener_name=name,
-                operation_timeout_seconds=10,
+                operation_timeout_seconds=60,
                 logger=pulsar.ConsoleLogger(pulsar.LoggerLevel.Error),
             )
             client.create_producer("public/default/t").send(b"from outside")

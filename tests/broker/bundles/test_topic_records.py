@@ -160,8 +160,8 @@ def read_all(url: str) -> list[tuple[str, bytes]]:
         )
         found = []
         while reader.has_message_available():
-            message = reader.read_next(10_000)
-            stranger.acknowledge(stranger.receive(10_000))
+            message = reader.read_next(60_000)
+            stranger.acknowledge(stranger.receive(60_000))
             found.append((message.partition_key(), message.data()))
         return found
     finally:
@@ -288,7 +288,7 @@ def compacted(url: str) -> tuple[list[str], dict[str, str]]:
         )
         keys, last = [], dict[str, str]()
         while reader.has_message_available():
-            message = reader.read_next(10_000)
+            message = reader.read_next(60_000)
             keys.append(message.partition_key())
             last[message.partition_key()] = message.data().decode()
         return keys, {key: value for key, value in last.items() if value}
@@ -447,7 +447,7 @@ def read_as_json(url: str) -> list[dict[str, object]]:
         )
         found = []
         while reader.has_message_available():
-            record = reader.read_next(10_000).value()
+            record = reader.read_next(60_000).value()
             found.append({name: getattr(record, name) for name in READ})
         return found
     finally:

@@ -218,7 +218,7 @@ async def test_an_official_client_reads_pulsars_json(
         try:
             consumer = client.subscribe(load_data.BROKER_LOAD_DATA, "watch")
             exchanges.reports[broker.id] = replace(REPORT, num_bundles=400)
-            message = consumer.receive(10_000)
+            message = consumer.receive(60_000)
             return message.partition_key(), json.loads(message.data())
         finally:
             client.close()

@@ -147,7 +147,7 @@ async def test_an_official_client_reads_what_brokers_write(tables: list[Table]) 
         client = pulsar.Client(tables[1].broker.service_url)
         try:
             reader = client.create_reader(TOPIC, pulsar.MessageId.earliest)
-            message = reader.read_next(10_000)
+            message = reader.read_next(60_000)
             return message.partition_key(), json.loads(message.data())
         finally:
             client.close()

@@ -280,3 +280,26 @@ async def test_what_is_deleted_while_its_loss_is_looked_into_is_no_loss(tmp_path
     assert list((await log.read(1, 100)).entries) == [b"1"]
     await log.close()
     await store.close()
+
+
+@pytest.mark.parametrize("goes_on", [False, True])
+async def test_what_was_refused_does_not_come_back_once_cursors_were_saved_after_it(
+    tmp_path: Path, goes_on: bool
+) -> None:
+    """The file has all of it, since only its sync failed: its producer sends it again."""
+    disk = FaultyDisk()
+    store, log, heard = await opened(tmp_path, disk)
+    await write(log, heard, b"kept")
+    disk.before = fault = Failing("sync", ".ledger", errno.EIO)
+    await refused(log, heard, b"refused")
+    fault.on = False
+    if goes_on:
+        await write(log, heard, b"later")
+    log.save_cursor(cursor_at(log, 0))
+    await log.cursors_saved()
+    await store.close()
+    store = FileLedgerStore(tmp_path)
+    log = await store.open(NAME, "next", Heard())
+    assert await everything(log) == [b"kept", *([b"later"] if goes_on else [])]
+    await log.close()
+    await store.close()

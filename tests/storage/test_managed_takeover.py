@@ -255,6 +255,10 @@ async def test_a_former_owner_that_goes_on_late_leaves_the_log_to_its_successor(
     await first.close()
     assert not await store.is_released(NAME)
     assert list(second.cursors) == ["s"]
+    stored = await cluster.metadata.get(PATH)
+    *closed, written = parse_managed_ledger(NAME, stored.value).ledgers
+    assert [(each.entries, bool(each.closed_ms)) for each in closed] == [(2, True)]
+    assert not written.closed_ms, "every other one would be recovered again and again"
     third = await cluster.broker().open(NAME, "third", Heard())
     assert third.cursors["s"].mark_delete == third.position(1)
     assert await everything(third) == [b"a", b"b"]
@@ -416,6 +420,28 @@ async def test_a_log_is_released_until_its_next_owner_begins_however_that_ends()
             assert await store.is_released(NAME)
         await cluster.broker().open(NAME, "dies", Heard())
         assert not await store.is_released(NAME)
+
+
+async def test_a_log_whose_ledger_could_not_be_closed_is_not_released(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All of it is stored, and its next owner has to recover it."""
+    cluster, heard = Cluster(), Heard()
+    store = cluster.broker()
+    log = await store.open(NAME, "ours", heard)
+    await write(log, heard, b"0", b"1")
+
+    async def close(_: MemoryWriter) -> None:
+        raise BookKeeperError("no bookie can be reached")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(MemoryWriter, "close", close)
+        await log.close()
+    assert not await store.is_released(NAME)
+    log = await cluster.broker().open(NAME, "next", Heard())
+    assert await everything(log) == [b"0", b"1"]
+    await log.close()
+    assert await store.is_released(NAME)
 
 
 async def test_a_ledger_is_deleted_once() -> None:

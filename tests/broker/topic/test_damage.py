@@ -212,3 +212,25 @@ async def test_what_was_lost_and_is_deleted_since_hides_nothing_that_follows_it(
             await world.consumer(permits=COUNT, subscription=name)
             await world.wire.until(lambda: len(world.wire.deliveries) == COUNT - end)
             assert [d[3] for _, d in world.wire.deliveries] == pristine.entries[end:]
+
+
+async def test_a_consumer_that_waits_for_permits_goes_on_behind_what_was_lost_and_deleted(
+    tmp_path: Path,
+) -> None:
+    """Another subscription finds the loss, and what it passes over is deleted before it reads."""
+    pristine, positions = await fill(tmp_path, crash=False)
+    begin = next(n for n, each in enumerate(positions) if each.ledger_id > positions[0].ledger_id)
+    async with broker(tmp_path) as world:
+        waits = await world.consumer(SubscriptionType.Shared, permits=0)
+        reads = await world.consumer(SubscriptionType.Shared, subscription="reads", permits=0)
+        (first,) = (tmp_path / NAME).glob(f"{positions[0].ledger_id}-*.ledger")
+        await asyncio.to_thread(first.unlink)
+        reads.flow(COUNT)
+        await world.wire.until(lambda: len(world.wire.deliveries) == COUNT - begin)
+        topic = await world.topic()
+        await topic.trim()
+        assert topic.log.begin == begin
+        waits.flow(COUNT)
+        await world.wire.until(lambda: len(world.wire.payloads(waits)) == COUNT - begin)
+        got = [d[3] for number, d in world.wire.deliveries if number == waits.consumer_id]
+        assert got == pristine.entries[begin:]

@@ -1,6 +1,7 @@
 """What a topic allows its clients, by broker.conf and by its policies."""
 
 import asyncio
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -250,3 +251,13 @@ async def test_exclusive_access_goes_to_a_producer_that_may_stay(encrypted: bool
     assert [producer_id for producer_id, _ in world.wire.ready] == stays
     assert len(world.wire.closed_producers) == 3 - len(stays)
     assert topic.attached_clients() == len(stays)
+
+
+@pytest.mark.parametrize(("name", "full"), [("x", True), ("__change_events", False)])
+async def test_a_system_topic_has_as_many_subscriptions_as_brokers(name: str, full: bool) -> None:
+    world = World(MemoryLedgerStore(), options=TopicOptions(max_subscriptions=1))
+    world.name = TopicName.parse(f"persistent://t/n/{name}")
+    await world.consumer(subscription="one")
+    with pytest.raises(BrokerError, match="maxSubscriptionsPerTopic: 1") if full else nullcontext():
+        await world.consumer(subscription="two")
+    assert len((await world.topic()).subscriptions) == (1 if full else 2)

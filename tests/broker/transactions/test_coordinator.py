@@ -302,3 +302,17 @@ async def test_what_fails_after_its_caller_has_given_up_is_no_error_of_the_broke
     del coordinator
     gc.collect()
     assert "never retrieved" not in caplog.text
+
+
+@on_jumping_loop
+async def test_a_transaction_whose_coordinator_has_moved_times_out_there_and_not_here() -> None:
+    place = Place()
+    coordinator = await place.open(participants := Participants())
+    await coordinator.open(1000, None)
+    place.is_owner = False
+    await pass_time(3)
+    assert (coordinator.figures.timed_out, participants.asked) == (0, [])
+    place.is_owner = True
+    successor = await place.open(Participants())
+    await pass_time(1)
+    assert (successor.figures.timed_out, successor.figures.aborted) == (1, 1)

@@ -120,6 +120,15 @@ def test_nothing_keeps_what_was_evicted_or_closed() -> None:
         assert first.at(19) is None
 
 
+def test_a_chunk_has_entries_of_one_ledger() -> None:
+    """Readers count the positions of all of its entries from that of the first."""
+    log = LogCache(EntryCache(50_000))
+    for number, ledger in enumerate((0, 0, 1, 1, 1, 2)):
+        log.add(group(2 * number, 2, ledger))
+    found = [(log.at(index).first, len(log.at(index).entries)) for index in (0, 3, 4, 9, 10)]
+    assert found == [(0, 4), (0, 4), (4, 6), (4, 6), (10, 2)]
+
+
 def test_a_chunk_that_was_read_may_grow_at_its_end_only() -> None:
     log = LogCache(EntryCache(5_000))
     log.add(group(0, 2))

@@ -115,6 +115,24 @@ async def test_without_any_state_the_ledgers_are_served(tmp_path: Path, damage: 
         await store.close()
 
 
+async def test_cursors_are_lost_as_long_as_a_ledger_is_left_from_before(tmp_path: Path) -> None:
+    """A subscription that comes later than that cannot have been there."""
+    store, log = await with_cursor(tmp_path)
+    await log.close()
+    await store.close()
+    for path in (tmp_path / NAME).glob("state-*"):
+        spoil(path, "zeros")
+    store, heard = FileLedgerStore(tmp_path), Heard()
+    log = await store.open(NAME, "next", heard)
+    await write(log, heard, b"new")
+    assert log.cursors_lost
+    log.trim(log.end - 1)
+    assert not log.cursors_lost
+    await log.close()
+    assert not (await store.open(NAME, "last", Heard())).cursors_lost
+    await store.close()
+
+
 async def test_a_state_of_the_old_format_is_read(tmp_path: Path) -> None:
     directory = tmp_path / NAME
     await asyncio.to_thread(directory.mkdir, parents=True)

@@ -94,7 +94,7 @@ async def test_of_a_topic_and_the_producers_that_wait() -> None:
         )
         return SimpleNamespace(
             name=name, ready=ready, flow=flow, meter=meter(300), producer_id=1, request=request,
-            connected_since=0.0,
+            connected_since=0.0, chunks=meter(400) if name == "a" else None,
         )  # fmt: skip
 
     waits = SimpleNamespace(level=LimitLevel.TOPIC_PUBLISH)
@@ -123,6 +123,7 @@ async def test_of_a_topic_and_the_producers_that_wait() -> None:
     assert shown["backlogSize"] == 240, "of the subscription with the most"
     assert (shown["waitingPublishers"], shown["ownerBroker"]) == (1, "b:1")
     limited, *others = shown["publishers"]
+    assert [each["chunkedMessageRate"] for each in shown["publishers"]] == [400.5, 0.0, 0.0]
     assert (limited["rateLimitedTimes"], limited["rateLimitedSeconds"]) == (4, 2.5)
     assert limited["rateLimitedBy"] == "TopicPublishRate"
     assert not [each for each in others if "rateLimitedTimes" in each]

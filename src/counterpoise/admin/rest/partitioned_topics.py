@@ -114,7 +114,9 @@ async def update(request: web.Request) -> None:
 
 @routes.delete(f"{TOPIC}/partitions", access.namespace("DELETE_TOPIC"), query=route.FORCE)
 async def delete(request: web.Request) -> None:
-    """Remove a partitioned topic with its partitions."""
+    """Remove a partitioned topic with its partitions; 412 if one of them has clients or
+    subscriptions, unless ``force=true``.
+    """
     topic = _whole_topic_of(request)
     policies, count = broker_of(request).policies, await partition_count(request, topic)
     if count is None:
@@ -132,7 +134,13 @@ async def delete(request: web.Request) -> None:
     force = str(flag(request, "force")).lower()
     for index in range(count):
         path = f"{path_of(topic.partition(index))}?force={force}"
-        await ask_if_found(request, "DELETE", path)
+        try:
+            await ask_if_found(request, "DELETE", path)
+        except errors.RestError as error:
+            if error.status != HTTPStatus.PRECONDITION_FAILED:
+                raise
+            busy = f"Topic has active producers/subscriptions: {error.reason}"
+            raise errors.precondition_failed(busy) from None
     await broker_of(request).schemas.delete(topic)
     with errors.refused(NotFound, errors.not_found(f"Partitioned Topic not found: {topic}")):
         await policies.partitioned_topic(topic).delete()

@@ -353,7 +353,18 @@ SMALL, LARGE = (json.dumps(each).encode() for each in (OLD, STRICTER))
         (avro({"type": "enum", "name": "E"}), False),
         (avro({"type": "fixed", "name": "F", "size": "4"}), False),
         (avro(record(name="1")), False),
-        (avro(record(name="a..b")), False),
+        (avro(record(name="a.1")), False),
+        (avro(record(name="a.")), False),
+        (avro(record(name=None)), False),  # type: ignore[arg-type]
+        (avro(record(name="a-b")), False),
+        (avro(record(name="a\u00b2")), False),
+        (avro(record(name="\U00020000")), False),
+        (avro(record(name="_9")), True),
+        (avro(record(name="1-$..b")), True),
+        (avro(record(name="\u8ba2\u5355")), True),
+        (avro(record(name="\u0664")), False),
+        (avro({"type": "error", "name": "X", "fields": []}), True),
+        (avro({"type": "error", "name": "X"}), False),
         (avro({"type": "array"}), False),
         (avro({"type": "map", "values": ["int", {"type": "array", "items": "R"}]}), False),
         (avro(TREE), True),
@@ -369,6 +380,24 @@ SMALL, LARGE = (json.dumps(each).encode() for each in (OLD, STRICTER))
 )
 def test_what_is_valid_in_every_part_is_a_schema(schema: Schema, is_valid: bool) -> None:
     assert (why_invalid(schema) is None) is is_valid
+
+
+def test_an_error_is_a_record() -> None:
+    error = {**record(("a", "int")), "type": "error"}
+    assert why_incompatible(avro(record(("a", "int"))), avro(error)) is None
+    assert why_incompatible(avro(record(("a", "string"))), avro(error)) is not None
+
+
+@pytest.mark.parametrize("consumer", [False, True])
+def test_what_names_no_message_is_refused_with_a_sentence(consumer: bool) -> None:
+    # A consumer's schema is not looked at alone, and an earlier version stored any.
+    valid, not_valid = (
+        avro({"rootMessageTypeName": name}, Raw.ProtobufNative) for name in ("p.M", 5)
+    )
+    for existing, new in ((valid, not_valid), (not_valid, valid)):
+        assert why_refused([existing], new, "FULL", consumer=consumer) == (
+            "Not a PROTOBUF_NATIVE schema: it names no message"
+        )
 
 
 @pytest.mark.parametrize("place", [0, 1])

@@ -8,7 +8,6 @@ records match whatever their names are, and an enum's symbols are not compared.
 """
 
 import contextlib
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
@@ -27,10 +26,17 @@ _PROMOTIONS: Final = {
 _PRIMITIVES: Final = frozenset(
     ("null", "boolean", "int", "long", "float", "double", "bytes", "string")
 )
-_PARTS: Final = {"record": ("fields", list), "enum": ("symbols", list), "fixed": ("size", int)}
-"""What each kind of named type declares besides its name, and of which type that is."""
+_PARTS: Final = {
+    "record": ("fields", list),
+    "error": ("fields", list),
+    "enum": ("symbols", list),
+    "fixed": ("size", int),
+}
+"""What each kind of named type declares besides its name, and of which type that is. An error is a
+record."""
 _NAMED: Final = frozenset(_PARTS)
-_NAME: Final = re.compile("[A-Za-z_][A-Za-z0-9_]*")
+_LAST_CHARACTER: Final = "\uffff"
+"""Java looks at a character above this one as at two, which are no letters."""
 
 
 CHECKS_MAX: Final = 20_000
@@ -120,14 +126,14 @@ class _Types:
             for name in (_full_name({"name": schema}, namespace), schema):
                 if (found := self._named.get(name)) is not None:
                     # What it names without a namespace is in its own, not in that of this place.
-                    return _Type(str(found["type"]), found, name.rpartition(".")[0])
+                    return _Type(_kind(found["type"]), found, name.rpartition(".")[0])
             raise NotAvro(f"unknown type {schema!r}")
         if not isinstance(schema, dict) or "type" not in schema:
             raise NotAvro(f"{schema!r} is no type")
         kind = schema["type"]
         if isinstance(kind, dict | list) or (isinstance(kind, str) and kind in self._named):
             return self.resolve(kind, namespace)
-        return _Type(str(kind), schema, _inside(schema, namespace))
+        return _Type(_kind(kind), schema, _inside(schema, namespace))
 
     def require(self, schema: Any, namespace: str) -> None:
         """Raise `NotAvro` unless a declaration is valid in every part."""
@@ -153,12 +159,28 @@ class _Types:
         return (self.resolve(each, union.namespace) for each in union.declared)
 
 
+def _kind(declared: object) -> str:
+    return "record" if declared == "error" else str(declared)
+
+
 def _require_parts(schema: Mapping[str, Any], kind: str) -> None:
     """Raise `NotAvro` unless the declaration of a named type has what its kind needs."""
-    names = str(schema.get("name", "")).split(".")
-    part, of = _PARTS[kind]
-    if not all(map(_NAME.fullmatch, names)) or type(schema.get(part)) is not of:
-        raise NotAvro(f"{kind} {schema.get('name')!r} has no valid name or no {part}")
+    name, (part, of) = schema.get("name"), _PARTS[kind]
+    if not _is_name(name) or type(schema.get(part)) is not of:
+        raise NotAvro(f"{kind} {name!r} has no valid name or no {part}")
+
+
+def _is_name(name: object) -> bool:
+    """Whether a named type may have this name. Java's Avro takes letters and digits of any script,
+    and looks at no namespace.
+    """
+    local = name.rpartition(".")[2] if isinstance(name, str) else ""
+    return (
+        local != ""
+        and not local[0].isdecimal()
+        and all(c == "_" or c.isalpha() or c.isdecimal() for c in local)
+        and max(local) <= _LAST_CHARACTER
+    )
 
 
 def _full_name(schema: Mapping[str, Any], namespace: str) -> str:

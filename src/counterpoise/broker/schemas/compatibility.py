@@ -139,9 +139,7 @@ def _why_different(existing: Schema, new: Schema, strategy: str) -> str | None:
     if strategy == "ALWAYS_INCOMPATIBLE":
         return _unreadable(strategy, "the strategy allows no other schema")
     if existing.type == RawSchema.ProtobufNative:
-        names = [_message(each) for each in (existing, new)]
-        if names[0] != names[1]:
-            return _unreadable(strategy, f"the message was {names[0]}, and is {names[1]}")
+        return _why_other_message(existing, new, strategy)
     if existing.type not in _RECORDS:
         return None
     if existing.type == RawSchema.Json and not strategy.endswith("_TRANSITIVE"):
@@ -192,6 +190,16 @@ def _why_other_json(
         "id"
     ):
         return "Incompatible JSON schemas: their ids differ"
+    return None
+
+
+def _why_other_message(existing: Schema, new: Schema, strategy: str) -> str | None:
+    try:
+        names = [_message(each) for each in (existing, new)]
+    except NotAvro as error:
+        return f"Not a PROTOBUF_NATIVE schema: {error}"
+    if names[0] != names[1]:
+        return _unreadable(strategy, f"the message was {names[0]}, and is {names[1]}")
     return None
 
 

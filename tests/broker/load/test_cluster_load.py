@@ -182,6 +182,25 @@ async def test_another_process_under_the_same_id_is_reported_and_leaves_the_brok
     assert await foreign_brokers(tree.open()) == []
 
 
+@pytest.mark.parametrize("announces", [False, True])
+async def test_a_broker_that_leaves_keeps_the_registration_of_another_under_its_id(
+    announces: bool,
+) -> None:
+    tree = MemoryTree()
+    first, second = (BrokerRegistry(tree.open(), ME, with_load=False) for _ in range(2))
+    reports = [LocalBrokerData(web_service_url=f"http://h:{number}") for number in range(2)]
+    await first.register(reports[0])
+    await second.register(reports[1])
+    await first.register(reports[0])
+    observer = tree.open()
+    before = await observer.get(paths.broker(ME))
+    if announces:
+        await first.announce_leaving(reports[0])
+    await first.unregister()
+    assert await observer.get(paths.broker(ME)) == before is not None
+    assert await foreign_brokers(observer) == []
+
+
 @pytest.mark.parametrize("left", [False, True])
 async def test_a_broker_that_registers_again_is_one_of_ours(left: bool) -> None:
     """After a lost session, or after it had left."""

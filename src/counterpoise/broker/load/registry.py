@@ -44,6 +44,7 @@ class BrokerRegistry:
         another process's.
         """
         self._is_replaced = False
+        """Whether the registration under its id was another process's when it was last written."""
         self._on_deleted: Notify = lambda: None
         self._unsubscribe = follow(store, self._on_change, self._on_session)
 
@@ -86,12 +87,19 @@ class BrokerRegistry:
 
         For the state channel, where the bundles of an unregistered broker count as a dead broker's.
         """
+        if self._is_replaced:
+            return
         value = write_lookup_data(report, {LEAVING: "true"})
         await put_own(self._store, paths.broker(self.my_id), value)
 
     async def unregister(self) -> None:
-        """Delete this broker's registration: it gets no more bundles."""
+        """Delete this broker's registration: it gets no more bundles.
+
+        Another process's under the same id stays: without it that one would count as dead.
+        """
         self._is_marked = self._is_registered = False
+        if self._is_replaced:
+            return
         for path in (paths.broker(self.my_id), paths.own_broker(self.my_id)):
             with contextlib.suppress(metadata.NodeError):
                 await self._store.delete(path)

@@ -9,6 +9,7 @@ from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.bundles.lookup_result import LookupConnect
 from counterpoise.broker.connection.permissions import ClientPermissions
 from counterpoise.names.topic import TopicName
+from counterpoise.storage.memory import MemoryLedgerStore
 from counterpoise.wire.errors import ServerError
 from tests.broker.connection.one_broker import Everything, OneBroker
 from tests.broker.connection.raw_client import RawClient
@@ -184,3 +185,49 @@ def test_a_client_that_closes_what_is_being_opened_and_opens_it_again_is_answere
             client.receive(Type.SEND_RECEIPT)
         else:
             assert client.receive(Type.SUCCESS).success.request_id == 3
+
+
+class SlowDeletion(MemoryLedgerStore):
+    """Deletes a log when a test lets it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.go_on = asyncio.Event()
+
+    async def delete(self, name: str) -> None:
+        await self.go_on.wait()
+        await super().delete(name)
+
+
+@pytest.mark.parametrize("disconnects", [False, True])
+@pytest.mark.parametrize("kind", ["consumer", "producer"])
+def test_a_deleted_topic_is_not_created_again_for_a_client_that_has_gone(
+    kind: str, disconnects: bool, topic: str
+) -> None:
+    store, name = SlowDeletion(), TopicName.parse(topic)
+    field, more = {
+        "consumer": ("subscribe", {"subscription": "s", "sub_type": 0}),
+        "producer": ("producer", {}),
+    }[kind]
+    with OneBroker(store) as broker:
+        broker.run(broker.topics.get(name))
+        deleting = broker.begin(broker.topics.delete(name))
+
+        async def finish() -> None:
+            store.go_on.set()
+            await until(lambda: deleting.done() and not broker.background.running)
+
+        with RawClient(broker.service_url) as client:
+            client.connect()
+            client.command(field, topic=topic, request_id=4, **{f"{kind}_id": 0}, **more)
+            client.ping()
+            if not disconnects:
+                client.command(f"close_{kind}", request_id=5, **{f"{kind}_id": 0})
+                client.receive(Type.SUCCESS)
+                broker.run(finish())
+        if disconnects:
+            broker.run(gone(broker))
+            broker.run(finish())
+        deleting.result()
+        assert name not in broker.everything.topics
+        assert not broker.topics.loaded

@@ -6,6 +6,7 @@ import pytest
 
 from counterpoise.broker.base.errors import BrokerError
 from counterpoise.broker.topic import topics
+from counterpoise.broker.topic.consumer import Consumer
 from counterpoise.broker.topic.options import TopicOptions
 from counterpoise.broker.topic.producer import Producer
 from counterpoise.names.topic import TopicName
@@ -123,7 +124,12 @@ async def test_a_client_that_opens_what_is_being_deleted_waits_for_its_end(
     monkeypatch.setattr(world.store, "delete", late)
     deleting = asyncio.ensure_future(world.registry.delete(world.name))
     await turns()
-    opening = asyncio.ensure_future(world.consumer())
+
+    async def open_it() -> Consumer:
+        await world.registry.wait_for_deletion(world.name)
+        return await world.consumer()
+
+    opening = asyncio.ensure_future(open_it())
     if not patience_s:
         with pytest.raises(BrokerError, match="is being deleted"):
             await opening

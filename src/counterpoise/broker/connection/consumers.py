@@ -64,6 +64,10 @@ class ClientConsumers:
             await self._link.permits.topic(
                 name, "CONSUME", "Client is not authorized to subscribe", event.subscription
             )
+            await self._services.topics.wait_for_deletion(name)
+            if self._opening.get(consumer_id) is not event:
+                # For a client that has gone meanwhile, the topic is not created again.
+                return None
             topic = await self._services.topics.get(name, create=event.force_topic_creation)
             if event.HasField("schema"):
                 await self._services.schemas.attach(

@@ -116,6 +116,9 @@ class ClientProducers:
         try:
             name = topic_name(event.topic)
             await self._link.permits.write(name, dict(pairs_of(event.metadata)))
+            await self._services.topics.wait_for_deletion(name)
+            if self._opening.get(producer_id) is not event:
+                return None
             topic = await self._services.topics.get(name)
             version = b""
             if event.HasField("schema"):

@@ -123,6 +123,11 @@ class TopicRegistry:
         await self._read_policies(topic)
         return topic
 
+    async def wait_for_deletion(self, name: TopicName) -> None:
+        """Wait until the topic is not being deleted any more, for `DELETION_S` at most."""
+        if (deletion := self._deleting.get(name)) is not None:
+            await asyncio.wait([deletion], timeout=DELETION_S)
+
     async def _read_policies(self, topic: Topic) -> None:
         if self._policies is not None:
             policies = await self._policies(topic.name)
@@ -137,10 +142,8 @@ class TopicRegistry:
         if topic is not None and not topic.closing:
             return topic
         await self._ownership.approach(name, partial(self._is_released, name))
-        if (deletion := self._deleting.get(name)) is not None:
-            await asyncio.wait([deletion], timeout=DELETION_S)
-            if name in self._deleting:
-                raise being_deleted(name)
+        if name in self._deleting:
+            raise being_deleted(name)
         loading = self._loading.get(name)
         if loading is None:
             loading = self._background.start(
@@ -165,9 +168,8 @@ class TopicRegistry:
                 raise BrokerError(ServerError.TopicNotFound, f"Topic {name} not found")
             if by_policies:
                 await self._catalog.create(name)
-            return await (
-                self._open(name, is_new=True) if name.is_persistent else self._begin(name)
-            )
+            opening = self._open(name, is_new=True) if name.is_persistent else self._begin(name)
+            return await opening
 
     async def _is_released(self, name: TopicName) -> bool:
         if name in self._topics:

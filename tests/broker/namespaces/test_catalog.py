@@ -216,6 +216,38 @@ async def test_a_namespace_with_topics_cannot_be_forgotten(policies: Policies) -
         await policies.delete_namespace(NAMESPACE)
 
 
+async def test_of_a_deleted_tenant_nothing_is_left(
+    policies: Policies, store: MetadataStore
+) -> None:
+    await policies.local_policies(NAMESPACE).create({})
+    await policies.create_topic(topic("x"))
+    await policies.create_partitioned_topic(topic("p"), 2)
+    with pytest.raises(NotEmpty):
+        await policies.delete_tenant("t")
+    assert await policies.topic_exists(topic("x"))
+    await policies.delete_topic(topic("x"))
+    await policies.partitioned_topic(topic("p")).delete()
+    await policies.delete_namespace(NAMESPACE)
+    await policies.delete_tenant("t")
+    left = [
+        f"{root}/{name}"
+        for root in ("/managed-ledgers", "/admin/partitioned-topics", "/admin/local-policies")
+        for name in await store.children(root)
+    ]
+    assert left == []
+    with pytest.raises(NotFound):
+        await policies.delete_tenant("t")
+
+
+async def test_of_a_tenant_that_comes_back_at_once_topics_stay(
+    policies: Policies, store: MetadataStore
+) -> None:
+    await policies.delete_namespace(NAMESPACE)
+    await store.put("/managed-ledgers/t/new/persistent/x", b"{}")
+    await policies.delete_tenant("t")
+    assert await store.exists("/managed-ledgers/t/new/persistent/x")
+
+
 async def test_what_exists_is_not_created_again_nor_changed_when_absent(policies: Policies) -> None:
     with pytest.raises(BadVersion):
         await policies.shared_policies(NAMESPACE).create({})

@@ -70,7 +70,7 @@ async def delete(request: web.Request) -> None:
     for namespace in namespaces:
         await ask(request, "DELETE", f"/admin/v2/namespaces/{namespace}?force=true")
     try:
-        await policies.tenant_node(name).delete()
+        await policies.delete_tenant(name)
     except NotFound:
         raise not_found("Tenant doesn't exist") from None
     except NotEmpty:

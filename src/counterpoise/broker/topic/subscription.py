@@ -278,7 +278,7 @@ class Subscription(SubscriptionCursor):
         if self._sought:
             raise BrokerError(
                 ServerError.ConsumerBusy,
-                f"Subscription {self.name} is being moved by another seek; try again",
+                f"Failed to fence subscription {self.name}: another seek moves it; try again",
             )
         self._sought = True
         try:

@@ -6,6 +6,7 @@ node gives None. Writing raises the metadata store's `NotFound` for a missing no
 if the node exists already or another client has changed it since it was read.
 """
 
+import contextlib
 from collections.abc import Mapping
 from urllib.parse import unquote_plus
 
@@ -13,7 +14,7 @@ from counterpoise.broker.base import paths
 from counterpoise.broker.namespaces.policies.applied import applied_policies
 from counterpoise.broker.namespaces.policies.records import JsonNode, JsonObject, read_object
 from counterpoise.broker.namespaces.policies.topics import StoredTopics
-from counterpoise.metadata import MetadataStore, NotFound
+from counterpoise.metadata import MetadataStore, NotEmpty, NotFound
 from counterpoise.metadata.cache import MetadataCache
 from counterpoise.metadata.port import parent_of
 from counterpoise.names.bundle import NamespaceBundles
@@ -103,6 +104,17 @@ class Policies(StoredTopics):
     async def tenant(self, name: str) -> JsonObject | None:
         """A tenant's ``TenantInfo``; None if there is no such tenant."""
         return await self.tenant_node(name).get()
+
+    async def delete_tenant(self, name: str) -> None:
+        """Delete a tenant, and the nodes that were its namespaces' parents; raises `NotFound`, and
+        `NotEmpty` while it has namespaces.
+        """
+        await self.tenant_node(name).delete()
+        above = (paths.TOPICS, paths.PARTITIONED_TOPICS, paths.LOCAL_POLICIES, paths.BUNDLE_DATA)
+        for each in above:
+            # A tenant of this name may have been created anew; the leader deletes bundles' data.
+            with contextlib.suppress(NotEmpty):
+                await self._node(f"{each}/{name}").delete(missing_ok=True)
 
     async def namespaces(self, tenant: str) -> list[NamespaceName]:
         """The namespaces of a tenant, sorted."""

@@ -112,7 +112,7 @@ class Policies(StoredTopics):
         await self.tenant_node(name).delete()
         above = (paths.TOPICS, paths.PARTITIONED_TOPICS, paths.LOCAL_POLICIES, paths.BUNDLE_DATA)
         for each in above:
-            # A tenant of this name may have been created anew; the leader deletes bundles' data.
+            # A tenant of this name may be there again; the leader deletes bundles' data.
             with contextlib.suppress(NotEmpty):
                 await self._node(f"{each}/{name}").delete(missing_ok=True)
 

@@ -1,6 +1,7 @@
-"""The transitions of the lock protocol's state table (`table`).
+"""The transitions of the lock protocol's state table (`table`): what each event leads to.
 
-Each takes a bundle's state and an event, and returns the next state and the effects.
+A transition takes a bundle's state and an event, and returns the next state and the effects. The
+*announcement* is the node by which an owner announces a hand-over (`HandOver`).
 """
 
 from collections.abc import Callable
@@ -19,7 +20,7 @@ P = LockPhase
 
 
 def stay(state: BundleLock, _: object) -> Next:
-    """Transition: ignore the event."""
+    """Ignore the event."""
     return state, ()
 
 
@@ -77,7 +78,7 @@ def pause(state: BundleLock) -> Next:
 
 
 def later(state: BundleLock, event: object) -> Next:
-    """Transition: defer a request until the current step is over."""
+    """Defer a request until the phase is one in which nothing is awaited."""
     return replace(state, deferred=event), ()
 
 
@@ -85,25 +86,24 @@ def later(state: BundleLock, event: object) -> Next:
 
 
 acquire = entering(P.ACQUIRING)
-"""Transition: try to create the lock; as far as is known, no other broker has it."""
+"""Try to create the lock; as far as is known, no other broker has it."""
 take_over = entering(P.ACQUIRING, is_released=True)
-"""Transition: create this broker's lock; the former owner released the bundle or is gone."""
+"""Create this broker's lock; the former owner released the bundle or is gone."""
 
 
 def hear_withdrawal(state: BundleLock, _: object) -> Next:
-    """Transition: note that the former owner withdrew its announcement: its topics are closed."""
+    """Note that the former owner deleted its hand-over announcement: its topics are closed."""
     return replace(state, is_released=True), ()
 
 
 hear = entering(P.READING_HAND_OVER, destination=None, is_released=False)
-"""Transition: read the hand-over's announcement, to find out which broker is the successor."""
+"""Read the hand-over's announcement, to find out which broker is the successor."""
 check_ownership = entering(P.READING_HAND_OVER, thorough=True)
-"""Transition: for a client that asked, check if the bundle is handed over to, or owned by, this
-broker."""
+"""For a client's request, check if the bundle is handed over to, or owned by, this broker."""
 
 
 def heard(state: BundleLock, answer: events.NodeFound) -> Next:
-    """Transition: act on the announcement just read; if it names this broker, read the lock."""
+    """Act on the hand-over announcement just read: if this broker is named, read the lock."""
     hand_over = read_hand_over(answer.value)
     if hand_over is not None and hand_over.destination == state.me:
         return enter(state, P.CHECKING, destination=state.me)
@@ -114,7 +114,10 @@ def heard(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def checked(state: BundleLock, answer: events.NodeFound) -> Next:
-    """Transition: act on the lock just read, of a bundle that this broker does not serve."""
+    """Act on the lock just read of a bundle that this broker does not serve.
+
+    If another broker has the lock and hands the bundle over to this one, prepare to serve it.
+    """
     expected = state.destination == state.me
     holder = read_lock(answer.value)
     if holder is None:
@@ -130,7 +133,7 @@ def checked(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def created(state: BundleLock, answer: events.NodeCreated) -> Next:
-    """Transition: own the bundle, whose lock this broker has created."""
+    """Own the bundle, whose lock this broker has just created."""
     return own(state, answer.version)
 
 
@@ -147,17 +150,17 @@ def own(state: BundleLock, version: int) -> Next:
 
 
 def inherit(state: BundleLock, _: object) -> Next:
-    """Transition: serve all topics: the former owner has closed them or took too long."""
+    """Serve all topics of the bundle: the former owner has closed them or took too long."""
     return rest(state, P.OWNED, state.version)
 
 
 def look(state: BundleLock, _: object) -> Next:
-    """Transition: read the lock, since its version is no longer the one known."""
+    """Read the lock, since its node no longer has the version known here."""
     return issue(replace(state, version=None), events.ReadNode(state.lock))
 
 
 def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
-    """Transition: act on the lock just read, of a bundle that is served or wanted here."""
+    """Act on the lock just read of a bundle that this broker serves or tries to acquire."""
     holder = read_lock(answer.value)
     if holder is None:
         # No broker has it. If it vanished with this broker's session, the topics just stay open.
@@ -177,7 +180,7 @@ def found_lock(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def create(state: BundleLock, _: object) -> Next:
-    """Transition: create this broker's lock; no other broker has one."""
+    """Create this broker's lock; no other broker has one."""
     return issue(state, events.CreateNode(state.lock, state.options.me.to_json()))
 
 
@@ -185,13 +188,13 @@ def create(state: BundleLock, _: object) -> Next:
 
 
 doubt = entering(P.DOUBTED, version=None)
-"""Transition: read the lock again before a further topic is opened, because it may be gone."""
+"""Read the lock again before a further topic is opened, because it may be gone."""
 lose = entering(P.DOUBTED, version=None, claimed=True)
-"""Transition: read the lock again, which vanished; another process may have removed it."""
+"""Read the lock again, which vanished; another process may have removed it."""
 
 
 def release(state: BundleLock, request: events.Release) -> Next:
-    """Transition: announce that the bundle is to be released."""
+    """Write the announcement that this broker is to release the bundle."""
     if request.destination == state.me:
         # The lock stays, so no other broker has to know.
         return enter(state, P.CLOSING, destination=state.me)
@@ -199,7 +202,7 @@ def release(state: BundleLock, request: events.Release) -> Next:
 
 
 def announced(state: BundleLock, _: object) -> Next:
-    """Transition: the announcement is written; wait for the successor, or close the topics.
+    """Once the announcement is written, wait for the successor, or close the topics.
 
     It waits if there is a successor and this broker certainly has the lock.
     """
@@ -209,12 +212,11 @@ def announced(state: BundleLock, _: object) -> Next:
 
 
 give = entering(P.YIELDING)
-"""Transition: delete the lock, since the successor is ready. Topics stay open until it has a
-lock."""
+"""Delete the lock, since the successor is ready. Topics stay open until it has a lock."""
 
 
 def given(state: BundleLock, answer: object) -> Next:
-    """Transition: this broker's lock is gone; await the successor's, then close the topics."""
+    """Once this broker's lock is deleted, wait for the successor's lock; then close the topics."""
     if state.version is None:
         return close_topics(state, answer)
     if state.overtaken:
@@ -224,22 +226,19 @@ def given(state: BundleLock, answer: object) -> Next:
 
 
 close_yielded = entering(P.CLOSING, version=None, yielded=True)
-"""Transition: the successor has the lock; close the topics, then withdraw the announcement."""
+"""Close the topics, since the successor has the lock; then delete the announcement."""
 close_topics = entering(P.CLOSING)
-"""Transition: the successor took too long to prepare; close the topics, then delete the lock."""
+"""Close the topics, since the successor took too long to prepare; then delete the lock."""
 close_in_doubt = entering(P.CLOSING, version=None)
-"""Transition: close the topics at once, since the lock may be gone and another broker may own
-them."""
+"""Close the topics at once: the lock may be gone, and another broker may own the bundle."""
 close_without_successor = entering(P.CLOSING, destination=None)
-"""Transition: close the topics and leave the bundle to the next lookup.
+"""Close the topics and leave the bundle to the next lookup.
 
 The successor could not be notified, or it has not created a lock."""
 
 
 def topics_closed(state: BundleLock, _: object) -> Next:
-    """Transition: topics are closed; delete the lock, or serve again if this broker is the
-    destination.
-    """
+    """With the topics closed, delete the lock, or serve again if this broker is the destination."""
     if state.yielded:
         return enter(state, P.WITHDRAWING)
     if state.destination != state.me:
@@ -250,11 +249,11 @@ def topics_closed(state: BundleLock, _: object) -> Next:
 
 
 replaced = entering(P.DELETING, destination=None)
-"""Transition: the bundle was split and this broker owns its parts; only delete the lock."""
+"""Only delete the lock: the bundle was split and this broker owns its parts."""
 
 
 def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
-    """Transition: delete the lock just read, if it is this broker's."""
+    """Delete the lock just read, if it is this broker's."""
     if answer.value is None:
         return deleted(state, answer)
     if answer.mine:
@@ -263,9 +262,7 @@ def found_own(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def deleted(state: BundleLock, answer: object) -> Next:
-    """Transition: this broker's lock is deleted; wait for the lock of an announced successor, if
-    any.
-    """
+    """Once this broker's lock is deleted, wait for the lock of an announced successor, if any."""
     if not state.announced:
         return rest(state, P.FREE)
     if state.destination is None or state.overtaken:
@@ -277,23 +274,21 @@ def deleted(state: BundleLock, answer: object) -> Next:
 
 
 def taken(state: BundleLock, _: object) -> Next:
-    """Transition: a lock appeared during the deletion; if this broker's is gone, it is the
-    successor's.
-    """
+    """Note that a lock appeared while this broker's was being deleted."""
     return replace(state, overtaken=True), ()
 
 
 withdraw = entering(P.WITHDRAWING)
-"""Transition: delete the announcement of a hand-over that has ended."""
+"""Delete the announcement of a hand-over that has ended."""
 
 
 def stop_waiting(state: BundleLock, request: object) -> Next:
-    """Transition: stop waiting for the successor, since a lookup chose this broker again."""
+    """Stop waiting for the successor's lock, since a lookup chose this broker again."""
     return enter(replace(state, deferred=request), P.WITHDRAWING)
 
 
 def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
-    """Transition: delete the announcement just read, if it is this broker's."""
+    """Delete the hand-over announcement just read, if it is this broker's."""
     hand_over = read_hand_over(answer.value)
     if hand_over is None or hand_over.source != state.me:
         return rest(state, P.FREE)
@@ -302,7 +297,7 @@ def found_hand_over(state: BundleLock, answer: events.NodeFound) -> Next:
 
 
 def free(state: BundleLock, _: object) -> Next:
-    """Transition: rest in the phase `FREE`; this broker does not own the bundle."""
+    """Enter the phase `FREE`, in which nothing is awaited: this broker does not own the bundle."""
     return rest(state, P.FREE)
 
 
@@ -336,21 +331,19 @@ def trying(tries: int | None, then: Transition) -> Transition:
 
 
 def end_pause(state: BundleLock, _: events.TimerFired) -> Next:
-    """Transition: issue the failed command again, after the pause."""
+    """Issue a failed command again, since the pause after its failure is over."""
     return ask_again(state) if state.pausing else (state, ())
 
 
 def distrust(state: BundleLock, event: object) -> Next:
-    """Transition: read the lock again before it is used, and ignore the result of the current
-    command.
-    """
+    """Read the lock again before it is relied on, and ignore the current command's result."""
     claimed = state.claimed and not isinstance(event, events.SessionChanged)
     state = replace(state, version=None, claimed=claimed)
     return ask_again(state) if state.pausing else (replace(state, overtaken=True), ())
 
 
 def unsure(state: BundleLock, _: object) -> Next:
-    """Transition: note that the lock may be gone. It is read after the topics are closed."""
+    """Note that this broker's lock may be gone; it is read after the topics are closed."""
     return replace(state, version=None), ()
 
 
@@ -374,5 +367,5 @@ def on_node(
 
 
 def also_look_at_the_lock(state: BundleLock, _: events.CheckOwnership) -> Next:
-    """Transition: have the lock read after the announcement, because a client asked meanwhile."""
+    """Also read the lock once the announcement is read, because a client asked for the bundle."""
     return replace(state, thorough=True), ()

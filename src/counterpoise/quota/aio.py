@@ -71,7 +71,7 @@ class RateLimiter:
             raise
 
     def set_rate(self, rate: int, per_s: float = 1.0, *, burst: int | None = None) -> None:
-        """Change the rate, also for tasks that wait."""
+        """Grant ``rate`` permits in ``per_s`` seconds from now on, also to tasks that wait."""
         self._bucket.change(
             self._clock(), rate=rate, period_ns=round(per_s * SECOND_NS), capacity=burst, target=1
         )

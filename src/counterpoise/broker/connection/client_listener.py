@@ -97,7 +97,7 @@ class ClientListener:
             connection.abort()
 
     def admit_again(self) -> None:
-        """Accept clients again after `drop_connections` for good."""
+        """Accept clients again after `drop_connections` with ``for_good``."""
         self._shared.connections.closed = False
 
     def set_limits(self, config: ConnectionConfig) -> None:

@@ -87,7 +87,7 @@ class _Sample:
 
 
 class ProcessUsage:
-    """Measures a broker's use of its process (or of its part of it) and of the network."""
+    """Measures the CPU and memory of a broker's process, its part if shared, and its traffic."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""``LeastUsage``: a placement strategy of Counterpoise, for rounds that move several bundles."""
+"""``LeastUsage``: places a bundle on the broker with the least weighted usage."""
 
 import math
 from collections.abc import Sequence

@@ -37,7 +37,7 @@ def note(directory: Path, epoch: int, committed: Committed, disk: LedgerDisk) ->
 
 
 def noted(directory: Path, epoch: int, disk: LedgerDisk) -> Committed | None:
-    """Read what the owner of ``epoch`` noted last; None if there is nothing or it is damaged."""
+    """Read the file of the owner of ``epoch``; None if there is none or it is damaged."""
     try:
         content = read_file(disk, _path(directory, epoch))
         _, ledger_id, entries, _ = _NOTE.unpack(content)

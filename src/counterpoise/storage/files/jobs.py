@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class WriteGroup:
-    """One such write. ``seal``: a state of the log, with its number, to be saved first, or None."""
+    """The write of one group. ``seal``: a state to save first and its number, or None."""
 
     __slots__ = ("_error", "_file", "_group", "_log", "_offset", "_pieces", "_seal")
 

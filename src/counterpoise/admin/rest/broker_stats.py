@@ -1,5 +1,6 @@
 """``/admin/v2/broker-stats``: the measurements of this broker."""
 
+import sys
 from dataclasses import asdict
 
 from aiohttp import web
@@ -72,7 +73,8 @@ async def metrics(request: web.Request) -> web.StreamResponse:
     async def make() -> Packed:
         grouped: dict[tuple[tuple[str, str], ...], dict[str, float]] = {}
         async for figure in gathered(broker):
-            name = figure.name.replace("pulsar_", "brk_", 1)
+            # One object for all topics' figures of this name.
+            name = sys.intern(figure.name.replace("pulsar_", "brk_", 1))
             grouped.setdefault(figure.labels, {})[name] = figure.value
         return await encoded(
             [{"dimensions": dict(labels), "metrics": found} for labels, found in grouped.items()]

@@ -156,11 +156,13 @@ async def test_what_was_missed_is_read_when_the_store_is_back(
     event: SessionEvent, rate: int
 ) -> None:
     following = Following()
+    following.policies.group_name, following.policies.group = "g", {"publishRateInMsgs": 10}
     await following.start()
-    following.policies.rate = 20
+    following.policies.rate, following.policies.group = 20, {"publishRateInMsgs": 20}
     following.store.say(event)
     await pass_time(30)
-    assert following.rate == rate
+    group = following.limits.publish.group("g")
+    assert (following.rate, group and group.messages.rate) == (rate, rate)
 
 
 @on_jumping_loop

@@ -13,6 +13,7 @@ from counterpoise.broker.load.registry import read_report, write_report
 from counterpoise.broker.load.reporter import LoadReporter
 from counterpoise.load.report import LocalBrokerData, NamespaceBundleStats, SystemResourceUsage
 from counterpoise.metadata import VALUE_BYTES_MAX, StoreUnavailable
+from tests.quota.jumping import on_jumping_loop, pass_time
 from tests.waiting import WITHIN_S
 
 
@@ -96,6 +97,43 @@ async def test_what_was_asked_for_is_written_when_the_store_is_back(
     reporter.write_soon()
     (await written.next()).set_exception(StoreUnavailable("put", "ConnectionLoss"))
     (await written.next()).set_result(None)
+
+
+@on_jumping_loop
+async def test_after_failed_writes_the_load_is_measured_at_its_interval_again() -> None:
+    measured: list[float] = []
+    failures = [False, True, True, False, True, False]
+    now, background = asyncio.get_running_loop().time, BackgroundTasks()
+
+    class Clocked(Host):
+        def measure(self, now_s: float) -> SystemResourceUsage:
+            measured.append(now())
+            return super().measure(now_s)
+
+    async def publish(report: LocalBrokerData) -> None:
+        del report
+        if failures.pop(0):
+            raise StoreUnavailable("put", "ConnectionLoss")
+
+    reporter = LoadReporter(
+        LocalBrokerData(),
+        rates=BundleRates(),
+        counts=lambda: (),
+        bundles=lambda: (),
+        host=Clocked(),
+        publish=publish,
+        config=lambda: LoadReportConfig(min_interval_ms=10_000),
+        background=background,
+    )
+    await reporter.start()
+    reporter.write_soon()
+    await pass_time(32)
+    reporter.write_soon()
+    await pass_time(12)
+    await reporter.stop()
+    assert measured == pytest.approx([0, 0, 0.5, 1, 11, 21, 31, 32, 32.5, 42.5])
+    assert failures == []
+    await background.stop()
 
 
 async def test_what_was_measured_during_a_write_is_not_lost(

@@ -91,6 +91,28 @@ async def test_one_that_another_broker_makes_at_once_has_that_ones_partitions(
     assert await catalog(policies, kind="partitioned", partitions=3).partitions(topic("x")) == 5
 
 
+@pytest.mark.parametrize("allowed", [False, True])
+async def test_a_topic_is_usable_if_it_exists_or_would_be_created(
+    policies: Policies, allowed: bool
+) -> None:
+    await policies.create_topic(topic("plain"))
+    await policies.create_partitioned_topic(topic("whole"), 2)
+    await policies.create_topic(topic("whole-partition-3"))
+    topics = catalog(policies, allowed=allowed)
+    for name, is_usable in (
+        ("plain", True),
+        ("whole", True),
+        ("whole-partition-1", True),
+        ("whole-partition-2", False),
+        ("whole-partition-3", True),
+        ("none", allowed),
+        ("none-partition-0", allowed),
+    ):
+        assert await topics.is_usable(topic(name)) is is_usable, name
+        assert await topics.is_usable(topic(name, "non-persistent")), name
+    assert not await topics.exists(topic("none")), "asking creates nothing"
+
+
 async def test_an_existing_ordinary_topic_stays_one(policies: Policies) -> None:
     await policies.create_topic(topic("x"))
     assert await catalog(policies, kind="partitioned").partitions(topic("x")) == 0

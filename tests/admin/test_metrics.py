@@ -198,6 +198,8 @@ def test_the_ephemeral_locks_have_no_state_channel_and_the_rest() -> None:
         samples = served(cluster)
     assert not [name for name in names(samples) if "sunit_state_chn" in name]
     assert matching(samples, "pulsar_lb_unload_bundle_total")[0].value == 1
+    by_admin = 'pulsar_lb_unload_broker_breakdown_total{result="Success",reason="Admin"}'
+    assert [each.value for each in matching(samples, by_admin)] == [1], "no leader ordered it"
     assert matching(samples, "pulsar_lb_bundles_split_total")[0].value == 1
     assert matching(samples, "pulsar_active_connections")[0].value == 1
     assert sum(each.value for each in matching(samples, "pulsar_bundle_msg_rate_in")) > 0

@@ -205,7 +205,7 @@ def test_an_isolation_policy_moves_the_namespaces_that_it_concerns(
         ({"secondary": [".*"]}, False),
         ({"primary": [r"[\d.]+"]}, True),
         ({"primary": [r"[\d.]+"], "unload_scope": "all_matching"}, True),
-        ({"primary": ["none"], "namespaces": ["t/none"]}, True),
+        ({"primary": [r"[\d.]+"], "namespaces": ["t/none"]}, True),
     ):
         api.get(f"/lookup/v2/topic/{topic.replace(':/', '')}")
         before = cluster.owner(topic)
